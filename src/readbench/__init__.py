@@ -1,0 +1,41 @@
+"""READ-Bench: find the historical case that explains a new fault in time-series data.
+
+The names below are imported when first used, so that `import readbench` stays fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "Plan": "readbench.experiment",
+    "System": "readbench.pipeline",
+    "Task": "readbench.data",
+    "Window": "readbench.windows",
+    "WindowSet": "readbench.windows",
+    "load_task": "readbench.data",
+    "parse": "readbench.spec",
+    "run": "readbench.experiment",
+}
+
+if TYPE_CHECKING:
+    from readbench.data import Task, load_task
+    from readbench.experiment import Plan, run
+    from readbench.pipeline import System
+    from readbench.spec import parse
+    from readbench.windows import Window, WindowSet
+
+__all__ = ["Plan", "System", "Task", "Window", "WindowSet", "__version__", "load_task", "parse", "run"]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any exported object
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'readbench' has no attribute {name!r}")
+    return getattr(import_module(_EXPORTS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,6 @@
+"""`python -m readbench`."""
+
+from readbench.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""The command line: one verb per step, thin over the package."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from readbench.cli import catalogue, data, doctor, report, run
+from readbench.errors import ReadbenchError, UsageError
+
+app = typer.Typer(
+    name="readbench",
+    help="Find the historical case that explains a new fault in time-series data.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+app.command("run")(run.run_command)
+app.command("report")(report.report_command)
+app.command("methods")(catalogue.methods_command)
+app.command("datasets")(catalogue.datasets_command)
+app.command("doctor")(doctor.doctor_command)
+app.add_typer(data.app, name="data")
+
+
+def main() -> None:
+    """Entry point: an error raised on purpose is printed as one sentence; 2 = wrong usage, 1 = anything else."""
+    try:
+        app()
+    except ReadbenchError as error:
+        Console(stderr=True, soft_wrap=True).print(f"Error: {error}", style="bold red", markup=False, highlight=False)
+        sys.exit(2 if isinstance(error, UsageError) else 1)

@@ -1,0 +1,83 @@
+"""`readbench methods` and `readbench datasets`: what is there, and whether it can run here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from rich.table import Table
+
+from readbench.cli.options import Json, output
+from readbench.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, SOURCES, TRANSFORMS, Entry
+
+
+def methods_command(as_json: Json = False) -> None:
+    """List every retriever, encoder, fusion mode and reranker, with its parameters and what it needs.
+
+    Example: `readbench methods`
+    """
+    facts = [_method_facts(kind, entry) for kind, entry in _components()]
+    if as_json:
+        print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
+        return
+    table = Table("Name", "Kind", "Family", "Parameters", "Summary", "From", title="Methods", title_justify="left")
+    for fact in facts:
+        parameters = ", ".join(f"{key}={value}" for key, value in fact["parameters"].items())
+        summary = str(fact["summary"]) + (f" [red]{fact['unavailable']}[/red]" if fact["unavailable"] else "")
+        table.add_row(fact["name"], fact["kind"], fact["family"], parameters, summary, fact["origin"])
+    output().print(table)
+
+
+def datasets_command(as_json: Json = False) -> None:
+    """List every data source.
+
+    Example: `readbench datasets --json`
+    """
+    facts = [_dataset_facts(entry) for entry in SOURCES]
+    if as_json:
+        print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
+        return
+    table = Table("Name", "Title", "Domain", "C", "T", "Faults", "Split unit", title="Datasets", title_justify="left")
+    for fact in facts:
+        table.add_row(
+            *(str(fact[key]) for key in ("name", "title", "domain", "channels", "length", "faults", "split_unit"))
+        )
+    output().print(table)
+
+
+def _components() -> Iterator[tuple[str, Entry]]:
+    for registry in (RETRIEVERS, ENCODERS, TRANSFORMS, FUSIONS, RERANKERS):
+        kind = "retriever" if registry is RETRIEVERS else registry.kind
+        for entry in registry:
+            yield kind, entry
+
+
+def _method_facts(kind: str, entry: Entry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "kind": kind,
+        "title": entry.title,
+        "family": entry.family,
+        "aliases": list(entry.aliases),
+        "parameters": {name: p.default for name, p in entry.parameters.items()},
+        "summary": entry.summary,
+        "origin": entry.origin,
+        "unavailable": entry.unavailable(),
+    }
+
+
+def _dataset_facts(entry: Entry) -> dict[str, object]:
+    info = entry.build().info
+    return {
+        "name": info.name,
+        "title": info.title,
+        "domain": info.domain,
+        "channels": len(info.channels),
+        "length": info.protocol.length,
+        "faults": len(info.faults),
+        "split_unit": info.split_unit,
+        "simulated": info.simulated,
+        "licence": info.licence,
+        "url": info.url,
+    }

@@ -1,0 +1,40 @@
+"""`readbench report`."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from readbench.cli.options import output
+from readbench.report import Results, read_results, show_report, write_report
+
+PICTURE_WIDTH = 108
+
+
+def report_command(
+    folder: Annotated[Path, typer.Argument(help="A run folder.")],
+    out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/report")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Also save what is printed as SVG.", show_default=False)] = None,
+) -> None:
+    """Print the leaderboard of a run and write it as markdown and CSV.
+
+    Example: `readbench report runs/quick --picture leaderboard.svg`
+    """
+    results = read_results(folder)
+    console = output()
+    show_report(results, console)
+    if picture:
+        _save_picture(results, folder, picture)
+    for path in write_report(results, out or folder / "report"):
+        console.print(f"wrote {path}", highlight=False)
+
+
+def _save_picture(results: Results, folder: Path, picture: Path) -> None:
+    canvas = Console(record=True, width=PICTURE_WIDTH, file=io.StringIO())
+    show_report(results, canvas)
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    picture.write_text(canvas.export_svg(title=f"readbench report {folder}"))

@@ -1,0 +1,97 @@
+"""`readbench run`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from readbench.cli.options import Root, names, numbers, output
+from readbench.cli.progress import RunProgress
+from readbench.errors import UsageError
+from readbench.experiment import Plan, Summary, run, suite
+from readbench.registry import SOURCES
+from readbench.report import read_results, show_report
+from readbench.spec import parse, split_specs
+
+
+def run_command(  # noqa: PLR0917 - typer reads options from the signature
+    suite_name: Annotated[
+        str, typer.Option("--suite", help="A named plan; other options change parts of it.")
+    ] = "quick",
+    datasets: Annotated[str, typer.Option(help="Names separated by commas.", show_default="of the suite")] = "",
+    methods: Annotated[
+        list[str] | None, typer.Option(help="A method; may be repeated.", show_default="of the suite")
+    ] = None,
+    rho: Annotated[str, typer.Option(help="Pollution levels in percent.", show_default="of the suite")] = "",
+    seeds: Annotated[str, typer.Option(help="Split seeds.", show_default="of the suite")] = "",
+    seed: Annotated[int | None, typer.Option(help="One split seed.", show_default=False)] = None,
+    cap: Annotated[str, typer.Option(help="Most anomalies in a corpus, or none.")] = "1000",
+    out: Annotated[Path | None, typer.Option(help="Run folder.", show_default="runs/SUITE")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes to use.")] = 1,
+    executor: Annotated[
+        Literal["local", "processes"] | None, typer.Option(help="Where jobs run.", show_default="by --jobs")
+    ] = None,
+    root: Root = None,
+) -> None:
+    """Run methods on datasets; started again with the same folder, it continues.
+
+    Example: `readbench run --datasets sim_tanks --methods euclidean --methods random --rho 0,20 --seed 7 --out runs/ed`
+    """
+    if seed is not None and seeds:
+        raise UsageError("Give either --seed or --seeds.")
+    plan = _plan(suite_name, datasets, methods, rho, str(seed) if seed is not None else seeds, cap)
+    folder = out or Path("runs") / suite_name
+    console = Console(stderr=True)
+    try:
+        with RunProgress(console, total=len(list(plan.cells()))) as listener:
+            summary = run(
+                plan,
+                folder,
+                executor=executor or ("processes" if jobs > 1 else "local"),
+                workers=jobs,
+                root=root,
+                listener=listener,
+            )
+    except KeyboardInterrupt:
+        console.print(f"Interrupted. What was finished is in {folder}; the same command continues.", style="yellow")
+        raise typer.Exit(130) from None
+    show_report(read_results(folder), output())
+    _conclude(summary, console)
+
+
+def _plan(suite_name: str, datasets: str, methods: list[str] | None, rho: str, seeds: str, cap: str) -> Plan:
+    plan = suite(suite_name)
+    if datasets:
+        plan = replace(plan, datasets=tuple(SOURCES.get(name).name for name in names(datasets)))
+    if methods:
+        plan = replace(plan, methods=tuple(str(parse(text)) for text in split_specs(methods)))
+    if rho:
+        plan = replace(plan, levels=numbers(rho, "--rho"))
+    if seeds:
+        plan = replace(plan, seeds=numbers(seeds, "--seeds"))
+    return replace(plan, corpus_cap=_cap(cap))
+
+
+def _cap(text: str) -> int | None:
+    if text.lower() == "none":
+        return None
+    if not text.isdigit() or not int(text):
+        raise UsageError(f"--cap takes a positive number or none. Got {text!r}.")
+    return int(text)
+
+
+def _conclude(summary: Summary, console: Console) -> None:
+    console.print(
+        f"{summary.computed} cells computed, {summary.reused} already there, {len(summary.failures)} failed"
+        f" in {summary.seconds:.1f} s; results in {summary.folder}"
+    )
+    if summary.failures:
+        for report in summary.failures[:10]:
+            cell = report.cell
+            where = f"{cell.dataset} seed {cell.seed} rho {cell.rho} {cell.method}"
+            console.print(f"failed: {where}: {report.failure}", style="red", markup=False)
+        raise typer.Exit(1)

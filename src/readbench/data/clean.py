@@ -1,0 +1,73 @@
+"""Missing readings, per recording, before cutting and never across a fault boundary.
+
+Two conventions, as in the paper's curation protocol. `fill`: a gap takes the last valid reading, a leading gap the
+next one, a wholly absent channel is zero. `drop`: rows with a gap are left out, absent channels are no channels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.data.recording import Recording
+from readbench.data.source import Missing
+
+
+def clean(recording: Recording, convention: Missing) -> Recording:
+    """The recording without NaN, by the source's convention.
+
+    >>> r = Recording("r", np.array([[np.nan, 1.0, np.nan, 5.0]]), ("x",), np.array([0, 0, 0, 1], np.int32), "g")
+    >>> clean(r, "fill").values.tolist()
+    [[1.0, 1.0, 1.0, 5.0]]
+    """
+    if convention == "drop":
+        return drop_missing(recording)
+    return fill_missing(recording)
+
+
+def fill_missing(recording: Recording) -> Recording:
+    """Forward-fill, then back-fill, inside each stretch of constant label; what stays empty becomes zero."""
+    values = np.where(is_reading(recording.values), recording.values, np.nan)
+    if not np.isnan(values).any():
+        return recording
+    edges = boundaries(recording.labels)
+    for start, stop in pairwise(edges):
+        values[:, start:stop] = _fill(values[:, start:stop])
+    return replace(recording, values=values)
+
+
+def drop_missing(recording: Recording) -> Recording:
+    """Leave out channels never recorded, then rows in which a remaining channel has no reading."""
+    read = is_reading(recording.values)
+    present = read.any(axis=1)
+    rows = read[present].all(axis=0)
+    return replace(
+        recording,
+        values=recording.values[present][:, rows],
+        channels=tuple(recording.channels[c] for c in np.flatnonzero(present)),
+        labels=recording.labels[rows],
+    )
+
+
+def is_reading(values: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Where there is a number that a window, which is float32, can hold; sentinels such as -1.18e42 are gaps."""
+    readings: NDArray[np.bool_] = np.abs(values) <= np.finfo(np.float32).max
+    return readings
+
+
+def boundaries(labels: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Edges of the stretches of constant label: 0, every change, and the length."""
+    changes = np.flatnonzero(np.diff(labels)) + 1
+    return np.concatenate([[0], changes, [len(labels)]]).astype(np.intp)
+
+
+def _fill(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    steps = np.arange(values.shape[1])
+    gap = np.isnan(values)
+    last = np.maximum.accumulate(np.where(gap, -1, steps), axis=1)
+    following = np.minimum.accumulate(np.where(gap, len(steps), steps)[:, ::-1], axis=1)[:, ::-1]
+    nearest = np.where(last >= 0, last, np.where(following < len(steps), following, 0))
+    return np.nan_to_num(np.take_along_axis(values, nearest, axis=1), nan=0.0)

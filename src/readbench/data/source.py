@@ -1,0 +1,122 @@
+"""What a data source is: typed facts about it, its protocol, and a stream of recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from typing import Protocol as Interface
+
+from readbench.data.recording import Recording
+
+Domain = Literal[
+    "condition monitoring",
+    "industrial control",
+    "microservice and telecom operations",
+    "automotive intrusion",
+    "physiological and general signals",
+]
+LabelRule = Literal["majority", "majority-or-coverage", "native"]
+Missing = Literal["fill", "drop"]
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One measured quantity."""
+
+    name: str
+    unit: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How recordings of a source become labelled windows and a split.
+
+    Args:
+        length: window length T; None where each recording is one window.
+        stride: steps between window starts; default T (no overlap).
+        normal_stride: stride in recordings without any fault, where normals should be denser.
+        label_rule: `majority` (strict majority of timesteps), `majority-or-coverage` (Eq. 2 of the paper) or `native`
+            (the recording's one label).
+        min_coverage: least share of the window that a fault must fill to claim it by coverage.
+        missing: `fill` (forward, then backward, absent channel to zero) or `drop` (rows with a gap are left out,
+            absent channels are no channels).
+        onset_codes: pairs (onset code, steady code); the first is merged into the second.
+        test_share: share of the groups of each class that is held out.
+        native_split: keep the source's own train and test sides.
+    """
+
+    length: int | None
+    stride: int | None = None
+    normal_stride: int | None = None
+    label_rule: LabelRule = "majority"
+    min_coverage: float = 0.0
+    missing: Missing = "fill"
+    onset_codes: tuple[tuple[int, int], ...] = ()
+    test_share: float = 0.2
+    native_split: bool = False
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """Typed facts about a source; everything a table or a prompt says about it comes from here.
+
+    Args:
+        name: registered name.
+        title: name in tables.
+        domain: one of the five diagnostic domains.
+        description: three to five sentences on sensors and labels.
+        channels: what is measured.
+        faults: names of classes 1, 2, ...; class 0 is always "normal".
+        protocol: from recordings to windows.
+        split_unit: what a group is ("simulation run", "patient" ...).
+        asset_unit: what an asset is ("plant", "well" ...); "" where unknown.
+        licence: SPDX name or sentence.
+        citation: where the data or the model come from.
+        url: where to get the data; "" for simulated sources.
+        size: size of the download, or what is generated.
+        simulated: numbers on it are marked as simulated wherever they appear.
+    """
+
+    name: str
+    title: str
+    domain: Domain
+    description: str
+    channels: tuple[Channel, ...]
+    faults: tuple[str, ...]
+    protocol: Protocol
+    split_unit: str
+    asset_unit: str
+    licence: str
+    citation: str
+    url: str = ""
+    size: str = ""
+    simulated: bool = False
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names by index, normal first."""
+        return ("normal", *self.faults)
+
+
+class Source(Interface):
+    """A data source: anything with these three members (no base class to inherit from)."""
+
+    @property
+    def info(self) -> SourceInfo:
+        """Typed facts."""
+        ...
+
+    def fingerprint(self, root: Path | None) -> str:
+        """Hash of what the recordings depend on: the files under `root`, or the simulator's version and size."""
+        ...
+
+    def recordings(self, root: Path | None) -> Iterator[Recording]:
+        """Stream the recordings, in a fixed order, one or a few in memory at a time.
+
+        Args:
+            root: the folder that holds one sub-folder per source; not needed by simulated sources.
+        """
+        ...

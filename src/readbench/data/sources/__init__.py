@@ -1,0 +1,1 @@
+"""Real data sources, one module each; importing this room registers all of them."""

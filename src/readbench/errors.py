@@ -1,0 +1,76 @@
+"""Every error the package raises on purpose, in one tree.
+
+```
+ReadbenchError
+├── UsageError               the caller asked for something that does not exist or does not fit
+│   ├── UnknownNameError     a name nobody registered, with the nearest right ones
+│   ├── SpecError            a method text that the grammar cannot read
+│   └── ParameterError       a parameter outside its declared range
+├── DataError                data that cannot be used as they are
+│   ├── SourceMissingError   the files of a source are not where they should be
+│   └── NotFiniteError       NaN or infinity where a number is needed
+├── MethodError              a method broke its contract
+└── RunError                 a run folder that cannot be used
+```
+
+Each message says what was wrong, where, and what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class ReadbenchError(Exception):
+    """Root of the tree: catch this to catch everything raised on purpose."""
+
+
+class UsageError(ReadbenchError):
+    """The caller asked for something that does not exist or does not fit."""
+
+
+class UnknownNameError(UsageError):
+    """A name nobody registered; `suggestions` holds the nearest registered ones.
+
+    >>> str(UnknownNameError("retriever", "euclidian", ["euclidean", "random"]))
+    "Unknown retriever 'euclidian'. Did you mean 'euclidean'?"
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = sorted(known)
+        self.name = name
+        self.suggestions = get_close_matches(name, known, n=3, cutoff=0.5)
+        if self.suggestions:
+            hint = f"Did you mean {' or '.join(repr(s) for s in self.suggestions)}?"
+        else:
+            hint = f"Known: {', '.join(known) or 'none'}."
+        super().__init__(f"Unknown {kind} {name!r}. {hint}")
+
+
+class SpecError(UsageError):
+    """A method text that the grammar cannot read."""
+
+
+class ParameterError(UsageError):
+    """A parameter outside its declared range."""
+
+
+class DataError(ReadbenchError):
+    """Data that cannot be used as they are."""
+
+
+class SourceMissingError(DataError):
+    """The files of a source are not where they should be."""
+
+
+class NotFiniteError(DataError):
+    """NaN or infinity where a number is needed."""
+
+
+class MethodError(ReadbenchError):
+    """A method broke its contract: wrong shape, not finite, unstable."""
+
+
+class RunError(ReadbenchError):
+    """A run folder that cannot be used."""

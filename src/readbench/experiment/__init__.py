@@ -1,0 +1,19 @@
+"""Plan -> cells -> execute -> store; a run that was interrupted continues when started again."""
+
+from readbench.experiment.plan import DEFAULT_LEVELS, DEFAULT_SEEDS, Cell, Plan
+from readbench.experiment.runner import Listener, Summary, run
+from readbench.experiment.store import RunStore
+from readbench.experiment.suites import SUITES, suite
+
+__all__ = [
+    "DEFAULT_LEVELS",
+    "DEFAULT_SEEDS",
+    "SUITES",
+    "Cell",
+    "Listener",
+    "Plan",
+    "RunStore",
+    "Summary",
+    "run",
+    "suite",
+]

@@ -1,0 +1,198 @@
+"""One way to add anything: decorate it, or let an installed package do so through an entry point.
+
+>>> from readbench.registry import RETRIEVERS
+>>> sorted(RETRIEVERS.names())[:2]
+['channel-presence', 'euclidean']
+
+A package outside this one adds methods and sources by an entry point in the group `readbench.plugins` that names a
+module; importing the module runs its decorators:
+
+```toml
+[project.entry-points."readbench.plugins"]
+mine = "my_package.methods"
+```
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from readbench.errors import UnknownNameError, UsageError
+from readbench.parameters import Parameter, Value, parameters_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+PLUGIN_GROUP = "readbench.plugins"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is registered under one name.
+
+    Args:
+        name: canonical name.
+        factory: builds the component; its keyword arguments are the parameters of the grammar.
+        title: name in tables ("ED", "DTW-I").
+        family: colour and grouping in tables and figures.
+        summary: one sentence.
+        aliases: other names that mean the same.
+        requires: modules that must be importable for it to run.
+        extra: the optional extra that installs them.
+        positional: the parameter that a bare value in parentheses sets, if any.
+        origin: "readbench", or the plug-in it came from with its version.
+    """
+
+    name: str
+    factory: Callable[..., Any]
+    title: str
+    family: str
+    summary: str
+    aliases: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    extra: str = ""
+    positional: str = ""
+    origin: str = "readbench"
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """Declared parameters by name."""
+        return parameters_of(self.factory)
+
+    def unavailable(self) -> str:
+        """Why it cannot run here and what to do; empty when it can."""
+        missing = [module for module in self.requires if find_spec(module) is None]
+        if not missing:
+            return ""
+        return f"needs {', '.join(missing)}: pip install 'readbench[{self.extra}]'"
+
+    def build(self, **parameters: Value) -> Any:  # noqa: ANN401 - each registry has its own protocol
+        """The component with these parameters, all checked against their declared ranges."""
+        if reason := self.unavailable():
+            raise UsageError(f"{self.name} {reason}")
+        declared = self.parameters
+        for name, value in parameters.items():
+            if name not in declared:
+                raise UnknownNameError(f"parameter of {self.name}", name, declared)
+            declared[name].check(self.name, value)
+        return self.factory(**parameters)
+
+
+@dataclass
+class Registry:
+    """Named components of one kind; built-in modules and plug-ins are imported on first use."""
+
+    kind: str
+    modules: tuple[str, ...] = ()
+    _entries: dict[str, Entry] = field(default_factory=dict)
+    _aliases: dict[str, str] = field(default_factory=dict)
+
+    def register(
+        self,
+        name: str,
+        *,
+        title: str = "",
+        family: str = "",
+        aliases: Iterable[str] = (),
+        requires: Iterable[str] = (),
+        extra: str = "",
+        positional: str = "",
+    ) -> Callable[[F], F]:
+        """Decorator that registers a class or factory; its docstring's first line is the summary."""
+
+        def decorate(factory: F) -> F:
+            summary = (factory.__doc__ or "").strip().split("\n")[0]
+            entry = Entry(
+                name=name.lower(),
+                factory=factory,
+                title=title or name,
+                family=family,
+                summary=summary,
+                aliases=tuple(a.lower() for a in aliases),
+                requires=tuple(requires),
+                extra=extra,
+                positional=positional,
+                origin=_origin(factory),
+            )
+            self._add(entry)
+            return factory
+
+        return decorate
+
+    def _add(self, entry: Entry) -> None:
+        for name in (entry.name, *entry.aliases):
+            owner = self._entries.get(self._aliases.get(name, name))
+            if owner is not None and owner.factory.__qualname__ != entry.factory.__qualname__:
+                raise UsageError(f"The {self.kind} name {name!r} of {entry.origin} is already taken by {owner.origin}.")
+        self._entries[entry.name] = entry
+        self._aliases.update(dict.fromkeys(entry.aliases, entry.name))
+
+    def get(self, name: str) -> Entry:
+        """The entry of a name or alias, in any case; an unknown one raises `UnknownNameError`."""
+        self._load()
+        key = name.lower()
+        key = self._aliases.get(key, key)
+        if key not in self._entries:
+            raise UnknownNameError(self.kind, name, [*self._entries, *self._aliases])
+        return self._entries[key]
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return isinstance(name, str) and self._aliases.get(name.lower(), name.lower()) in self._entries
+
+    def __iter__(self) -> Iterator[Entry]:
+        self._load()
+        return iter(list(self._entries.values()))
+
+    def names(self, *, aliases: bool = False) -> list[str]:
+        """Canonical names in order of registration, and the aliases after them on request."""
+        self._load()
+        return [*self._entries, *(self._aliases if aliases else ())]
+
+    def _load(self) -> None:
+        for module in self.modules:
+            importlib.import_module(module)
+        load_plugins()
+
+
+def _origin(factory: Callable[..., Any]) -> str:
+    package = factory.__module__.split(".")[0]
+    return _plugin_origins().get(package, package)
+
+
+@cache
+def _plugin_origins() -> dict[str, str]:
+    """Top-level package -> "distribution version" of every installed plug-in."""
+    return {
+        point.module.split(".")[0]: f"{point.dist.name} {point.dist.version}"
+        for point in entry_points(group=PLUGIN_GROUP)
+        if point.dist is not None
+    }
+
+
+@cache
+def load_plugins() -> tuple[tuple[EntryPoint, str], ...]:
+    """Import every plug-in once; a broken one is reported (its reason is the second item), the others go on."""
+    report = []
+    for point in entry_points(group=PLUGIN_GROUP):
+        try:
+            point.load()
+            reason = ""
+        except Exception as error:  # noqa: BLE001 - a plug-in may fail in any way; it must not take the tool down
+            reason = f"{type(error).__name__}: {error}"
+            warnings.warn(f"Plug-in {point.name} ({point.value}) could not be loaded: {reason}", stacklevel=2)
+        report.append((point, reason))
+    return tuple(report)
+
+
+SOURCES = Registry("dataset", ("readbench.data.sources", "readbench.data.simulators"))
+RETRIEVERS = Registry("method", ("readbench.retrieve",))
+ENCODERS = Registry("encoder")
+TRANSFORMS = Registry("embedding transform")
+FUSIONS = Registry("fusion mode")
+RERANKERS = Registry("reranker")

@@ -1,0 +1,7 @@
+"""From a run folder alone to tables; nothing is computed again."""
+
+from readbench.report.leaderboard import Leaderboard, leaderboard
+from readbench.report.results import Results, read_results
+from readbench.report.write import show_report, write_report
+
+__all__ = ["Leaderboard", "Results", "leaderboard", "read_results", "show_report", "write_report"]

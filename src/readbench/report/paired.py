@@ -1,0 +1,69 @@
+"""The best method against each other one, on the same queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from readbench.evaluate import Interval, paired_bootstrap, wilcoxon_holm
+from readbench.report.leaderboard import HEADLINE, MIN_DATASETS, Leaderboard, dataset_scores
+from readbench.report.results import Results
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Best minus other at the first level.
+
+    Args:
+        other: the method compared with.
+        over_queries: difference with its interval when queries are drawn anew.
+        over_groups: the same when whole split groups are: wider, because windows of one run resemble each other.
+        p_value: Wilcoxon signed-rank over datasets, Holm-corrected over all pairs; NaN with too few datasets.
+    """
+
+    other: str
+    over_queries: Interval
+    over_groups: Interval
+    p_value: float
+
+
+def comparisons(results: Results, board: Leaderboard) -> list[Comparison]:
+    """Compare the first row of the leaderboard with all others that have every cell."""
+    complete = [results.methods[m] for m in results.complete()]
+    ranked = [row.method for row in board.rows if row.method in complete]
+    if len(ranked) < 2:
+        return []
+    values, clusters = _per_query(results.folder, results.levels[0], ranked)
+    p_values = _wilcoxon(results, ranked)
+    return [
+        Comparison(
+            other=method,
+            over_queries=paired_bootstrap(values[0], values[m], seed=0),
+            over_groups=paired_bootstrap(values[0], values[m], seed=0, clusters=clusters),
+            p_value=float(p_values[0, m]),
+        )
+        for m, method in enumerate(ranked[1:], start=1)
+    ]
+
+
+def _per_query(folder: Path, rho: int, methods: list[str]) -> tuple[NDArray[np.float64], list[str]]:
+    """(methods, queries) headline values and each query's split group; rows stand in plan order throughout."""
+    table = pq.read_table(folder / "per_query.parquet", filters=[("rho", "=", rho), ("metric", "=", HEADLINE)])
+    rows = []
+    for method in methods:
+        own = table.filter(pc.equal(table["method"].cast("string"), method))
+        rows.append(own["value"].to_numpy())
+    pairs = zip(own["dataset"].to_pylist(), own["group"].to_pylist(), strict=True)
+    return np.stack(rows), [f"{dataset}/{group}" for dataset, group in pairs]
+
+
+def _wilcoxon(results: Results, methods: list[str]) -> NDArray[np.float64]:
+    if len(results.datasets) < MIN_DATASETS:
+        return np.full((len(methods), len(methods)), np.nan)
+    columns = [results.methods.index(method) for method in methods]
+    return wilcoxon_holm(dataset_scores(results, results.levels[0])[:, columns]).adjusted_p

@@ -1,0 +1,6 @@
+"""Scorers over the whole corpus; importing this room registers all of them."""
+
+from readbench.retrieve import euclidean, shortcuts, trivial
+from readbench.retrieve.base import Hits, Retriever, Scores, checked_scores
+
+__all__ = ["Hits", "Retriever", "Scores", "checked_scores", "euclidean", "shortcuts", "trivial"]

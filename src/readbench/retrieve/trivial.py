@@ -1,0 +1,56 @@
+"""Floors that bound the achievable range: chance, and the most frequent class."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+import numpy as np
+
+from readbench.parameters import Interval
+from readbench.registry import RETRIEVERS
+from readbench.retrieve.base import Scores
+from readbench.windows import WindowSet
+
+
+@RETRIEVERS.register("random", title="Random", family="trivial")
+class Random:
+    """Independent uniform scores: chance level.
+
+    Args:
+        seed: of the scores. A query and a corpus position always get the same score, so that corpora of different
+            pollution are nested here too.
+    """
+
+    uses_labels = False
+    corpus_dependent = False
+
+    def __init__(self, seed: Annotated[int, Interval(0)] = 0) -> None:
+        self.seed = seed
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
+        """Remember the size of the corpus."""
+        self.size_ = len(corpus)
+        return self
+
+    def score(self, queries: WindowSet) -> Scores:
+        """(Q, N) uniform in [0, 1)."""
+        rows = [np.random.default_rng([self.seed, q]).random(self.size_, np.float32) for q in range(len(queries))]
+        return np.stack(rows) if rows else np.empty((0, self.size_), np.float32)
+
+
+@RETRIEVERS.register("majority", title="Majority", family="trivial")
+class Majority:
+    """The most frequent corpus label first, the same for every query; normal counts as a label."""
+
+    uses_labels = True
+    corpus_dependent = True
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
+        """Find the most frequent label; ties go to the lower index."""
+        values, counts = np.unique(corpus.labels, return_counts=True)
+        self.prevalent_ = corpus.labels == values[counts.argmax()]
+        return self
+
+    def score(self, queries: WindowSet) -> Scores:
+        """(Q, N): 1 for items of the most frequent label, else 0."""
+        return np.tile(self.prevalent_.astype(np.float32), (len(queries), 1))

@@ -1,0 +1,31 @@
+"""Shared by all tests: a private cache, and the real data only where READBENCH_DATA says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "readbench", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("readbench")
+
+
+@pytest.fixture(autouse=True)
+def private_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Tests never touch the user's cache; all tests of one worker share one."""
+    cache = tmp_path_factory.getbasetemp() / "cache"
+    monkeypatch.setenv("READBENCH_CACHE", str(cache))
+    return cache
+
+
+@pytest.fixture
+def real_data() -> Path:
+    """The real data, or a skip that says why."""
+    variable = os.environ.get("READBENCH_DATA")
+    if not variable:
+        pytest.skip("READBENCH_DATA is not set: point it at a folder with one sub-folder per source")
+    return Path(variable)

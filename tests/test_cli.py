@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMANDS = ["run", "report", "methods", "datasets", "doctor", "data build", "data describe"]
+
+
+def readbench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "readbench", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "small"
+    options = ("--datasets", "sim_tanks", "--methods", "euclidean,random", "--methods", "stats", "--rho", "0,20")
+    done = readbench("run", *options, "--seed", "7", "--out", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert "NDCG@10 over 1 simulated dataset" in done.stdout
+    assert "6 cells computed" in done.stderr
+    return folder
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(command: str) -> None:
+    done = readbench(*command.split(), "--help")
+    assert done.returncode == 0
+    assert "Example:" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("run", "--methods", "euclidian"), "Did you mean 'euclidean'?"),
+        (("run", "--datasets", "sim_tank"), "Did you mean 'sim_tanks'?"),
+        (("run", "--suite", "quik"), "Did you mean 'quick'?"),
+        (("run", "--methods", "euclidean(nrom=none)"), "Did you mean 'norm'?"),
+        (("run", "--methods", "euclidean(norm=all)"), "The 'norm' parameter of euclidean must be one of"),
+        (("run", "--methods", "euclidean("), "expected a value"),
+        (("run", "--seed", "1", "--seeds", "1,2"), "either --seed or --seeds"),
+        (("run", "--rho", "ten"), "--rho takes whole numbers"),
+        (("run", "--cap", "0"), "--cap takes a positive number"),
+        (("data", "build", "sim_tonks"), "Did you mean 'sim_tanks'?"),
+    ],
+)
+def test_wrong_usage_exits_with_2_and_says_what_is_right(arguments: tuple[str, ...], expected: str) -> None:
+    done = readbench(*arguments)
+    assert done.returncode == 2
+    assert expected in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_report_writes_markdown_and_csv(finished_run: Path) -> None:
+    done = readbench("report", str(finished_run))
+    assert done.returncode == 0, done.stderr
+    page = (finished_run / "report" / "leaderboard.md").read_text()
+    assert "| ED | distance |" in page
+    assert "simulated" in page
+    assert (finished_run / "report" / "leaderboard.csv").read_text().startswith("Method,Family,ρ=0%,ρ=20%,Rank")
+
+
+def test_report_of_something_else_says_what_to_do(tmp_path: Path) -> None:
+    done = readbench("report", str(tmp_path))
+    assert done.returncode == 1
+    assert "is not a run folder" in done.stderr
+    assert "readbench run" in done.stderr
+
+
+def test_running_again_computes_nothing(finished_run: Path) -> None:
+    options = ("--datasets", "sim_tanks", "--methods", "euclidean,random,stats", "--rho", "0,20", "--seed", "7")
+    done = readbench("run", *options, "--out", str(finished_run))
+    assert "0 cells computed, 6 already there" in done.stderr
+
+
+def test_catalogues_are_readable_by_programs() -> None:
+    methods = {fact["name"]: fact for fact in json.loads(readbench("methods", "--json").stdout)}
+    assert methods["euclidean"]["aliases"] == ["ed"]
+    datasets = {fact["name"]: fact for fact in json.loads(readbench("datasets", "--json").stdout)}
+    assert datasets["sim_tanks"]["simulated"] is True
+
+
+def test_describe_shows_the_composition() -> None:
+    facts = json.loads(readbench("data", "describe", "sim_tanks", "--json").stdout)
+    assert facts["corpus"] == {"rho 0": 1000, "rho 10": 1111, "rho 20": 1250}
+    assert facts["queries"] == 100
+    assert facts["classes"]["normal"]["queries"] == 0
+
+
+def test_doctor_finds_a_healthy_installation() -> None:
+    done = readbench("doctor", "--json")
+    assert done.returncode == 0, done.stdout
+    assert {"numpy", "data root", "cache"} <= {fact["part"] for fact in json.loads(done.stdout)}
+
+
+def test_doctor_names_a_data_root_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("READBENCH_DATA", str(tmp_path / "nowhere"))
+    done = readbench("doctor", "--json")
+    assert done.returncode == 1
+    assert "point READBENCH_DATA at an existing folder" in done.stdout

@@ -1,0 +1,129 @@
+"""The contract suite over everything registered, and the gate between methods and what they must not see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pytest
+
+from readbench.data import Source
+from readbench.pipeline import System
+from readbench.registry import RETRIEVERS, SOURCES
+from readbench.retrieve import Scores
+from readbench.testing import RETRIEVER_CHECKS, SOURCE_CHECKS, RetrieverCheck, SourceCheck, reachable
+from readbench.windows import ChannelStats, WindowSet
+
+METHODS = [*RETRIEVERS.names(), "euclidean(norm=none)", "euclidean(norm=window)", "euclidean(align=position)"]
+SIMULATED = [entry.name for entry in SOURCES if entry.build().info.simulated]
+
+
+@pytest.mark.parametrize("check", RETRIEVER_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_keeps_the_contract(method: str, check: RetrieverCheck) -> None:
+    check(method)
+
+
+@pytest.mark.parametrize("check", SOURCE_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", SIMULATED)
+def test_every_simulated_source_keeps_the_contract(name: str, check: SourceCheck) -> None:
+    source: Source = SOURCES.get(name).build()
+    check(source, None)
+
+
+class Spy:
+    """Keeps everything it is given, to be searched afterwards."""
+
+    def __init__(self, *, uses_labels: bool) -> None:
+        self.uses_labels = uses_labels
+        self.corpus_dependent = True
+        self.given: list[WindowSet] = []
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
+        self.corpus = (corpus, normals)
+        return self
+
+    def score(self, queries: WindowSet) -> Scores:
+        self.queries = queries
+        return np.zeros((len(queries), len(self.corpus[0])), np.float32)
+
+
+SECRET_LABEL, SECRET_TIME = 7_654_321, 1.23456789e9
+SECRET_NAMES = ("secret class", "secret group", "secret asset", "secret id")
+
+
+def secret_windows() -> WindowSet:
+    """Windows whose every fact can be recognised; queries and corpus share one buffer, as in a task."""
+    return WindowSet.from_arrays(
+        np.random.default_rng(0).standard_normal((6, 2, 16)),
+        labels=[SECRET_LABEL] * 6,
+        classes=("normal", "secret class"),
+        ids=[f"secret id {i}" for i in range(6)],
+        groups=["secret group"] * 6,
+        assets=["secret asset"] * 6,
+        times=[SECRET_TIME] * 6,
+    )
+
+
+def secrets_in(*roots: object) -> set[str]:
+    """Names of the secrets that can be reached."""
+    found: set[str] = set()
+    for item in reachable(*roots):
+        if isinstance(item, str | bytes):
+            text = item if isinstance(item, str) else item.decode(errors="ignore")
+            found |= {name for name in SECRET_NAMES if name in text}
+        elif isinstance(item, int | float) and item in (SECRET_LABEL, SECRET_TIME):
+            found.add("label" if item == SECRET_LABEL else "time")
+        elif isinstance(item, np.ndarray) and item.dtype.kind in "if":
+            found |= {"label"} if (item == SECRET_LABEL).any() else set()
+            found |= {"time"} if (item == SECRET_TIME).any() else set()
+    return found
+
+
+def spied(*, uses_labels: bool) -> Spy:
+    windows = secret_windows()
+    system, spy = System("random"), Spy(uses_labels=uses_labels)
+    system._retriever = spy
+    stats = ChannelStats.of(windows)
+    system.fit(windows[:4].with_stats(stats), windows[:1]).score(windows[4:])
+    return spy
+
+
+def test_the_search_for_secrets_finds_them_where_they_are() -> None:
+    assert secrets_in(secret_windows()) == {*SECRET_NAMES, "label", "time"}
+
+
+@pytest.mark.parametrize("uses_labels", [True, False])
+def test_nothing_about_a_query_but_its_values_can_be_reached(uses_labels: bool) -> None:  # noqa: FBT001
+    assert secrets_in(spied(uses_labels=uses_labels).queries) == set()
+
+
+def test_a_query_does_not_lead_to_the_windows_beside_it() -> None:
+    queries = spied(uses_labels=False).queries
+    assert sum(array.size for array in reachable(queries) if isinstance(array, np.ndarray) and array.ndim == 1) < 6 * 32
+
+
+def test_a_label_free_method_cannot_reach_anything_but_values_of_the_corpus() -> None:
+    assert secrets_in(spied(uses_labels=False).corpus) == set()
+
+
+def test_a_label_aware_method_sees_the_labels_of_the_corpus() -> None:
+    assert {"label", "secret class"} <= secrets_in(spied(uses_labels=True).corpus)
+
+
+def test_a_method_with_wrong_scores_is_told_so() -> None:
+    system, spy = System("random"), Spy(uses_labels=False)
+    system._retriever = spy
+    windows = secret_windows()
+    system.fit(windows[:4], windows[:0])
+    spy.score = lambda queries: np.full((len(queries), 4), np.nan, np.float32)  # type: ignore[method-assign]
+    with pytest.raises(Exception, match="random returned nan for query 0 and corpus item 0"):
+        system.score(windows[4:])
+    spy.score = lambda queries: np.zeros((len(queries), 3), np.float32)  # type: ignore[method-assign]
+    with pytest.raises(Exception, match=r"shape \(2, 3\); expected \(2, 4\)"):
+        system.score(windows[4:])
+
+
+def test_real_data_are_read_only_from_the_variable(real_data: Path) -> None:
+    assert real_data.is_dir()

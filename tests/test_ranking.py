@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from numpy.typing import NDArray
+
+from readbench.errors import NotFiniteError, ParameterError, UsageError
+from readbench.ranking import rank
+from tests.evaluate.strategies import Scores, tied_scores
+from tests.naive import metrics as naive
+
+
+@settings(max_examples=200)
+@given(tied_scores(), st.integers(1, 70))
+def test_any_depth_is_the_start_of_the_full_stable_order(scores: Scores, depth: int) -> None:
+    expected = [naive.rank(row, depth) for row in scores.tolist()]
+    assert rank(scores, depth).tolist() == expected
+    assert rank(scores)[:, :depth].tolist() == expected
+
+
+def test_large_row_without_ties_agrees_with_a_full_sort() -> None:
+    scores = np.random.default_rng(0).normal(size=(3, 20_000)).astype(np.float32)
+    np.testing.assert_array_equal(rank(scores, 25), np.argsort(-scores, axis=1, kind="stable")[:, :25])
+
+
+def test_constant_scores_keep_corpus_order() -> None:
+    assert rank(np.zeros((2, 5000), np.float32), 4).tolist() == [[0, 1, 2, 3]] * 2
+
+
+def test_depth_beyond_the_corpus_gives_the_whole_corpus() -> None:
+    assert rank(np.array([[1.0, 2.0]]), 100).tolist() == [[1, 0]]
+
+
+def test_positions_are_int64() -> None:
+    assert rank(np.zeros((1, 3), np.float32), 2).dtype == rank(np.zeros((1, 3), np.float32)).dtype == np.int64
+
+
+def test_nan_is_refused_and_its_query_named() -> None:
+    scores = np.zeros((3, 4), np.float32)
+    scores[2, 1] = np.nan
+    with pytest.raises(NotFiniteError, match="query 2"):
+        rank(scores, 1)
+
+
+@pytest.mark.parametrize("bad", [np.zeros(3), np.zeros((2, 2, 2)), np.zeros((2, 2), np.uint8)])
+def test_anything_but_a_float_matrix_is_refused(bad: NDArray[Any]) -> None:
+    with pytest.raises(UsageError, match="matrix"):
+        rank(bad)
+
+
+def test_depth_zero_is_refused() -> None:
+    with pytest.raises(ParameterError, match="Got 0 instead"):
+        rank(np.zeros((1, 2)), 0)
