@@ -12,11 +12,13 @@ import pytest
 import readbench
 
 PACKAGE = Path(readbench.__file__).parent
-GROUND = {"errors", "parameters", "windows", "registry", "spec", "ranking", "paths"}
+GROUND = {"errors", "plots", "locks", "parameters", "windows", "registry", "spec", "ranking", "paths"}
 FIRST = {"data", "retrieve", "evaluate"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "paths": set(),
+    "plots": set(),
+    "locks": set(),
     "ranking": {"errors"},
     "parameters": {"errors"},
     "windows": {"errors"},

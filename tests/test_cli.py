@@ -37,7 +37,7 @@ def test_every_command_explains_itself_with_an_example(command: str) -> None:
     ("arguments", "expected"),
     [
         (("run", "--methods", "euclidian"), "Did you mean 'euclidean'?"),
-        (("run", "--datasets", "sim_tank"), "Did you mean 'sim_tanks'?"),
+        (("run", "--datasets", "sim_tank"), "Did you mean 'sim_tanks'"),
         (("run", "--suite", "quik"), "Did you mean 'quick'?"),
         (("run", "--methods", "euclidean(nrom=none)"), "Did you mean 'norm'?"),
         (("run", "--methods", "euclidean(norm=all)"), "The 'norm' parameter of euclidean must be one of"),
@@ -45,7 +45,7 @@ def test_every_command_explains_itself_with_an_example(command: str) -> None:
         (("run", "--seed", "1", "--seeds", "1,2"), "either --seed or --seeds"),
         (("run", "--rho", "ten"), "--rho takes whole numbers"),
         (("run", "--cap", "0"), "--cap takes a positive number"),
-        (("data", "build", "sim_tonks"), "Did you mean 'sim_tanks'?"),
+        (("data", "build", "sim_tonks"), "Did you mean 'sim_tanks'"),
     ],
 )
 def test_wrong_usage_exits_with_2_and_says_what_is_right(arguments: tuple[str, ...], expected: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import hypothesis.strategies as st
@@ -14,12 +15,39 @@ from tests.evaluate.strategies import Scores, tied_scores
 from tests.naive import metrics as naive
 
 
+def assert_starts_the_stable_order(ranking: NDArray[np.int64], scores: Scores, depth: int) -> None:
+    assert ranking.shape == (len(scores), min(depth, scores.shape[1]))
+    assert ranking.tolist() == [naive.rank(row, depth) for row in scores.tolist()]
+
+
 @settings(max_examples=200)
 @given(tied_scores(), st.integers(1, 70))
 def test_any_depth_is_the_start_of_the_full_stable_order(scores: Scores, depth: int) -> None:
-    expected = [naive.rank(row, depth) for row in scores.tolist()]
-    assert rank(scores, depth).tolist() == expected
-    assert rank(scores)[:, :depth].tolist() == expected
+    assert_starts_the_stable_order(rank(scores, depth), scores, depth)
+    assert_starts_the_stable_order(rank(scores)[:, :depth], scores, depth)
+
+
+@pytest.mark.parametrize(
+    "unstable",
+    [
+        lambda scores, depth: np.argpartition(-scores, depth, axis=1)[:, :depth],
+        lambda scores, depth: np.argsort(scores, axis=1, kind="stable")[:, ::-1][:, :depth],
+        lambda scores, _: rank(scores),
+    ],
+    ids=["partial sort", "ascending order turned round", "depth forgotten"],
+)
+def test_the_order_check_notices_a_ranking_that_is_not_stable(unstable: Callable[..., NDArray[np.int64]]) -> None:
+    scores = np.array([[0.0, 1.0, 1.0, 0.5, 1.0, 0.5, 0.5, 0.0]], np.float32)
+    with pytest.raises(AssertionError):
+        assert_starts_the_stable_order(unstable(scores, 5), scores, 5)
+
+
+@pytest.mark.parametrize("depth", [None, 1, 3, 9])
+@pytest.mark.parametrize(("queries", "items"), [(0, 5), (0, 0), (2, 0)])
+def test_no_queries_or_no_items_give_an_empty_ranking(queries: int, items: int, depth: int | None) -> None:
+    ranking = rank(np.empty((queries, items), np.float32), depth)
+    assert ranking.shape == (queries, items if depth is None else min(depth, items))
+    assert ranking.dtype == np.int64
 
 
 def test_large_row_without_ties_agrees_with_a_full_sort() -> None:

@@ -40,7 +40,8 @@ class UnknownNameError(UsageError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
         self.name = name
-        self.suggestions = get_close_matches(name, known, n=3, cutoff=0.5)
+        spelled = {k.lower(): k for k in known}
+        self.suggestions = [spelled[k] for k in get_close_matches(name.lower(), spelled, n=3, cutoff=0.5)]
         if self.suggestions:
             hint = f"Did you mean {' or '.join(repr(s) for s in self.suggestions)}?"
         else:

@@ -73,7 +73,7 @@ class Parameter:
         """Raise `ParameterError` unless `value` is permitted."""
         if self.optional and value is None:
             return
-        number = isinstance(value, int | float) and not isinstance(value, bool)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
         typed = number if self.kind is float else type(value) is self.kind
         if typed and (not self.choices or value in self.choices) and (not self.interval or value in self.interval):
             return
@@ -97,13 +97,20 @@ def parameters_of(factory: Callable[..., Any]) -> dict[str, Parameter]:
 def _parameter(name: str, hint: Any, default: Any) -> Parameter:  # noqa: ANN401 - hints are anything
     if default is inspect.Parameter.empty:
         raise TypeError(f"Parameter {name!r} of a registered component needs a default.")
-    interval = None
-    if get_origin(hint) is Annotated:
-        hint, *extras = get_args(hint)
-        interval = next((e for e in extras if isinstance(e, Interval)), None)
+    hint, interval = _bare(hint)
     optional = type(None) in get_args(hint) and get_origin(hint) is not Literal
     if optional:
         hint = Union[tuple(a for a in get_args(hint) if a is not type(None))]  # noqa: UP007 - built at run time
+        hint, inner = _bare(hint)
+        interval = interval or inner
     if get_origin(hint) is Literal:
         return Parameter(name, str, default, choices=get_args(hint), optional=optional)
     return Parameter(name, hint, default, interval=interval, optional=optional)
+
+
+def _bare(hint: Any) -> tuple[Any, Interval | None]:  # noqa: ANN401 - hints are anything
+    """The type inside `Annotated`, and its interval."""
+    if get_origin(hint) is not Annotated:
+        return hint, None
+    inner, *extras = get_args(hint)
+    return inner, next((e for e in extras if isinstance(e, Interval)), None)

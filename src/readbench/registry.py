@@ -66,10 +66,11 @@ class Entry:
 
     def unavailable(self) -> str:
         """Why it cannot run here and what to do; empty when it can."""
-        missing = [module for module in self.requires if find_spec(module) is None]
+        missing = [module for module in self.requires if not _importable(module)]
         if not missing:
             return ""
-        return f"needs {', '.join(missing)}: pip install 'readbench[{self.extra}]'"
+        remedy = f"'readbench[{self.extra}]'" if self.extra else " ".join(missing)
+        return f"needs {', '.join(missing)}: pip install {remedy}"
 
     def build(self, **parameters: Value) -> Any:  # noqa: ANN401 - each registry has its own protocol
         """The component with these parameters, all checked against their declared ranges."""
@@ -127,7 +128,7 @@ class Registry:
     def _add(self, entry: Entry) -> None:
         for name in (entry.name, *entry.aliases):
             owner = self._entries.get(self._aliases.get(name, name))
-            if owner is not None and owner.factory.__qualname__ != entry.factory.__qualname__:
+            if owner is not None and _home(owner.factory) != _home(entry.factory):
                 raise UsageError(f"The {self.kind} name {name!r} of {entry.origin} is already taken by {owner.origin}.")
         self._entries[entry.name] = entry
         self._aliases.update(dict.fromkeys(entry.aliases, entry.name))
@@ -160,6 +161,18 @@ class Registry:
         load_plugins()
 
 
+def _importable(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package around it
+        return False
+
+
+def _home(factory: Callable[..., Any]) -> tuple[str, str]:
+    """What stays the same when a module is loaded again, and differs for any two components."""
+    return factory.__module__, factory.__qualname__
+
+
 def _origin(factory: Callable[..., Any]) -> str:
     package = factory.__module__.split(".")[0]
     return _plugin_origins().get(package, package)
@@ -177,9 +190,15 @@ def _plugin_origins() -> dict[str, str]:
 
 @cache
 def load_plugins() -> tuple[tuple[EntryPoint, str], ...]:
-    """Import every plug-in once; a broken one is reported (its reason is the second item), the others go on."""
+    """Import every plug-in once; a broken one is reported (its reason is the second item), the others go on.
+
+    Everything built in comes first, so that a name taken twice is the plug-in's error.
+    """
     report = []
-    for point in entry_points(group=PLUGIN_GROUP):
+    points = entry_points(group=PLUGIN_GROUP)
+    for module in (*SOURCES.modules, *RETRIEVERS.modules) if points else ():
+        importlib.import_module(module)
+    for point in points:
         try:
             point.load()
             reason = ""

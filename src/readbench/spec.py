@@ -21,11 +21,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from readbench.errors import SpecError, UnknownNameError
 from readbench.parameters import Value
-from readbench.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS, Entry, Registry
+from readbench.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, SOURCES, TRANSFORMS, Entry, Registry
 
 DEFAULT_FUSION = "rrf"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -87,15 +88,38 @@ class MethodSpec:
     @property
     def title(self) -> str:
         """Name in tables, as the paper writes its rows: `CHARM+NR|DTW-I+GPC`."""
-        text = str(self)
-        for entry in self.entries():
-            text = re.sub(rf"(?<![\w.-]){re.escape(entry.name)}(?![\w.-])", entry.title, text, count=1)
-        return text
+        titles = iter([entry.title for entry in self.entries()])
+
+        def titled(stage: Stage) -> Stage:
+            title = next(titles)
+            return stage if stage == Stage(DEFAULT_FUSION) else replace(stage, name=title)
+
+        legs = tuple(Leg(titled(leg.stage), tuple(map(titled, leg.transforms))) for leg in self.legs)
+        return str(MethodSpec(legs, tuple(map(titled, self.fusions)), tuple(map(titled, self.rerankers))))
 
 
 def parse(text: str) -> MethodSpec:
     """Read a method text; errors name the position or the nearest registered names."""
     return _Reader(text).method()
+
+
+def parse_dataset(text: str) -> Stage:
+    """Read a dataset with its parameters, written like a stage of a method.
+
+    >>> str(parse_dataset("sim_tanks(difficulty=2, seed=20050703)"))
+    'sim_tanks(difficulty=2)'
+    """
+    reader = _Reader(text)
+    stage = reader.stage(SOURCES, reader.name("a dataset"))
+    if not reader.done():
+        raise reader.error("expected the end")
+    return stage
+
+
+def build_source(text: str) -> Any:  # noqa: ANN401 - a readbench.data.Source; this floor does not know it
+    """The data source that a text names, with its parameters."""
+    stage = parse_dataset(text)
+    return SOURCES.get(stage.name).build(**dict(stage.parameters))
 
 
 def split_specs(texts: Iterable[str]) -> list[str]:
@@ -131,31 +155,34 @@ class _Reader:
         fusions: list[Stage] = []
         rerankers: list[Stage] = []
         while True:
-            leg, trailing = self._leg()
+            leg, trailing = self._leg(after_bar=bool(legs))
             legs.append(leg)
             rerankers += trailing
-            if self._done():
+            if self.done():
                 return MethodSpec(tuple(legs), tuple(fusions), tuple(rerankers))
             if trailing:
-                raise self._error(f"reranker {trailing[0].name!r} applies to the fused list: write it last")
+                raise self.error(f"reranker {trailing[0].name!r} applies to the fused list: write it last")
             fusions.append(self._fusion())
 
-    def _leg(self) -> tuple[Leg, list[Stage]]:
-        name = self._name("a method")
+    def _leg(self, *, after_bar: bool) -> tuple[Leg, list[Stage]]:
+        name = self.name("a method")
         base = RETRIEVERS if name in RETRIEVERS else ENCODERS
         if name not in base:
-            raise UnknownNameError("method", name, [*RETRIEVERS.names(aliases=True), *ENCODERS.names(aliases=True)])
-        stage = self._stage(base, name)
+            homes = (RETRIEVERS, ENCODERS, FUSIONS) if after_bar else (RETRIEVERS, ENCODERS)
+            raise UnknownNameError("method", name, [known for home in homes for known in home.names(aliases=True)])
+        stage = self.stage(base, name)
         transforms: list[Stage] = []
         rerankers: list[Stage] = []
         while self._accept("+"):
-            name = self._name("a stage after '+'")
-            if name in TRANSFORMS and not rerankers:
+            name = self.name("a stage after '+'")
+            if name in TRANSFORMS:
+                if rerankers:
+                    raise self.error(f"{name!r} changes the embedding: write it before {rerankers[0].name!r}")
                 if base is RETRIEVERS:
-                    raise self._error(f"{name!r} needs an embedding, and {stage.name!r} has none")
-                transforms.append(self._stage(TRANSFORMS, name))
+                    raise self.error(f"{name!r} needs an embedding, and {stage.name!r} has none")
+                transforms.append(self.stage(TRANSFORMS, name))
             elif name in RERANKERS:
-                rerankers.append(self._stage(RERANKERS, name))
+                rerankers.append(self.stage(RERANKERS, name))
             else:
                 known = [*RERANKERS.names(aliases=True), *TRANSFORMS.names(aliases=True)]
                 raise UnknownNameError("stage after '+'", name, known)
@@ -163,17 +190,16 @@ class _Reader:
 
     def _fusion(self) -> Stage:
         if not self._accept("|"):
-            raise self._error("expected '|', '+' or the end")
-        mark = self.at
+            raise self.error("expected '|', '+' or the end")
         if (match := _NAME.match(self.text, self._skip())) and match.group() in FUSIONS:
             self.at = match.end()
-            stage = self._stage(FUSIONS, match.group())
-            if self._accept("|"):
-                return stage
-            self.at = mark
+            stage = self.stage(FUSIONS, match.group())
+            if not self._accept("|"):
+                raise self.error(f"expected '|' after the fusion mode {stage.name!r}")
+            return stage
         return Stage(FUSIONS.get(DEFAULT_FUSION).name)
 
-    def _stage(self, registry: Registry, name: str) -> Stage:
+    def stage(self, registry: Registry, name: str) -> Stage:
         entry = registry.get(name)
         given = self._arguments(entry) if self._accept("(") else {}
         declared = entry.parameters
@@ -187,12 +213,12 @@ class _Reader:
         declared = entry.parameters
         while not self._accept(")"):
             if given and not self._accept(","):
-                raise self._error("expected ',' or ')'")
+                raise self.error("expected ',' or ')'")
             key, raw = self._argument(entry)
             if key not in declared:
                 raise UnknownNameError(f"parameter of {entry.name}", key, declared)
             if key in given:
-                raise self._error(f"parameter {key!r} is given twice")
+                raise self.error(f"parameter {key!r} is given twice")
             given[key] = declared[key].read(raw)
         return given
 
@@ -201,7 +227,7 @@ class _Reader:
         if self._accept("="):
             return first, self._value()
         if not entry.positional:
-            raise self._error(f"{entry.name!r} takes parameters by name only, as key=value")
+            raise self.error(f"{entry.name!r} takes parameters by name only, as key=value")
         return entry.positional, first
 
     def _value(self) -> str:
@@ -209,19 +235,19 @@ class _Reader:
         if start < len(self.text) and self.text[start] in "'\"":
             end = self.text.find(self.text[start], start + 1)
             if end < 0:
-                raise self._error("the quote is not closed")
+                raise self.error("the quote is not closed")
             self.at = end + 1
             return self.text[start + 1 : end]
         match = _PLAIN_VALUE.match(self.text, start)
         if not match:
-            raise self._error("expected a value")
+            raise self.error("expected a value")
         self.at = match.end()
         return match.group()
 
-    def _name(self, what: str) -> str:
+    def name(self, what: str) -> str:
         match = _NAME.match(self.text, self._skip())
         if not match:
-            raise self._error(f"expected {what}")
+            raise self.error(f"expected {what}")
         self.at = match.end()
         return match.group().lower()
 
@@ -237,12 +263,12 @@ class _Reader:
             self.at += 1
         return self.at
 
-    def _done(self) -> bool:
+    def done(self) -> bool:
         return self._skip() == len(self.text)
 
-    def _error(self, message: str) -> SpecError:
+    def error(self, message: str) -> SpecError:
         pointer = " " * self.at + "^"
-        return SpecError(f"Cannot read method {self.text!r}: {message}.\n  {self.text}\n  {pointer}")
+        return SpecError(f"Cannot read {self.text!r}: {message}.\n  {self.text}\n  {pointer}")
 
 
 def _text(value: Value) -> str:

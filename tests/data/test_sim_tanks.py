@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from readbench.data.simulators.base import RunBatch
-from readbench.data.simulators.tanks import NOISE, RESOLUTION, Tanks, Trace
-from readbench.data.simulators.tanks_parameters import (
+from readbench.data.simulators.tanks.parameters import (
     LEVEL_MAX,
     SAMPLE,
     SMOOTH_HEAD,
@@ -18,6 +17,7 @@ from readbench.data.simulators.tanks_parameters import (
     Regime,
     Rigs,
 )
+from readbench.data.simulators.tanks.simulator import NOISE, RESOLUTION, Tanks, Trace
 
 COUNT = 24
 SETTLED = 120

@@ -113,7 +113,7 @@ def test_an_unusable_dataset_fails_its_own_cells_only(tmp_path: Path, private_ca
     class Empty(Tanks):
         """A plant that never ran."""
 
-        def recordings(self, root: Path | None = None) -> Iterator[Recording]:  # noqa: ARG002
+        def recordings_from(self, first: int) -> Iterator[Recording]:  # noqa: ARG002
             return iter(())
 
         def fingerprint(self, root: Path | None) -> str:  # noqa: ARG002

@@ -3,96 +3,82 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
-import numpy as np
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from readbench.cli.options import Json, Root, output
-from readbench.data import Built, Composition, Source, build, compose_task
+from readbench.cli.progress import BuildProgress
+from readbench.data import Source, SourceInfo, build
+from readbench.data.describe import composition_facts, fault_panels
+from readbench.data.simulators.base import Simulator
+from readbench.errors import UsageError
 from readbench.paths import cache_root, data_root
-from readbench.registry import SOURCES
+from readbench.plots import gallery, save
+from readbench.spec import build_source, split_specs
 
 app = typer.Typer(help="Build and look at data.", no_args_is_help=True)
+FACTS: tuple[str, ...] = ("channels", "lengths", "corpus", "queries", "relevant_per_query", "imbalance", "normals_pool")
+FACTS += ("shape_separation", "notes")
 Names = Annotated[list[str], typer.Argument(help="Dataset names.")]
 
 
 @app.command("build")
-def build_command(names: Names, root: Root = None) -> None:
-    """Build the windows of datasets into the cache; what is there already is kept.
+def build_command(
+    names: Names,
+    windows: Annotated[
+        int | None, typer.Option(min=1, help="At least so many windows (simulated data only).", show_default=False)
+    ] = None,
+    root: Root = None,
+) -> None:
+    """Build the windows of datasets into the cache; what is there already is kept, an interrupted build goes on.
 
-    Example: `readbench data build sim_tanks`
+    Example: `readbench data build sim_tanks --windows 100000`
     """
-    console = output()
-    for name in names:
-        source: Source = SOURCES.get(name).build()
-        with console.status(f"building {name}") as status:
-            built = build(
-                source,
-                data_root(root),
-                cache_root(),
-                lambda r, w, s=status, n=name: s.update(f"building {n}: {r} recordings, {w} windows"),  # type: ignore[misc]
-            )
-        console.print(f"{name}: {len(built.windows)} windows in {built.folder}", highlight=False, soft_wrap=True)
+    for name in split_specs(names):
+        source = _sized(name, windows)
+        with BuildProgress(Console(stderr=True), name, total=getattr(source, "runs", None)) as progress:
+            built = build(source, data_root(root), cache_root(), progress.update)
+        output().print(f"{name}: {len(built.windows)} windows in {built.folder}", highlight=False, soft_wrap=True)
+
+
+def _sized(name: str, windows: int | None) -> Source:
+    source: Source = build_source(name)
+    if windows is None:
+        return source
+    if not isinstance(source, Simulator):
+        raise UsageError(f"--windows is for simulated data; {name} is as large as its files.")
+    return source.sized(windows)
 
 
 @app.command("describe")
 def describe_command(
     name: Annotated[str, typer.Argument(help="Dataset name.")],
     seed: Annotated[int, typer.Option(help="Split seed.")] = 0,
+    figure: Annotated[Path | None, typer.Option(help="Draw a window of each fault: PNG, SVG or PDF.")] = None,
     as_json: Json = False,
     root: Root = None,
 ) -> None:
-    """Show what a dataset is: sensors, labels, protocol, and the composition of its task.
+    """Show what a dataset is: sensors, labels, protocol, the composition of its task, and how its faults look.
 
-    Example: `readbench data describe sim_tanks --seed 1`
+    Example: `readbench data describe sim_tanks --figure tanks.png`
     """
-    source: Source = SOURCES.get(name).build()
-    built = build(source, data_root(root), cache_root())
-    facts = _facts(source, built, seed)
+    built = build(build_source(name), data_root(root), cache_root())
+    facts = composition_facts(built, seed)
+    if figure:
+        save(gallery(fault_panels(built), f"{built.info.title}: one window of each fault"), figure)
     if as_json:
         print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
         return
-    _show(source, facts, output())
+    _show(built.info, facts, output())
 
 
-def _facts(source: Source, built: Built, seed: int) -> dict[str, object]:
-    info = source.info
-    task = compose_task(built, info, seed=seed, settings=Composition())
-    corpus, queries, windows = task.corpus_at(0), task.queries, built.windows
-    relevant = [(corpus.labels == label).sum() for label in queries.labels]
-    counts = np.bincount(corpus.labels, minlength=len(info.classes))[1:]
-    present = counts[counts > 0]
-    return {
-        "name": info.name,
-        "simulated": info.simulated,
-        "windows": len(windows),
-        "groups": len(np.unique(windows.groups)),
-        "channels": f"{windows.channel_counts.min()}-{windows.channel_counts.max()}",
-        "lengths": f"{windows.lengths.min()}-{windows.lengths.max()}",
-        "classes": {
-            name: {
-                "windows": int((windows.labels == k).sum()),
-                "groups": len(np.unique(windows.groups[windows.labels == k])),
-                "corpus": int((task.corpus.labels == k).sum()),
-                "queries": int((queries.labels == k).sum()),
-            }
-            for k, name in enumerate(info.classes)
-        },
-        "corpus": {f"rho {rho}": len(items) for rho, items in task.levels.items()},
-        "queries": len(queries),
-        "relevant_per_query": round(float(np.mean(relevant)), 1),
-        "imbalance": round(float(present.max() / present.min()), 1),
-        "normals_pool": len(task.normals),
-        "notes": list(task.notes),
-        "fingerprint": task.fingerprint(),
-    }
-
-
-def _show(source: Source, facts: dict[str, object], console: Console) -> None:
-    info, protocol = source.info, source.info.protocol
+def _show(info: SourceInfo, facts: dict[str, Any], console: Console) -> None:
+    protocol = info.protocol
     kind = "simulated" if info.simulated else "real"
     console.print(f"[bold]{info.title}[/bold] ({info.name}, {kind}, {info.domain})")
     console.print(info.description)
@@ -102,9 +88,9 @@ def _show(source: Source, facts: dict[str, object], console: Console) -> None:
         f" {protocol.label_rule}; split by {info.split_unit}.",
         highlight=False,
     )
-    table = Table("Class", "Windows", "Groups", "Corpus", "Queries")
-    for name, counts in facts["classes"].items():  # type: ignore[attr-defined]
+    table = Table("Class", "Windows", "Groups", "Corpus", "Queries", box=SIMPLE_HEAD)
+    for name, counts in facts["classes"].items():
         table.add_row(name, *(str(value) for value in counts.values()))
     console.print(table)
-    for key in ("channels", "lengths", "corpus", "queries", "relevant_per_query", "imbalance", "normals_pool", "notes"):
+    for key in FACTS:
         console.print(f"{key.replace('_', ' ')}: {facts[key]}", highlight=False)

@@ -33,8 +33,3 @@ def numbers(text: str, option: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError as error:
         raise UsageError(f"{option} takes whole numbers separated by commas. Got {text!r}.") from error
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Names separated by commas."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())

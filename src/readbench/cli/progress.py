@@ -1,4 +1,4 @@
-"""Progress of a run on the terminal: data first, then cells with the time left."""
+"""Progress on the terminal, with the time left; silent where there is no terminal."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from readbench.experiment import Listener
 from readbench.experiment.execute import CellReport
 
 
-class RunProgress(Listener):
-    """A live display; on something that is not a terminal it stays silent."""
+class _Bar:
+    """One bar that starts and stops with its `with` block."""
 
-    def __init__(self, console: Console, total: int) -> None:
+    def __init__(self, console: Console, description: str, total: int | None) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -26,7 +26,7 @@ class RunProgress(Listener):
             console=console,
             disable=not console.is_terminal,
         )
-        self._cells = self._progress.add_task("cells", total=total)
+        self._bar = self._progress.add_task(description, total=total)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -37,12 +37,33 @@ class RunProgress(Listener):
     ) -> None:
         self._progress.stop()
 
+
+class RunProgress(_Bar, Listener):
+    """Cells of a run; data that are built first show in the description."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        super().__init__(console, "cells", total)
+
     def building(self, dataset: str, recordings: int, windows: int) -> None:
         """Show what is being built."""
         text = f"building {dataset}: {recordings} recordings, {windows} windows"
-        self._progress.update(self._cells, description=text)
+        self._progress.update(self._bar, description=text)
 
     def cell(self, report: CellReport) -> None:
         """Advance by one cell."""
         cell = report.cell
-        self._progress.update(self._cells, advance=1, description=f"{cell.dataset} ρ={cell.rho} {cell.method}")
+        self._progress.update(self._bar, advance=1, description=f"{cell.dataset} ρ={cell.rho} {cell.method}")
+
+
+class BuildProgress(_Bar):
+    """Recordings of one dataset."""
+
+    def __init__(self, console: Console, dataset: str, total: int | None) -> None:
+        super().__init__(console, f"building {dataset}", total)
+        self._dataset = dataset
+
+    def update(self, recordings: int, windows: int) -> None:
+        """Show how far the build has come."""
+        self._progress.update(
+            self._bar, completed=recordings, description=f"building {self._dataset}: {windows} windows"
+        )

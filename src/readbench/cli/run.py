@@ -9,13 +9,12 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from readbench.cli.options import Root, names, numbers, output
+from readbench.cli.options import Root, numbers, output
 from readbench.cli.progress import RunProgress
 from readbench.errors import UsageError
 from readbench.experiment import Plan, Summary, run, suite
-from readbench.registry import SOURCES
 from readbench.report import read_results, show_report
-from readbench.spec import parse, split_specs
+from readbench.spec import parse, parse_dataset, split_specs
 
 
 def run_command(  # noqa: PLR0917 - typer reads options from the signature
@@ -30,6 +29,9 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     seeds: Annotated[str, typer.Option(help="Split seeds.", show_default="of the suite")] = "",
     seed: Annotated[int | None, typer.Option(help="One split seed.", show_default=False)] = None,
     cap: Annotated[str, typer.Option(help="Most anomalies in a corpus, or none.")] = "1000",
+    split_by: Annotated[
+        Literal["group", "asset"], typer.Option(help="Hold out split groups, or whole assets.")
+    ] = "group",
     out: Annotated[Path | None, typer.Option(help="Run folder.", show_default="runs/SUITE")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes to use.")] = 1,
     executor: Annotated[
@@ -43,7 +45,8 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     """
     if seed is not None and seeds:
         raise UsageError("Give either --seed or --seeds.")
-    plan = _plan(suite_name, datasets, methods, rho, str(seed) if seed is not None else seeds, cap)
+    plan = _plan(suite_name, datasets, methods, rho, str(seed) if seed is not None else seeds)
+    plan = replace(plan, corpus_cap=_cap(cap), split_by=split_by)
     folder = out or Path("runs") / suite_name
     console = Console(stderr=True)
     try:
@@ -63,17 +66,17 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     _conclude(summary, console)
 
 
-def _plan(suite_name: str, datasets: str, methods: list[str] | None, rho: str, seeds: str, cap: str) -> Plan:
+def _plan(suite_name: str, datasets: str, methods: list[str] | None, rho: str, seeds: str) -> Plan:
     plan = suite(suite_name)
     if datasets:
-        plan = replace(plan, datasets=tuple(SOURCES.get(name).name for name in names(datasets)))
+        plan = replace(plan, datasets=tuple(str(parse_dataset(text)) for text in split_specs([datasets])))
     if methods:
         plan = replace(plan, methods=tuple(str(parse(text)) for text in split_specs(methods)))
     if rho:
         plan = replace(plan, levels=numbers(rho, "--rho"))
     if seeds:
         plan = replace(plan, seeds=numbers(seeds, "--seeds"))
-    return replace(plan, corpus_cap=_cap(cap))
+    return plan
 
 
 def _cap(text: str) -> int | None:

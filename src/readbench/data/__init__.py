@@ -2,7 +2,7 @@
 
 from readbench.data.build import Built, build, build_fingerprint
 from readbench.data.compose import Composition
-from readbench.data.recording import Recording
+from readbench.data.recording import Cuts, Recording
 from readbench.data.source import Channel, Protocol, Source, SourceInfo
 from readbench.data.task import Task, compose_task, load_task
 
@@ -10,6 +10,7 @@ __all__ = [
     "Built",
     "Channel",
     "Composition",
+    "Cuts",
     "Protocol",
     "Recording",
     "Source",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from readbench.data.cut import windows_of
 from readbench.data.recording import Recording, Side
-from readbench.data.source import Source
+from readbench.data.source import Resolvable, Seekable, Source, SourceInfo
 from readbench.errors import DataError
+from readbench.locks import exclusive
 from readbench.windows import WindowSet, WindowWriter, load_windows
+from readbench.windows.disk import FORMAT
 
 PROTOCOL_VERSION = 1
 """Raise when cleaning, cutting or labelling change, so that cached windows are built again."""
@@ -23,8 +25,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """All windows of a source, and the side of each group where the source has its own split."""
+    """All windows of a source, its facts, and the side of each group where the source has its own split."""
 
+    info: SourceInfo
     windows: WindowSet
     sides: dict[str, Side]
     folder: Path
@@ -33,7 +36,7 @@ class Built:
 def build(source: Source, root: Path | None, cache: Path, progress: Progress | None = None) -> Built:
     """Windows of a source: from the cache, or built by streaming its recordings once.
 
-    An interrupted build leaves nothing under the final name.
+    Nothing appears under the final name until it is complete. A build that was killed goes on where it was.
 
     Args:
         source: what to build.
@@ -41,17 +44,34 @@ def build(source: Source, root: Path | None, cache: Path, progress: Progress | N
         cache: cache root.
         progress: called after each recording.
     """
+    if isinstance(source, Resolvable):
+        source = source.resolved(root)
     folder = cache / "windows" / f"{source.info.name}-{build_fingerprint(source, root)}"
-    sides_file = folder / "sides.json"
-    if not sides_file.exists():
+    if built := _open(source.info, folder):
+        return built
+    with exclusive(folder.with_name(f"{folder.name}.lock")):
+        if built := _open(source.info, folder):  # another process was faster
+            return built
         _write(source, root, folder, progress)
-    return Built(load_windows(folder), json.loads(sides_file.read_text()), folder)
+    return _load(source.info, folder)
+
+
+def _open(info: SourceInfo, folder: Path) -> Built | None:
+    """What is in the cache; None where nothing is, or where it is damaged and must be built again."""
+    try:
+        return _load(info, folder)
+    except (DataError, OSError, ValueError):
+        return None
+
+
+def _load(info: SourceInfo, folder: Path) -> Built:
+    return Built(info, load_windows(folder), json.loads((folder / "sides.json").read_text()), folder)
 
 
 def build_fingerprint(source: Source, root: Path | None) -> str:
     """Hash of the source's files or version, and of its protocol."""
     info = source.info
-    identity = (PROTOCOL_VERSION, info.name, source.fingerprint(root), repr(info.protocol), info.classes)
+    identity = (PROTOCOL_VERSION, FORMAT, info.name, source.fingerprint(root), repr(info.protocol), info.classes)
     return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
 
 
@@ -59,16 +79,30 @@ def _write(source: Source, root: Path | None, folder: Path, progress: Progress |
     info = source.info
     sides: dict[str, Side] = {}
     with WindowWriter(folder, info.classes) as writer:
-        for count, recording in enumerate(source.recordings(root), start=1):
+        done = writer.mark
+        for number, recording in _numbered(source, root, done):
+            _note_side(sides, recording)
+            if number <= done:
+                continue
             windows = windows_of(recording, info.protocol, info.classes)
             if windows is not None:
-                _note_side(sides, recording)
                 writer.append(windows)
+            writer.checkpoint(number)
             if progress:
-                progress(count, writer.count)
+                progress(number, writer.count)
         if not writer.count:
             raise DataError(f"{info.name}: the recordings gave no labelled window. Check the files and the protocol.")
-        writer.attach("sides.json", json.dumps(sides))
+        writer.attach("sides.json", sides)
+
+
+def _numbered(source: Source, root: Path | None, done: int) -> Iterator[tuple[int, Recording]]:
+    """Recordings with their number, counted from 1; those already done are left out where the source can seek.
+
+    A native split is read through: the sides of what is done are known from the recordings only.
+    """
+    if isinstance(source, Seekable) and not source.info.protocol.native_split:
+        return enumerate(source.recordings_from(done), start=done + 1)
+    return enumerate(source.recordings(root), start=1)
 
 
 def _note_side(sides: dict[str, Side], recording: Recording) -> None:

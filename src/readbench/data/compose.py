@@ -8,9 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.data.source import CompositionRule, SplitUnit
 from readbench.windows import NORMAL
 
 MIN_OWN_NORMALS = 30
+"""Fewest normals outside the corpus that make a pool of their own."""
+MIN_RELEVANT, MAX_RELEVANT = 10, 12
+"""Corpus items per class where queries are drawn first."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +26,25 @@ class Composition:
         query_cap: most queries; None for all.
         rho: pollution levels in percent, ascending; normals make up that share of the corpus.
         normals_cap: most normals in the pool that scores are measured relative to.
+        split_by: hold out whole split groups, or whole assets (wells, patients, machines): no case of the query's own
+            asset is then in the corpus.
     """
 
     corpus_cap: int | None = 1000
     query_cap: int | None = 100
     rho: tuple[int, ...] = (0, 10, 20)
     normals_cap: int = 500
+    split_by: SplitUnit = "group"
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """What a rule chose: `corpus` anomalies, `queries` and shuffled train-side `normals` (indices), and its notes."""
+
+    corpus: NDArray[np.intp]
+    queries: NDArray[np.intp]
+    normals: NDArray[np.intp]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +66,13 @@ class Selection:
     notes: tuple[str, ...]
 
 
-def select(labels: NDArray[np.int32], test: NDArray[np.bool_], settings: Composition, seed: int) -> Selection:
+def select(
+    labels: NDArray[np.int32],
+    test: NDArray[np.bool_],
+    settings: Composition,
+    seed: int,
+    rule: CompositionRule = "stratified",
+) -> Selection:
     """Choose the windows of a task.
 
     Args:
@@ -57,27 +80,88 @@ def select(labels: NDArray[np.int32], test: NDArray[np.bool_], settings: Composi
         test: (N,) which windows are held out.
         settings: caps and levels.
         seed: of all draws.
+        rule: `stratified`, or `query-classes` where there are far more classes than queries.
     """
-    notes: list[str] = []
     rng = np.random.default_rng([seed, 0xC0])
+    if rule == "stratified":
+        draw = draw_stratified(labels, test, settings, rng)
+    else:
+        draw = draw_query_classes(labels, test, settings, rng)
+    return _pollute(draw, settings, rng)
+
+
+def draw_stratified(
+    labels: NDArray[np.int32], test: NDArray[np.bool_], settings: Composition, rng: np.random.Generator
+) -> Draw:
+    """Corpus first, in native proportions; then queries among the held-out windows whose class the corpus has."""
     anomalies = labels > NORMAL
     corpus = stratified(np.flatnonzero(anomalies & ~test), labels, settings.corpus_cap, rng)
     known = np.isin(labels, labels[corpus])
-    answerable = np.flatnonzero(anomalies & test & known)
-    if dropped := int((anomalies & test & ~known).sum()):
-        notes.append(f"{dropped} held-out windows have no relevant corpus item and are no queries")
-    queries = stratified(answerable, labels, settings.query_cap, rng)
-    train_normals = rng.permutation(np.flatnonzero((labels == NORMAL) & ~test))
-    counts = {rho: pollution_count(len(corpus), rho) for rho in settings.rho}
+    queries = stratified(np.flatnonzero(anomalies & test & known), labels, settings.query_cap, rng)
+    normals = rng.permutation(np.flatnonzero((labels == NORMAL) & ~test))
+    dropped = int((anomalies & test & ~known).sum())
+    note = (f"{dropped} held-out windows have no relevant corpus item and are no queries",) if dropped else ()
+    return Draw(corpus, queries, normals, note)
+
+
+def draw_query_classes(
+    labels: NDArray[np.int32], test: NDArray[np.bool_], settings: Composition, rng: np.random.Generator
+) -> Draw:
+    """Queries first, over all classes with enough train items; then a corpus of the queries' classes only.
+
+    Each query class gets MIN_RELEVANT items, then the best supplied classes up to MAX_RELEVANT, until the corpus is
+    full; only if that is not enough, more. Items of all other classes play the part of normals, and the task labels
+    them so.
+    """
+    train = np.flatnonzero((labels > NORMAL) & ~test)
+    counts = np.bincount(labels[train], minlength=int(labels.max(initial=0)) + 1)
+    candidates = np.flatnonzero(test & (counts[labels] >= MIN_RELEVANT) & (labels > NORMAL))
+    candidates = _of_first_classes(rng.permutation(candidates), labels, settings.corpus_cap)
+    queries = candidates[: settings.query_cap]
+    classes = np.unique(labels[queries])
+    places = _fill_classes(counts[classes], settings.corpus_cap)
+    parts = [
+        rng.permutation(train[labels[train] == label])[:count] for label, count in zip(classes, places, strict=True)
+    ]
+    corpus = rng.permutation(np.concatenate([np.empty(0, np.intp), *parts]).astype(np.intp))
+    others = rng.permutation(np.flatnonzero(~np.isin(labels, classes) & ~test))
+    return Draw(corpus, queries, others)
+
+
+def _of_first_classes(items: NDArray[np.intp], labels: NDArray[np.int32], corpus_cap: int | None) -> NDArray[np.intp]:
+    """The items of as many classes, in order of appearance, as a corpus can hold MIN_RELEVANT items of."""
+    if corpus_cap is None:
+        return items
+    classes, first = np.unique(labels[items], return_index=True)
+    kept = classes[np.argsort(first)][: max(1, corpus_cap // MIN_RELEVANT)]
+    return items[np.isin(labels[items], kept)]
+
+
+def _fill_classes(available: NDArray[np.intp], cap: int | None) -> NDArray[np.intp]:
+    """Items per class: MIN_RELEVANT each, then up to MAX_RELEVANT by supply, then whatever there is, until `cap`."""
+    total = int(available.sum()) if cap is None else min(cap, int(available.sum()))
+    places = np.minimum(available, max(1, min(MIN_RELEVANT, total // max(1, len(available)))))
+    richest = np.argsort(-available, kind="stable")
+    for limit in (MAX_RELEVANT, int(available.max(initial=0))):
+        for label in richest:
+            room = min(limit - places[label], available[label] - places[label], total - places.sum())
+            places[label] += max(0, room)
+    return places
+
+
+def _pollute(draw: Draw, settings: Composition, rng: np.random.Generator) -> Selection:
+    """Add normals for each level, shuffle them among the anomalies, and set a pool of others aside."""
+    notes = list(draw.notes)
+    counts = {rho: pollution_count(len(draw.corpus), rho) for rho in settings.rho}
     wanted = max(counts.values(), default=0)
-    if wanted > len(train_normals):
-        notes.append(f"only {len(train_normals)} of {wanted} normal windows for the highest pollution level")
-    pool, note = _normals_pool(train_normals, wanted, settings.normals_cap)
-    items = np.concatenate([corpus, train_normals])
+    if wanted > len(draw.normals):
+        notes.append(f"only {len(draw.normals)} of {wanted} normal windows for the highest pollution level")
+    pool, note = _normals_pool(draw.normals, wanted, settings.normals_cap)
+    items = np.concatenate([draw.corpus, draw.normals])
     # Each item has its own key, so that two items stand in the same order whichever levels are composed.
-    order = np.argsort(rng.random(len(items))[: len(corpus) + wanted], kind="stable")
-    levels = {rho: np.flatnonzero(order < len(corpus) + count) for rho, count in counts.items()}
-    return Selection(queries, items[order], levels, pool, (*notes, *note))
+    order = np.argsort(rng.random(len(items))[: len(draw.corpus) + wanted], kind="stable")
+    levels = {rho: np.flatnonzero(order < len(draw.corpus) + count) for rho, count in counts.items()}
+    return Selection(draw.queries, items[order], levels, pool, (*notes, *note))
 
 
 def pollution_count(anomalies: int, rho: int) -> int:
@@ -109,21 +193,23 @@ def stratified(
 def allocate(counts: NDArray[np.intp], total: int) -> NDArray[np.intp]:
     """Share `total` places in proportion to `counts`: largest remainders, at least one each, never more than there are.
 
+    Classes that would get less than one place get one; the others share what is left in their native proportions.
     When there are fewer places than classes, the most frequent classes get one each. Ties go to the lower index.
 
     >>> allocate(np.array([700, 290, 10, 1]), 100).tolist()
     [69, 29, 1, 1]
     """
+    places = np.ones(len(counts), np.intp)
     if total < len(counts):
-        chosen = np.argsort(-counts, kind="stable")[:total]
-        few: NDArray[np.intp] = np.isin(np.arange(len(counts)), chosen).astype(np.intp)
-        return few
-    quota = counts * (min(total, int(counts.sum())) / counts.sum())
-    places: NDArray[np.intp] = np.maximum(1, np.floor(quota)).astype(np.intp)
-    while places.sum() < min(total, int(counts.sum())):
-        places[np.argmax(np.where(places < counts, quota - places, -np.inf))] += 1
-    while places.sum() > total:
-        places[np.argmax(np.where(places > 1, places - quota, -np.inf))] -= 1
+        places[np.argsort(-counts, kind="stable")[total:]] = 0
+        return places
+    left, larger = min(total, int(counts.sum())), np.ones(len(counts), bool)
+    while (few := larger & (counts * left < counts[larger].sum())).any():
+        larger &= ~few
+        left -= int(few.sum())
+    whole, remainder = np.divmod(counts[larger] * left, counts[larger].sum())
+    whole[np.argsort(-remainder, kind="stable")[: left - whole.sum()]] += 1
+    places[larger] = whole
     return places
 
 
@@ -132,5 +218,6 @@ def _normals_pool(train_normals: NDArray[np.intp], used: int, cap: int) -> tuple
     rest = train_normals[used:]
     if len(rest) >= MIN_OWN_NORMALS:
         return rest[:cap], ()
-    note = f"only {len(rest)} normals are left outside the corpus: all {len(train_normals)} of the train side are used"
-    return train_normals[:cap], (note,)
+    pool = train_normals[:cap]
+    note = f"only {len(rest)} normals are left outside the corpus: {len(pool)} of all {len(train_normals)} are used"
+    return pool, (note,)

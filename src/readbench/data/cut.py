@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.data.clean import clean
-from readbench.data.label import check_vocabulary, coverage_labels, majority_labels, merge_onsets
+from readbench.data.label import check_vocabulary, coverage_labels, fault_spans, majority_labels, merge_onsets
 from readbench.data.recording import Recording
 from readbench.data.source import Protocol
 from readbench.errors import DataError
@@ -24,8 +24,13 @@ def windows_of(recording: Recording, protocol: Protocol, classes: tuple[str, ...
     labels = merge_onsets(recording.labels, protocol.onset_codes)
     check_vocabulary(labels, len(classes), f"Recording {recording.id}")
     length = protocol.length or recording.values.shape[1]
-    starts = window_starts(recording.values.shape[1], length, _stride(protocol, labels, length))
-    window_labels = _label(labels, starts, length, protocol, recording.id)
+    if recording.cuts is None:
+        starts = window_starts(recording.values.shape[1], length, _stride(protocol, labels, length))
+        window_labels = _label(labels, starts, length, protocol, recording.id)
+    else:
+        starts, window_labels = recording.cuts.starts, recording.cuts.labels
+        check_vocabulary(window_labels, len(classes), f"Recording {recording.id}, cuts")
+        _check_fit(starts, length, recording)
     kept = window_labels != UNLABELLED
     starts, window_labels = starts[kept], window_labels[kept]
     if not len(starts):
@@ -40,6 +45,7 @@ def windows_of(recording: Recording, protocol: Protocol, classes: tuple[str, ...
         groups=[recording.group] * len(starts),
         assets=[recording.asset] * len(starts),
         times=recording.start + recording.step * starts,
+        spans=fault_spans(labels, starts, length, window_labels),
     )
 
 
@@ -50,6 +56,15 @@ def window_starts(steps: int, length: int, stride: int) -> NDArray[np.intp]:
     [0, 3, 6]
     """
     return np.arange(0, max(0, steps - length + 1), stride, dtype=np.intp)
+
+
+def _check_fit(starts: NDArray[np.intp], length: int, recording: Recording) -> None:
+    steps = recording.values.shape[1]
+    outside = starts[(starts < 0) | (starts + length > steps)]
+    if len(outside):
+        raise DataError(
+            f"Recording {recording.id}: a window of {length} steps at step {outside[0]} does not fit into {steps}."
+        )
 
 
 def _stride(protocol: Protocol, labels: NDArray[np.int32], length: int) -> int:

@@ -77,11 +77,26 @@ def coverage_labels(
     best = np.zeros(len(starts), np.intp)
     for fault in _faults(labels):
         count = _counts(labels == fault, starts, length)
-        extent = _extents(labels == fault, starts, length)
+        extent = np.diff(_bounds(labels == fault, starts, length), axis=1)[:, 0]
         claims = undecided & (count * 2 > extent) & (count > best) & (count / length >= min_coverage)
         result[claims] = fault
         best[claims] = count[claims]
     return result
+
+
+def fault_spans(
+    labels: NDArray[np.int32], starts: NDArray[np.intp], length: int, window_labels: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """(W, 2) first and one past the last step of each window's own fault inside it; (0, 0) for normal windows.
+
+    >>> fault_spans(np.array([0, 0, 2, 2, 0], np.int32), np.array([0]), 5, np.array([2], np.int32)).tolist()
+    [[2, 4]]
+    """
+    spans = np.zeros((len(starts), 2), np.int32)
+    for fault in _faults(window_labels):
+        own = window_labels == fault
+        spans[own] = _bounds(labels == fault, starts[own], length)
+    return spans
 
 
 def _faults(labels: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -94,12 +109,13 @@ def _counts(present: NDArray[np.bool_], starts: NDArray[np.intp], length: int) -
     return counts
 
 
-def _extents(present: NDArray[np.bool_], starts: NDArray[np.intp], length: int) -> NDArray[np.intp]:
-    """(W,) steps from the first to the last occurrence inside each window; 0 where there is none."""
+def _bounds(present: NDArray[np.bool_], starts: NDArray[np.intp], length: int) -> NDArray[np.intp]:
+    """(W, 2) first and one past the last occurrence inside each window, counted from its start; (0, 0) for none."""
     steps = np.flatnonzero(present)
     first = np.searchsorted(steps, starts)
     last = np.searchsorted(steps, starts + length) - 1
     inside = first <= last
-    extent = np.zeros(len(starts), np.intp)
-    extent[inside] = steps[last[inside]] - steps[first[inside]] + 1
-    return extent
+    bounds = np.zeros((len(starts), 2), np.intp)
+    bounds[inside, 0] = steps[first[inside]] - starts[inside]
+    bounds[inside, 1] = steps[last[inside]] + 1 - starts[inside]
+    return bounds

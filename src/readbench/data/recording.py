@@ -14,6 +14,14 @@ Side = Literal["train", "test"]
 
 
 @dataclass(frozen=True, eq=False)
+class Cuts:
+    """Windows that a source chose itself: `starts` (W,) first steps and `labels` (W,) class indices."""
+
+    starts: NDArray[np.intp]
+    labels: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
 class Recording:
     """One continuous series as its source wrote it, before cleaning and cutting.
 
@@ -28,6 +36,7 @@ class Recording:
         start: time of the first sample in seconds; NaN where unknown.
         step: seconds between samples.
         side: the side of the source's own split, where it has one.
+        cuts: where a source says itself which windows there are (around heartbeats, say): their first steps and labels.
     """
 
     id: str
@@ -39,6 +48,7 @@ class Recording:
     start: float = float("nan")
     step: float = 1.0
     side: Side | None = None
+    cuts: Cuts | None = None
 
     def __post_init__(self) -> None:
         shape = self.values.shape

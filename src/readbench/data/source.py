@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, runtime_checkable
 from typing import Protocol as Interface
 
 from readbench.data.recording import Recording
@@ -19,6 +19,8 @@ Domain = Literal[
 ]
 LabelRule = Literal["majority", "majority-or-coverage", "native"]
 Missing = Literal["fill", "drop"]
+CompositionRule = Literal["stratified", "query-classes"]
+SplitUnit = Literal["group", "asset"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Protocol:
         onset_codes: pairs (onset code, steady code); the first is merged into the second.
         test_share: share of the groups of each class that is held out.
         native_split: keep the source's own train and test sides.
+        composition: `stratified` (corpus and queries in native class proportions) or `query-classes` (far more classes
+            than queries: the corpus holds the queries' classes only, other classes stand in for normals).
     """
 
     length: int | None
@@ -57,6 +61,7 @@ class Protocol:
     onset_codes: tuple[tuple[int, int], ...] = ()
     test_share: float = 0.2
     native_split: bool = False
+    composition: CompositionRule = "stratified"
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,24 @@ class SourceInfo:
     def classes(self) -> tuple[str, ...]:
         """Class names by index, normal first."""
         return ("normal", *self.faults)
+
+
+@runtime_checkable
+class Seekable(Interface):
+    """A source that can start anywhere without producing what comes before; others are read through."""
+
+    def recordings_from(self, first: int) -> Iterator[Recording]:
+        """Stream the recordings from number `first` (counted from 0) on."""
+        ...
+
+
+@runtime_checkable
+class Resolvable(Interface):
+    """A source whose facts depend on the files that are there (an archive's list of classes)."""
+
+    def resolved(self, root: Path | None) -> Source:
+        """The same source with its facts filled in from the files under `root`."""
+        ...
 
 
 class Source(Interface):

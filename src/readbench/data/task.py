@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from readbench.data.compose import Composition, select
 from readbench.data.source import Source, SourceInfo
 from readbench.data.split import Split, split_by_group
 from readbench.errors import DataError
-from readbench.windows import ChannelStats, WindowSet
+from readbench.windows import NORMAL, ChannelStats, WindowSet
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,43 +62,62 @@ def load_task(
 ) -> Task:
     """Build (or open) the windows of a source and compose one task from them."""
     built = build(source, root, cache, progress)
-    return compose_task(built, source.info, seed=seed, settings=settings or Composition())
+    return compose_task(built, seed=seed, settings=settings or Composition())
 
 
-def compose_task(built: Built, info: SourceInfo, *, seed: int, settings: Composition) -> Task:
+def compose_task(built: Built, *, seed: int, settings: Composition) -> Task:
     """Split and compose windows that are already built."""
-    windows = built.windows
-    split = _split(built, info, seed)
-    chosen = select(windows.labels, split.test, settings, seed)
+    info, windows = built.info, built.windows
+    split = _split(built, seed, settings)
+    chosen = select(windows.labels, split.test, settings, seed, info.protocol.composition)
     if not len(chosen.queries):
         raise DataError(
             f"{info.name}: split seed {seed} leaves no query with a relevant corpus item. Try another seed."
         )
-    clean = windows[chosen.corpus[chosen.levels[min(chosen.levels)]]]
+    if info.protocol.composition == "query-classes":
+        windows = _others_as_normal(windows, windows.labels[chosen.queries])
+    corpus, queries = windows[chosen.corpus], windows[chosen.queries]
     return Task(
         info=info,
         seed=seed,
-        queries=windows[chosen.queries],
-        corpus=windows[chosen.corpus].with_stats(ChannelStats.of(clean)),
+        queries=queries,
+        corpus=corpus.with_stats(ChannelStats.of(corpus[corpus.labels > NORMAL])),
         levels=chosen.levels,
         normals=windows[chosen.normals],
-        notes=(*split.notes, *chosen.notes),
+        notes=(*split.notes, *chosen.notes, *_unasked(corpus, queries, settings)),
     )
 
 
-def _split(built: Built, info: SourceInfo, seed: int) -> Split:
-    windows = built.windows
-    if info.protocol.native_split:
-        side = np.vectorize(_side_of(built), otypes=[bool])(windows.groups.tolist())
-        return Split(np.asarray(side, bool))
-    _, codes = np.unique(windows.groups, return_inverse=True)
-    return split_by_group(windows.labels, codes, share=info.protocol.test_share, seed=seed)
+def _others_as_normal(windows: WindowSet, asked: NDArray[np.int32]) -> WindowSet:
+    """Windows of classes that no query has stand in for normals."""
+    return replace(windows, labels=np.where(np.isin(windows.labels, asked), windows.labels, NORMAL).astype(np.int32))
 
 
-def _side_of(built: Built) -> Callable[[str], bool]:
-    def is_test(group: str) -> bool:
+def _unasked(corpus: WindowSet, queries: WindowSet, settings: Composition) -> tuple[str, ...]:
+    """Which classes an asset-disjoint split leaves without queries."""
+    if settings.split_by == "group":
+        return ()
+    missing = np.setdiff1d(corpus.labels[corpus.labels > NORMAL], queries.labels)
+    names = ", ".join(corpus.classes[label] for label in missing)
+    return (f"classes of a single asset, so without queries: {names}",) if names else ()
+
+
+def _split(built: Built, seed: int, settings: Composition) -> Split:
+    windows, protocol = built.windows, built.info.protocol
+    if settings.split_by == "asset":
+        if (windows.assets == "").any():
+            raise DataError(f"{built.info.name} does not know its assets: split it by group.")
+        _, codes = np.unique(windows.assets, return_inverse=True)
+    elif protocol.native_split:
+        return Split(_native_test_side(built))
+    else:
+        _, codes = np.unique(windows.groups, return_inverse=True)
+    return split_by_group(windows.labels, codes, share=protocol.test_share, seed=seed)
+
+
+def _native_test_side(built: Built) -> NDArray[np.bool_]:
+    groups, codes = np.unique(built.windows.groups, return_inverse=True)
+    for group in groups:
         if group not in built.sides:
-            raise DataError(f"Group {group!r} has no side, but the source declares its own split.")
-        return built.sides[group] == "test"
-
-    return is_test
+            raise DataError(f"Group {str(group)!r} has no side, but the source declares its own split.")
+    return np.array([built.sides[group] == "test" for group in groups], bool)[codes]

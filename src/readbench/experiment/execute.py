@@ -15,7 +15,7 @@ from readbench.experiment.cells import Outcome, cell_fingerprint, judge, scored_
 from readbench.experiment.plan import Cell, Job
 from readbench.experiment.store import RunStore
 from readbench.pipeline import System
-from readbench.registry import SOURCES
+from readbench.spec import build_source
 
 Executor = Literal["local", "processes"]
 
@@ -102,6 +102,6 @@ def _failed(store: RunStore, cell: Cell, fingerprint: str, error: Exception) -> 
 
 @lru_cache(maxsize=2)
 def _task(dataset: str, seed: int, setting: Setting) -> tuple[Task, str]:
-    source = SOURCES.get(dataset).build()
+    source = build_source(dataset)
     task = load_task(source, seed=seed, root=setting.root, cache=setting.cache, settings=setting.composition)
     return task, task.fingerprint()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from readbench.data import Composition
+from readbench.data.source import SplitUnit
 from readbench.errors import UsageError
 
 DEFAULT_LEVELS = (0, 10, 20)
@@ -46,6 +47,7 @@ class Plan:
         seeds: split seeds.
         levels: pollution levels in percent.
         corpus_cap: most anomalies in the corpus; None for all.
+        split_by: hold out whole groups, or whole assets.
     """
 
     datasets: tuple[str, ...]
@@ -53,6 +55,7 @@ class Plan:
     seeds: tuple[int, ...] = DEFAULT_SEEDS
     levels: tuple[int, ...] = DEFAULT_LEVELS
     corpus_cap: int | None = 1000
+    split_by: SplitUnit = "group"
 
     def __post_init__(self) -> None:
         for name in ("datasets", "methods", "seeds", "levels"):
@@ -67,7 +70,8 @@ class Plan:
     @property
     def composition(self) -> Composition:
         """Sizes of the tasks. The paper's levels are always composed, so a corpus never depends on what else runs."""
-        return Composition(corpus_cap=self.corpus_cap, rho=tuple(sorted({*DEFAULT_LEVELS, *self.levels})))
+        levels = tuple(sorted({*DEFAULT_LEVELS, *self.levels}))
+        return Composition(corpus_cap=self.corpus_cap, rho=levels, split_by=self.split_by)
 
     def jobs(self) -> Iterator[Job]:
         """All jobs; those of one task stand together."""

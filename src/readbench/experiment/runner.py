@@ -16,8 +16,7 @@ from readbench.experiment.plan import Plan
 from readbench.experiment.store import RunStore
 from readbench.experiment.version import code_version
 from readbench.paths import cache_root, data_root
-from readbench.registry import SOURCES
-from readbench.spec import parse
+from readbench.spec import build_source, parse
 
 REFRESH_S = 2.0
 """Least time between two rewrites of the score tables while a run goes on."""
@@ -96,7 +95,7 @@ def _build_all(plan: Plan, setting: Setting, listener: Listener) -> None:
     """Build all data before any worker needs them; a dataset that cannot be built fails its own cells later."""
     for dataset in plan.datasets:
         try:
-            build(SOURCES.get(dataset).build(), setting.root, setting.cache, _builder(listener, dataset))
+            build(build_source(dataset), setting.root, setting.cache, _builder(listener, dataset))
         except Exception:  # noqa: BLE001, S112 - the same error comes back in each of its cells, with its reason
             continue
 
@@ -125,7 +124,7 @@ def _count(summary: Summary, report: CellReport) -> None:
 def _manifest(plan: Plan, setting: Setting, executor: Executor, summary: Summary) -> dict[str, Any]:
     return {
         "plan": asdict(plan),
-        "simulated": [d for d in plan.datasets if SOURCES.get(d).build().info.simulated],
+        "simulated": [d for d in plan.datasets if build_source(d).info.simulated],
         "composition": asdict(setting.composition),
         "code": code_version(),
         "methods": {method: _method_facts(method) for method in plan.methods},

@@ -12,6 +12,9 @@ from readbench.report.leaderboard import HEADLINE, Leaderboard, dataset_scores
 from readbench.report.paired import Comparison
 from readbench.report.results import Results
 
+SIMULATED = "†"
+"""Marks simulated datasets in tables."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -71,12 +74,9 @@ def dataset_table(results: Results, board: Leaderboard) -> Table:
     """The headline metric per dataset at the first level, methods in leaderboard order."""
     first = results.levels[0]
     scores = dataset_scores(results, first)
-    names = [f"{d} (simulated)" if results.simulated(d) else d for d in results.datasets]
-    rows = [
-        [row.title, row.family, *(_number(v) for v in scores[:, results.methods.index(row.method)])]
-        for row in board.rows
-    ]
-    return Table("datasets", f"{HEADLINE} per dataset at ρ={first}%", ["Method", "Family", *names], rows)
+    names = [f"{d}{SIMULATED}" if results.simulated(d) else d for d in results.datasets]
+    rows = [[row.title, *map(_number, scores[:, results.methods.index(row.method)])] for row in board.rows]
+    return Table("datasets", f"{HEADLINE} per dataset at ρ={first}%", ["Method", *names], rows, labels=1)
 
 
 def remarks(results: Results, board: Leaderboard) -> list[str]:
@@ -92,7 +92,7 @@ def remarks(results: Results, board: Leaderboard) -> list[str]:
     if not board.significance:
         lines.append("Too few datasets or methods for Friedman and Nemenyi (3 of each are needed).")
     if any(map(results.simulated, results.datasets)):
-        lines.append("Numbers on simulated datasets are marked (simulated); they say nothing about real plants.")
+        lines.append(f"{SIMULATED} simulated data: these numbers say nothing about real plants.")
     lines += [f"{task}: {note}" for task, notes in results.manifest["notes"].items() for note in notes]
     return lines + [f"{cell} {reason}" for cell, reason in results.failures]
 

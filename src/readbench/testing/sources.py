@@ -57,7 +57,7 @@ def a_task_can_be_composed(source: Source, root: Path | None) -> None:
     """Windows, split and composition keep the protocol's promises."""
     with tempfile.TemporaryDirectory() as cache:
         built = build(source, root, Path(cache))
-        task = compose_task(built, source.info, seed=0, settings=Composition())
+        task = compose_task(built, seed=0, settings=Composition())
         assert not set(task.queries.groups) & set(task.corpus.groups), "a group is on both sides"
         assert set(task.queries.labels) <= set(task.corpus.labels), "a query without relevant item"
         assert NORMAL not in task.queries.labels

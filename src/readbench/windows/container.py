@@ -61,6 +61,8 @@ class WindowSet:
         groups: (N,) what must not straddle a split (run, recording, patient ...).
         assets: (N,) the machine, well, patient a window comes from; "" where unknown.
         times: (N,) seconds since the epoch or since the recording began; NaN where unknown.
+        spans: (N, 2) first and one past the last step of the fault inside the window; equal where there is none or
+            none is known.
         stats: channel statistics that windows are scaled by, where a task fixes them (the clean corpus's).
 
     >>> ws = WindowSet.from_arrays([np.zeros((2, 5)), np.ones((1, 3))], channels=[("a", "b"), ("a",)])
@@ -82,6 +84,7 @@ class WindowSet:
     groups: Strings
     assets: Strings
     times: NDArray[np.float64]
+    spans: NDArray[np.int32]
     stats: ChannelStats | None = None
 
     @classmethod
@@ -96,6 +99,7 @@ class WindowSet:
         groups: Sequence[str] | None = None,
         assets: Sequence[str] | None = None,
         times: ArrayLike | None = None,
+        spans: ArrayLike | None = None,
     ) -> WindowSet:
         """Copy matrices of shape (C, T) into one buffer.
 
@@ -108,6 +112,7 @@ class WindowSet:
             groups: split groups; default the id.
             assets: where each window comes from; default unknown.
             times: seconds; default unknown.
+            spans: (N, 2) faulty steps; default unknown.
         """
         arrays = [_matrix(v, i) for i, v in enumerate(values)]
         n = len(arrays)
@@ -129,6 +134,7 @@ class WindowSet:
             groups=id_column if groups is None else strings(groups, n),
             assets=strings([""] * n if assets is None else assets, n),
             times=_column(times, n, np.float64, np.nan),
+            spans=_spans(spans, n),
         )
 
     def __len__(self) -> int:
@@ -159,6 +165,7 @@ class WindowSet:
             groups=self.groups[key],
             assets=self.assets[key],
             times=self.times[key],
+            spans=self.spans[key],
         )
 
     def _window(self, i: int) -> Window:
@@ -225,6 +232,7 @@ class WindowSet:
             groups=numbers,
             assets=strings([""] * n, n),
             times=np.full(n, np.nan),
+            spans=np.zeros((n, 2), np.int32),
         )
 
     def with_stats(self, stats: ChannelStats | None) -> WindowSet:
@@ -243,12 +251,12 @@ class WindowSet:
                 )
 
     def fingerprint(self) -> str:
-        """Hash of everything in the set: values, names, labels, groups, assets, times, order."""
+        """Hash of everything in the set: values, names, labels, groups, assets, times, spans, order."""
         digest = hashlib.sha256()
         for i in range(len(self)):
             digest.update(np.ascontiguousarray(self.values(i)).tobytes())
-            row = (self.lengths[i], self.channels(i), self.labels[i], self.ids[i], self.groups[i])
-            digest.update(repr((*map(str, row), str(self.assets[i]), float(self.times[i]))).encode())
+            row = (self.lengths[i], self.channels(i), self.labels[i], self.ids[i], self.groups[i], self.assets[i])
+            digest.update(repr((*map(str, row), float(self.times[i]), self.spans[i].tolist())).encode())
         digest.update(repr(self.classes).encode())
         if self.stats is not None:
             digest.update(self.stats.fingerprint().encode())
@@ -284,6 +292,7 @@ def concatenate(sets: Sequence[WindowSet]) -> WindowSet:
         groups=np.concatenate([s.groups for s in sets]),
         assets=np.concatenate([s.assets for s in sets]),
         times=np.concatenate([s.times for s in sets]),
+        spans=np.concatenate([s.spans for s in sets]),
         stats=sets[0].stats,
     )
 
@@ -311,6 +320,14 @@ def _column(values: ArrayLike | None, n: int, dtype: type[D], missing: float) ->
     if column.shape != (n,):
         raise DataError(f"Expected {n} values, one per window, got {column.shape}.")
     return column
+
+
+def _spans(values: ArrayLike | None, n: int) -> NDArray[np.int32]:
+    spans = np.zeros((n, 2), np.int32) if values is None else np.asarray(values, np.int32)
+    spans = spans if spans.size else spans.reshape(0, 2)
+    if spans.shape != (n, 2):
+        raise DataError(f"Expected {n} spans (start, stop), one per window, got {spans.shape}.")
+    return spans
 
 
 def _channel_names(

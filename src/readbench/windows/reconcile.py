@@ -24,6 +24,8 @@ from readbench.windows.container import WindowSet
 Normalisation = Literal["channel", "window", "none", "normals"]
 """How raw values are scaled; `normals` is `channel` with the statistics of the normal windows."""
 Alignment = Literal["name", "position"]
+LARGEST_SCORE = 1e15
+"""Scaled values end here, so that a reading off an almost dead channel, and sums of its square, stay finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +96,8 @@ def normalise(
     for i in range(len(scaled)):
         values = scaled.values(i)
         mean, std = _location_scale(values, scaled.channels(i), reference)
-        values[:] = np.where(std > _tiny(mean), (values - mean) / np.where(std > 0, std, 1.0), 0.0)
+        score = np.where(std > _tiny(mean), (values - mean) / np.where(std > 0, std, 1.0), 0.0)
+        values[:] = score.clip(-LARGEST_SCORE, LARGEST_SCORE)
     return scaled
 
 

@@ -1,9 +1,9 @@
-"""Embedded data: simulated domains, one family of modules each; importing this room registers all of them."""
+"""Embedded data: simulated domains, a folder each; importing this room registers all of them."""
 
+from readbench.data.simulators.can import Can
+from readbench.data.simulators.ecg import Ecg
+from readbench.data.simulators.motor import Motor
+from readbench.data.simulators.service import Service
 from readbench.data.simulators.tanks import Tanks
-from readbench.registry import SOURCES
 
-for simulator in (Tanks,):
-    SOURCES.register(simulator.INFO.name, title=simulator.INFO.title)(simulator)
-
-__all__ = ["Tanks"]
+__all__ = ["Can", "Ecg", "Motor", "Service", "Tanks"]

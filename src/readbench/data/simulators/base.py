@@ -16,6 +16,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -92,8 +93,12 @@ class Simulator(ABC):
 
     def recordings(self, root: Path | None = None) -> Iterator[Recording]:  # noqa: ARG002
         """Stream all runs; memory holds one batch."""
-        for first in range(0, self.runs, BATCH):
-            yield from self._batch(first)
+        return self.recordings_from(0)
+
+    def recordings_from(self, first: int) -> Iterator[Recording]:
+        """Stream the runs from number `first` on, without simulating the batches before it."""
+        for start in range(first - first % BATCH, self.runs, BATCH):
+            yield from islice(self._batch(start), max(0, first - start), None)
 
     def _batch(self, first: int) -> Iterator[Recording]:
         index = np.arange(first, first + BATCH)

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from readbench.data.simulators.base import RunBatch, Simulator, quantise
-from readbench.data.simulators.tanks_parameters import (
+from readbench.data.simulators.tanks.parameters import (
     GRAVITY,
     LEVEL_MAX,
     PIPE_AREA,
@@ -34,6 +34,7 @@ from readbench.data.simulators.tanks_parameters import (
     Rigs,
 )
 from readbench.data.source import Channel, Protocol, SourceInfo
+from readbench.registry import SOURCES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,6 +84,7 @@ class Trace:
     flow: Floats
 
 
+@SOURCES.register("sim_tanks")
 @dataclass(frozen=True)
 class Tanks(Simulator):
     """Three-tank plant; `difficulty` scales severity by 2 / (1 + d), noise and regime spread by (1 + d) / 2.

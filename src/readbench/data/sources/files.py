@@ -1,0 +1,187 @@
+"""Finding, opening and fingerprinting the files of a source."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from readbench.data.source import SourceInfo
+from readbench.errors import DataError, SourceMissingError
+
+_GZIP = b"\x1f\x8b"
+
+
+def folder_of(info: SourceInfo, root: Path | None) -> Path:
+    """The folder of a source under the data root, or an error that says where to put the files."""
+    if root is None:
+        raise SourceMissingError(
+            f"{info.name}: no data root. Set READBENCH_DATA (or --root) to a folder that holds {info.name}/; "
+            f"get the files from {info.url}"
+        )
+    folder = root / info.name
+    if not folder.is_dir():
+        raise SourceMissingError(f"{info.name}: {folder} is not there. Put the files there; get them from {info.url}")
+    return folder
+
+
+def find_files(info: SourceInfo, root: Path | None, patterns: Iterable[str]) -> list[Path]:
+    """Files of a source that match any of the glob patterns (each also with `.gz`), sorted; at least one.
+
+    Where a file is there both plain and gzipped, the plain one is taken.
+    """
+    folder = folder_of(info, root)
+    found: dict[str, Path] = {}
+    wanted = list(patterns)
+    for pattern in wanted:
+        for path in (*folder.glob(f"{pattern}.gz"), *folder.glob(pattern)):
+            if path.is_file():
+                found[plain_name(path.relative_to(folder).as_posix())] = path
+    if not found:
+        raise SourceMissingError(f"{info.name}: no {' or '.join(wanted)} in {folder}. Get the files from {info.url}")
+    return [found[name] for name in sorted(found)]
+
+
+def plain_name(name: str) -> str:
+    """A file name without `.gz`.
+
+    >>> plain_name("d00.dat.gz")
+    'd00.dat'
+    """
+    return name.removesuffix(".gz")
+
+
+def short_name(path: Path) -> str:
+    """Folder and name of a file without its endings.
+
+    >>> short_name(Path("data/skab/valve1/3.csv.gz"))
+    'valve1/3'
+    """
+    return f"{path.parent.name}/{Path(plain_name(path.name)).stem}"
+
+
+def check_unique(paths: Iterable[Path]) -> None:
+    """Raise `DataError` where two files have one short name: the recording could stand on both sides of a split."""
+    seen: dict[str, Path] = {}
+    for path in paths:
+        if (other := seen.setdefault(short_name(path), path)) != path:
+            raise DataError(f"{path}: the same recording is in {other}. Keep one of the two.")
+
+
+@contextmanager
+def open_binary(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading, gzipped or plain by its content; a broken one raises `DataError` with its name."""
+    try:
+        with path.open("rb") as raw:
+            start = raw.read(2)
+            raw.seek(0)
+            if start == _GZIP:
+                with gzip.GzipFile(fileobj=raw) as unpacked:
+                    yield unpacked  # type: ignore[misc]  # GzipFile reads like any binary file
+            else:
+                yield raw
+    except (EOFError, OSError, zlib.error) as error:
+        raise DataError(
+            f"{path}: cannot be read ({error}). The file is damaged or incomplete: get it again."
+        ) from error
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """The whole text of a small file, gzipped or plain."""
+    with open_binary(path) as file:
+        content = file.read()
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}: not {encoding} text (byte {error.start}). The file was re-encoded or is of another kind."
+        ) from error
+
+
+def read_csv(
+    path: Path, columns: Iterable[str], *, time: str = "", delimiter: str = ","
+) -> dict[str, NDArray[np.float64]]:
+    """The named columns of a small CSV file as numbers, (rows,) each; as `csv_blocks`, and at least one row."""
+    blocks = list(csv_blocks(path, columns, time=time, delimiter=delimiter))
+    if not any(values.size for block in blocks for values in block.values()):
+        raise DataError(f"{path}: no rows after the header. The file is incomplete: get it again.")
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def csv_blocks(
+    path: Path, columns: Iterable[str], *, time: str = "", delimiter: str = ","
+) -> Iterator[dict[str, NDArray[np.float64]]]:
+    """Stream the named columns of a CSV file, gzipped or plain, a few thousand rows at a time.
+
+    Args:
+        path: file with a header.
+        columns: names of columns with numbers; an empty field is NaN.
+        time: name of a column with ISO 8601 times, given as seconds since 1970.
+        delimiter: between fields.
+    """
+    kinds = dict.fromkeys(columns, pa.float64()) | ({time: pa.timestamp("us")} if time else {})
+    try:
+        with open_binary(path) as file:
+            reader = pyarrow.csv.open_csv(
+                file,
+                read_options=pyarrow.csv.ReadOptions(use_threads=False),  # only then do its errors name the row
+                parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
+                convert_options=pyarrow.csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
+            )
+            for batch in reader:
+                yield {name: numbers_of(batch.column(name)) for name in kinds}
+    except pa.ArrowException as error:
+        what = str(error).replace("in include_columns does not exist in CSV file", "is not in the header")
+        what = what.replace("Row #", "line ").strip()
+        raise DataError(
+            f"{path}: {what}. The file is damaged, re-encoded or of another version: get it again."
+        ) from error
+
+
+def numbers_of(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
+    """(rows,) an Arrow column as float64, NaN where there is nothing; times in seconds since 1970.
+
+    >>> numbers_of(pa.array([1, None, 3])).tolist()
+    [1.0, nan, 3.0]
+    """
+    unit = 1.0
+    if pa.types.is_timestamp(column.type):
+        column, unit = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()), 1e6
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) / unit, np.float64)
+
+
+def check_times(path: Path, times: NDArray[np.float64], *, clock_change: float = 0.0) -> None:
+    """Raise `DataError` unless every row has a time that is later than in the row before.
+
+    Args:
+        path: named in the error.
+        times: (rows,) seconds.
+        clock_change: seconds by which the clock may go back between two rows at most a minute apart.
+    """
+    steps = np.diff(times, prepend=-np.inf)
+    put_back = (steps < 0) & (steps + clock_change > 0) & (steps + clock_change <= 60)
+    wrong = np.flatnonzero(~((steps > 0) | put_back))
+    if wrong.size:
+        raise DataError(
+            f"{path}, row {wrong[0] + 1}: the time is missing or not later than in the row before. "
+            "Sort the rows by time, remove repeated ones, or get the file again."
+        )
+
+
+def fingerprint_files(paths: Iterable[Path], *extra: object) -> str:
+    """Hash of names and contents; gzipped or plain makes no difference to what is read, but is another fingerprint."""
+    digest = hashlib.sha256(repr(extra).encode())
+    for path in paths:
+        digest.update(path.name.encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
