@@ -50,12 +50,12 @@ def split_by_group(labels: NDArray[np.int32], groups: NDArray[np.intp], *, share
 
 
 def held_out(count: int, share: float) -> int:
-    """How many of `count` groups to hold out: at least one, halves round up; none of a single group.
+    """How many of `count` groups to hold out: at least one, never all, halves round up.
 
     >>> [held_out(n, 0.2) for n in (1, 2, 7, 8, 13)]
     [0, 1, 1, 2, 3]
     """
-    return 0 if count < 2 else max(1, math.floor(share * count + 0.5))
+    return 0 if count < 2 else min(count - 1, max(1, math.floor(share * count + 0.5)))
 
 
 def _group_classes(labels: NDArray[np.int32], groups: NDArray[np.intp]) -> NDArray[np.bool_]:

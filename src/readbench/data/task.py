@@ -99,7 +99,7 @@ def _unasked(corpus: WindowSet, queries: WindowSet, settings: Composition) -> tu
         return ()
     missing = np.setdiff1d(corpus.labels[corpus.labels > NORMAL], queries.labels)
     names = ", ".join(corpus.classes[label] for label in missing)
-    return (f"classes of a single asset, so without queries: {names}",) if names else ()
+    return (f"classes without queries when assets are held out: {names}",) if names else ()
 
 
 def _split(built: Built, seed: int, settings: Composition) -> Split:
