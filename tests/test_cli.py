@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ["run", "report", "methods", "datasets", "doctor", "data build", "data describe"]
+COMMANDS = ["run", "report", "methods", "datasets", "doctor", "data build", "data describe", "data verify"]
 
 
 def readbench(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -86,9 +86,9 @@ def test_catalogues_are_readable_by_programs() -> None:
 
 def test_describe_shows_the_composition() -> None:
     facts = json.loads(readbench("data", "describe", "sim_tanks", "--json").stdout)
-    assert facts["corpus"] == {"rho 0": 1000, "rho 10": 1111, "rho 20": 1250}
+    assert facts["corpus"] == [1000, 1111, 1250]
     assert facts["queries"] == 100
-    assert facts["classes"]["normal"]["queries"] == 0
+    assert facts["counts"]["normal"]["queries"] == 0
 
 
 def test_doctor_finds_a_healthy_installation() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,7 +88,7 @@ def draw_panel(axis: Axes, panel: Panel) -> None:
     if stop > start:
         axis.axvspan(start, stop, color=SPAN, linewidth=0, zorder=0)
     axis.plot(panel.fault, color=FAULT, linewidth=0.9, zorder=2)
-    axis.set_title(panel.title, fontweight="bold")
+    axis.set_title(fill(panel.title, 36), fontweight="bold")
     axis.set_ylabel(panel.channel, fontsize=7)
     axis.tick_params(labelsize=7)
     axis.margins(x=0.01)

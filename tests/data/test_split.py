@@ -238,7 +238,7 @@ def test_assets_do_not_straddle_a_split_by_asset(seed: int, tmp_path: Path) -> N
 
 def test_a_split_by_asset_names_the_classes_of_a_single_asset(tmp_path: Path) -> None:
     notes = load_task(WELLS, seed=0, cache=tmp_path, settings=BY_ASSET).notes
-    assert [note for note in notes if "single asset" in note and note.endswith(": fault-3")]
+    assert [note for note in notes if "assets are held out" in note and note.endswith(": fault-3")]
     assert not [note for note in load_task(WELLS, seed=0, cache=tmp_path).notes if "asset" in note]
 
 

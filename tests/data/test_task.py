@@ -167,12 +167,6 @@ def test_the_fingerprint_sees_every_part(part: str, change: Callable[[WindowSet]
     assert replace(made, **{part: change(getattr(made, part))}).fingerprint() != made.fingerprint()  # type: ignore[arg-type]
 
 
-def test_the_fingerprint_sees_the_statistics_windows_are_scaled_by() -> None:
-    made = task(source(COUNTS))
-    other = made.corpus.with_stats(ChannelStats.of(made.queries))
-    assert replace(made, corpus=other).fingerprint() != made.fingerprint()
-
-
 def test_a_source_whose_classes_have_one_group_each_has_no_query() -> None:
     with pytest.raises(DataError, match="fake: split seed 3 leaves no query"):
         task(source([5, 1, 1]), seed=3)

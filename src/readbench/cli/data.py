@@ -13,6 +13,7 @@ from rich.table import Table
 
 from readbench.cli.options import Json, Root, output
 from readbench.cli.progress import BuildProgress
+from readbench.cli.verify import verify_command
 from readbench.data import Source, SourceInfo, build
 from readbench.data.describe import composition_facts, fault_panels
 from readbench.data.simulators.base import Simulator
@@ -22,9 +23,9 @@ from readbench.plots import gallery, save
 from readbench.spec import build_source, split_specs
 
 app = typer.Typer(help="Build and look at data.", no_args_is_help=True)
-FACTS: tuple[str, ...] = ("channels", "lengths", "corpus", "queries", "relevant_per_query", "imbalance", "normals_pool")
-FACTS += ("shape_separation", "notes")
+FACTS = ("channels", "length", "classes", "corpus", "queries", "relevant_per_query", "imbalance", "normals_pool")
 Names = Annotated[list[str], typer.Argument(help="Dataset names.")]
+app.command("verify")(verify_command)
 
 
 @app.command("build")
@@ -89,8 +90,8 @@ def _show(info: SourceInfo, facts: dict[str, Any], console: Console) -> None:
         highlight=False,
     )
     table = Table("Class", "Windows", "Groups", "Corpus", "Queries", box=SIMPLE_HEAD)
-    for name, counts in facts["classes"].items():
+    for name, counts in facts["counts"].items():
         table.add_row(name, *(str(value) for value in counts.values()))
     console.print(table)
-    for key in FACTS:
+    for key in (*FACTS, "shape_separation", "notes"):
         console.print(f"{key.replace('_', ' ')}: {facts[key]}", highlight=False)

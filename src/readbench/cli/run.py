@@ -93,8 +93,4 @@ def _conclude(summary: Summary, console: Console) -> None:
         f" in {summary.seconds:.1f} s; results in {summary.folder}"
     )
     if summary.failures:
-        for report in summary.failures[:10]:
-            cell = report.cell
-            where = f"{cell.dataset} seed {cell.seed} rho {cell.rho} {cell.method}"
-            console.print(f"failed: {where}: {report.failure}", style="red", markup=False)
         raise typer.Exit(1)

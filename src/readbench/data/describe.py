@@ -12,36 +12,47 @@ from readbench.data.build import Built
 from readbench.data.compose import Composition
 from readbench.data.task import Task, compose_task
 from readbench.plots import Panel
-from readbench.windows import NORMAL, WindowSet, channel_axis, dense, normalise
+from readbench.windows import NORMAL, WindowSet, channel_axis, concatenate, dense, normalise
 
 MOST_PER_CLASS = 200
 """Windows per class that representatives are chosen from."""
+MOST_CLASSES = 24
+"""Classes shown of a source that has more: evenly spaced ones."""
 MOST_PAIRED = 400
 """Corpus windows whose distances are compared."""
 FEWEST_NORMALS = 5
 """Normals of one asset that make a reference of their own."""
 
 
+def composition_row(task: Task) -> dict[str, Any]:
+    """The columns of the paper's composition table for one task."""
+    corpus, queries = task.corpus_at(min(task.levels)), task.queries
+    labels, counts = np.unique(corpus.labels, return_counts=True)
+    relevant = counts[np.searchsorted(labels, queries.labels)]
+    both = concatenate([task.corpus.with_stats(None), queries])
+    return {
+        "channels": _range(both.channel_counts),
+        "length": _range(both.lengths),
+        "classes": len(labels),
+        "corpus": [len(items) for _, items in sorted(task.levels.items())],
+        "queries": len(queries),
+        "relevant_per_query": round(float(relevant.mean()), 1),
+        "imbalance": round(float(counts.max() / counts.min()), 1),
+    }
+
+
 def composition_facts(built: Built, seed: int) -> dict[str, Any]:
     """Counts of windows, groups, corpus and queries per class, and the paper's composition columns."""
     windows, classes = built.windows, built.info.classes
     task = compose_task(built, seed=seed, settings=Composition())
-    corpus, queries = task.corpus_at(min(task.levels)), task.queries
-    relevant = np.bincount(np.maximum(corpus.labels, 0), minlength=len(classes))[queries.labels]
-    present = np.unique(corpus.labels, return_counts=True)[1]
     return {
         "name": built.info.name,
         "simulated": built.info.simulated,
         "windows": len(windows),
         "groups": len(np.unique(windows.groups)),
         "assets": len(np.unique(windows.assets)),
-        "channels": _range(windows.channel_counts),
-        "lengths": _range(windows.lengths),
-        "classes": {name: _class_facts(windows, task, k) for k, name in enumerate(classes)},
-        "corpus": {f"rho {rho}": len(items) for rho, items in task.levels.items()},
-        "queries": len(queries),
-        "relevant_per_query": round(float(relevant.mean()), 1),
-        "imbalance": round(float(present.max() / present.min()), 1),
+        "counts": {name: _class_facts(windows, task, k) for k, name in enumerate(classes)},
+        **composition_row(task),
         "normals_pool": len(task.normals),
         "shape_separation": round(shape_separation(task), 3),
         "notes": list(task.notes),
@@ -96,7 +107,7 @@ class Representative:
 
 
 def representatives(windows: WindowSet) -> list[Representative]:
-    """One representative per fault class that has windows, in class order.
+    """One representative per fault class that has windows, in class order; of very many classes, MOST_CLASSES of them.
 
     A window is judged against normal windows of its own asset (of all assets, or of other classes, where there are too
     few): the channel whose mean, spread or roughness is farthest out, in deviations, is its most informative one. Among
@@ -107,17 +118,25 @@ def representatives(windows: WindowSet) -> list[Representative]:
     sample = _sample(windows.labels)
     features = _features(windows[sample], axis)
     found = []
-    for label in np.unique(windows.labels[windows.labels > NORMAL]):
+    labels = np.unique(windows.labels[windows.labels > NORMAL])
+    for label in labels[np.linspace(0, len(labels) - 1, min(len(labels), MOST_CLASSES)).astype(np.intp)]:
         members = np.flatnonzero(windows.labels[sample] == label)
         departures = np.stack([_departure(windows, sample, features, int(m)) for m in members])
-        shows_onset = (windows.spans[sample[members], 0] > 0) | (windows.spans[sample[members], 1] == 0)
-        eligible = np.flatnonzero(shows_onset) if shows_onset.any() else np.arange(len(members))
+        eligible = _showing_onset(windows[sample[members]])
         clearest = departures[eligible].max(axis=1)
         pick = eligible[np.argsort(clearest, kind="stable")[int(0.75 * (len(eligible) - 1))]]
         window, channel = int(sample[members[pick]]), axis[int(departures[pick].argmax())]
         normal = _normal_like(windows, sample[windows.labels[sample] == NORMAL], window, channel)
         found.append(Representative(int(label), window, channel, normal))
     return found
+
+
+def _showing_onset(windows: WindowSet) -> NDArray[np.intp]:
+    """Windows in which the fault begins and then fills a fair part, else those in which it begins, else all."""
+    start, stop = windows.spans.T
+    begins = start > 0
+    fair = begins & (stop - start >= 0.3 * windows.lengths)
+    return next((np.flatnonzero(found) for found in (fair, begins) if found.any()), np.arange(len(windows)))
 
 
 def _departure(

@@ -45,8 +45,8 @@ class Task:
         return self.corpus[self.levels[rho]]
 
     def fingerprint(self) -> str:
-        """Hash of every value, label and name in the task."""
-        parts = (self.queries.fingerprint(), self.corpus.fingerprint(), self.normals.fingerprint())
+        """Hash of every value, label and name in the task; the statistics follow from them."""
+        parts = [s.with_stats(None).fingerprint() for s in (self.queries, self.corpus, self.normals)]
         levels = [(rho, positions.tolist()) for rho, positions in sorted(self.levels.items())]
         return hashlib.sha256(repr((self.info.name, self.seed, parts, levels)).encode()).hexdigest()[:16]
 

@@ -94,7 +94,15 @@ def remarks(results: Results, board: Leaderboard) -> list[str]:
     if any(map(results.simulated, results.datasets)):
         lines.append(f"{SIMULATED} simulated data: these numbers say nothing about real plants.")
     lines += [f"{task}: {note}" for task, notes in results.manifest["notes"].items() for note in notes]
-    return lines + [f"{cell} {reason}" for cell, reason in results.failures]
+    return lines + _failures(results)
+
+
+def _failures(results: Results) -> list[str]:
+    """One line per reason, with how many cells it failed and the first of them."""
+    cells: dict[str, list[str]] = {}
+    for cell, reason in results.failures:
+        cells.setdefault(reason, []).append(cell)
+    return [f"{len(found)} cells {reason} (the first: {found[0]})" for reason, found in cells.items()]
 
 
 def describe(results: Results) -> str:
