@@ -13,7 +13,7 @@ import readbench
 
 PACKAGE = Path(readbench.__file__).parent
 GROUND = {"errors", "plots", "locks", "parameters", "windows", "registry", "spec", "ranking", "paths"}
-FIRST = {"data", "retrieve", "evaluate"}
+FIRST = {"data", "encoders", "retrieve", "rerank", "supervised", "evaluate"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "paths": set(),
@@ -25,13 +25,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "registry": {"errors", "parameters"},
     "spec": {"errors", "parameters", "registry"},
     "data": GROUND,
-    "retrieve": GROUND,
+    "encoders": GROUND,
+    "retrieve": GROUND | {"encoders"},
     "evaluate": GROUND,
-    "pipeline": GROUND | {"retrieve"},
+    "rerank": GROUND | {"encoders", "retrieve"},
+    "supervised": GROUND | {"encoders", "retrieve"},
+    "pipeline": GROUND | {"encoders", "retrieve", "rerank"},
     "experiment": GROUND | FIRST | {"pipeline"},
     "report": GROUND | FIRST | {"pipeline", "experiment"},
     "testing": GROUND | FIRST | {"pipeline"},
-    "cli": GROUND | FIRST | {"pipeline", "experiment", "report"},
+    "bench": GROUND | FIRST | {"pipeline"},
+    "cli": GROUND | FIRST | {"pipeline", "experiment", "report", "bench"},
     "__main__": {"cli"},
 }
 HEAVY = ("torch", "aeon", "lancedb", "ray", "fastapi", "anthropic")

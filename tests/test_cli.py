@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ["run", "report", "methods", "datasets", "doctor", "data build", "data describe", "data verify"]
+COMMANDS = ["run", "report", "methods", "datasets", "cache", "doctor", "data build", "data describe", "data verify"]
 
 
 def readbench(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -102,3 +102,22 @@ def test_doctor_names_a_data_root_that_is_not_there(monkeypatch: pytest.MonkeyPa
     done = readbench("doctor", "--json")
     assert done.returncode == 1
     assert "point READBENCH_DATA at an existing folder" in done.stdout
+
+
+def test_cache_shows_and_prunes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("READBENCH_CACHE", str(tmp_path))
+    (tmp_path / "scores").mkdir()
+    (tmp_path / "scores" / "a.npz").write_bytes(b"x" * 1000)
+    (tmp_path / "windows" / "set").mkdir(parents=True)
+    (tmp_path / "windows" / "set" / "part").write_bytes(b"x" * 500)
+    shown = json.loads(readbench("cache", "--json").stdout)
+    assert [(row["kind"], row["entries"], row["bytes"]) for row in shown["kinds"]] == [
+        ("scores", 1, 1000),
+        ("windows", 1, 500),
+    ]
+    readbench("cache", "--prune", "--kind", "scores", "--older-than", "1")
+    assert (tmp_path / "scores" / "a.npz").exists()
+    readbench("cache", "--prune", "--kind", "scores")
+    assert not (tmp_path / "scores" / "a.npz").exists()
+    assert (tmp_path / "windows" / "set" / "part").exists()
+    assert readbench("cache", "--kind", "nothing").returncode == 2

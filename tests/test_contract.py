@@ -15,7 +15,12 @@ from readbench.retrieve import Scores
 from readbench.testing import RETRIEVER_CHECKS, SOURCE_CHECKS, RetrieverCheck, SourceCheck, reachable
 from readbench.windows import ChannelStats, WindowSet
 
-METHODS = [*RETRIEVERS.names(), "euclidean(norm=none)", "euclidean(norm=window)", "euclidean(align=position)"]
+VARIANTS = ("euclidean(norm=none)", "euclidean(norm=window)", "euclidean(align=position)")
+METHODS = [
+    pytest.param(text, marks=pytest.mark.skipif(bool(reason), reason=reason))
+    for text in (*RETRIEVERS.names(), *VARIANTS)
+    if (reason := RETRIEVERS.get(text.partition("(")[0]).unavailable()) is not None
+]
 SIMULATED = [entry.name for entry in SOURCES if entry.build().info.simulated]
 
 
@@ -84,7 +89,7 @@ def secrets_in(*roots: object) -> set[str]:
 def spied(*, uses_labels: bool) -> Spy:
     windows = secret_windows()
     system, spy = System("random"), Spy(uses_labels=uses_labels)
-    system._retriever = spy
+    system.legs[0].retriever = spy
     stats = ChannelStats.of(windows)
     system.fit(windows[:4].with_stats(stats), windows[:1]).score(windows[4:])
     return spy
@@ -114,7 +119,7 @@ def test_a_label_aware_method_sees_the_labels_of_the_corpus() -> None:
 
 def test_a_method_with_wrong_scores_is_told_so() -> None:
     system, spy = System("random"), Spy(uses_labels=False)
-    system._retriever = spy
+    system.legs[0].retriever = spy
     windows = secret_windows()
     system.fit(windows[:4], windows[:0])
     spy.score = lambda queries: np.full((len(queries), 4), np.nan, np.float32)  # type: ignore[method-assign]

@@ -36,6 +36,20 @@ def rank(scores: NDArray[np.floating[Any]], depth: int | None = None) -> NDArray
     return ranking
 
 
+def places(order: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Scores that rank to a given order: 0 for the first item, -1 for the second, and so on.
+
+    Args:
+        order: (Q, N) permutations, best first.
+
+    >>> places(np.array([[2, 0, 1]])).tolist()
+    [[-1.0, -2.0, 0.0]]
+    """
+    scores = np.empty(order.shape, np.float32)
+    np.put_along_axis(scores, order, np.arange(0, -order.shape[1], -1, dtype=np.float32)[None], axis=1)
+    return scores
+
+
 def _best(row: NDArray[np.floating[Any]], depth: int) -> NDArray[np.intp]:
     """First `depth` positions of a row's stable descending order, in time linear in its length.
 

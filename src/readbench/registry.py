@@ -210,8 +210,8 @@ def load_plugins() -> tuple[tuple[EntryPoint, str], ...]:
 
 
 SOURCES = Registry("dataset", ("readbench.data.sources", "readbench.data.simulators"))
-RETRIEVERS = Registry("method", ("readbench.retrieve",))
-ENCODERS = Registry("encoder")
-TRANSFORMS = Registry("embedding transform")
-FUSIONS = Registry("fusion mode")
-RERANKERS = Registry("reranker")
+RETRIEVERS = Registry("method", ("readbench.retrieve", "readbench.supervised"))
+ENCODERS = Registry("encoder", ("readbench.encoders",))
+TRANSFORMS = Registry("embedding transform", ("readbench.retrieve",))
+FUSIONS = Registry("fusion mode", ("readbench.retrieve",))
+RERANKERS = Registry("reranker", ("readbench.rerank",))

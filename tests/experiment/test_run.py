@@ -20,6 +20,7 @@ from readbench.errors import UsageError
 from readbench.experiment import cells, run
 from readbench.experiment.execute import CellReport
 from readbench.experiment.runner import Listener
+from readbench.pipeline import LegSystem
 from readbench.registry import RETRIEVERS, SOURCES
 from readbench.retrieve import Scores
 from readbench.windows import WindowSet
@@ -140,9 +141,9 @@ def test_a_pairwise_method_is_scored_once_for_all_levels(tmp_path: Path, monkeyp
     computed: list[int] = []
     original = cells._compute
 
-    def counting(system: object, queries: WindowSet, corpus: WindowSet, normals: WindowSet) -> cells.Scored:
+    def counting(leg: LegSystem, queries: WindowSet, corpus: WindowSet, normals: WindowSet) -> cells.Scored:
         computed.append(len(corpus))
-        return original(system, queries, corpus, normals)  # type: ignore[arg-type]
+        return original(leg, queries, corpus, normals)
 
     monkeypatch.setattr(cells, "_compute", counting)
     run(small_plan(methods=("euclidean", "stats"), levels=(0, 10, 20)), tmp_path, cache=tmp_path / "cache")

@@ -12,7 +12,8 @@ from rich.console import Console
 from readbench.cli.options import Root, numbers, output
 from readbench.cli.progress import RunProgress
 from readbench.errors import UsageError
-from readbench.experiment import Plan, Summary, run, suite
+from readbench.experiment import Plan, Suite, Summary, run, suite
+from readbench.paths import data_root
 from readbench.report import read_results, show_report
 from readbench.spec import parse, parse_dataset, split_specs
 
@@ -45,10 +46,13 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     """
     if seed is not None and seeds:
         raise UsageError("Give either --seed or --seeds.")
-    plan = _plan(suite_name, datasets, methods, rho, str(seed) if seed is not None else seeds)
+    chosen = suite(suite_name, data_root(root))
+    plan = _changed(chosen.plan, datasets, methods, rho, str(seed) if seed is not None else seeds)
     plan = replace(plan, corpus_cap=_cap(cap), split_by=split_by)
     folder = out or Path("runs") / suite_name
     console = Console(stderr=True)
+    if not methods:
+        _show_skipped(chosen, console)
     try:
         with RunProgress(console, total=len(list(plan.cells()))) as listener:
             summary = run(
@@ -66,8 +70,8 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     _conclude(summary, console)
 
 
-def _plan(suite_name: str, datasets: str, methods: list[str] | None, rho: str, seeds: str) -> Plan:
-    plan = suite(suite_name)
+def _changed(plan: Plan, datasets: str, methods: list[str] | None, rho: str, seeds: str) -> Plan:
+    """The suite's plan with what the options change."""
     if datasets:
         plan = replace(plan, datasets=tuple(str(parse_dataset(text)) for text in split_specs([datasets])))
     if methods:
@@ -77,6 +81,16 @@ def _plan(suite_name: str, datasets: str, methods: list[str] | None, rho: str, s
     if seeds:
         plan = replace(plan, seeds=numbers(seeds, "--seeds"))
     return plan
+
+
+def _show_skipped(chosen: Suite, console: Console) -> None:
+    """Say what of a suite cannot run here: one line per reason."""
+    reasons: dict[str, list[str]] = {}
+    for method, reason in chosen.skipped.items():
+        reasons.setdefault(reason, []).append(method)
+    for reason, methods in reasons.items():
+        more = f" and {len(methods) - 3} more" if len(methods) > 3 else ""
+        console.print(f"skipped: {', '.join(methods[:3])}{more}: {reason}", style="yellow", markup=False)
 
 
 def _cap(text: str) -> int | None:

@@ -3,7 +3,7 @@
 from readbench.experiment.plan import DEFAULT_LEVELS, DEFAULT_SEEDS, Cell, Plan
 from readbench.experiment.runner import Listener, Summary, run
 from readbench.experiment.store import RunStore
-from readbench.experiment.suites import SUITES, suite
+from readbench.experiment.suites import SUITES, Suite, suite
 
 __all__ = [
     "DEFAULT_LEVELS",
@@ -13,6 +13,7 @@ __all__ = [
     "Listener",
     "Plan",
     "RunStore",
+    "Suite",
     "Summary",
     "run",
     "suite",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from readbench.data import Task
 from readbench.evaluate import PerQuery, evaluate
 from readbench.experiment.plan import Cell
 from readbench.experiment.version import code_version
-from readbench.pipeline import System
+from readbench.pipeline import Evidence, LegSystem, System
 from readbench.ranking import rank
 from readbench.retrieve import Scores
+from readbench.spec import MethodSpec
 from readbench.windows import WindowSet
 
 RANKING_DEPTH = 100
@@ -61,9 +62,9 @@ class Scored:
     seconds: dict[str, float]
 
 
-def cell_fingerprint(task_fingerprint: str, system: System, rho: int) -> str:
+def cell_fingerprint(task_fingerprint: str, spec: MethodSpec, rho: int) -> str:
     """Hash of everything a cell's result depends on."""
-    identity = (task_fingerprint, system.spec.fingerprint(), rho, code_version())
+    identity = (task_fingerprint, spec.fingerprint(), rho, code_version())
     return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
 
 
@@ -84,16 +85,43 @@ def judge(cell: Cell, fingerprint: str, task: Task, scored: Scored) -> Outcome:
 
 
 def scored_level(task: Task, task_fingerprint: str, system: System, rho: int, cache: Path) -> Scored:
-    """The score matrix for one level: from the cache, or computed and cached.
+    """Scores of a whole method at one level: each leg from the cache or computed, then fused and reranked."""
+    legs = [scored_leg(task, task_fingerprint, leg, rho, cache) for leg in system.legs]
+    seconds = {stage: sum(leg.seconds[stage] for leg in legs) for stage in STAGES}
+    scores = system.combine([leg.scores for leg in legs])
+    if not system.rerankers:
+        return Scored(scores, seconds)
+    evidence = _evidence(task, task_fingerprint, system, rho, cache)
+    began = time.perf_counter()
+    scores = system.rerank(scores, evidence)
+    return Scored(scores, seconds | {"rerank": time.perf_counter() - began})
+
+
+def _evidence(task: Task, task_fingerprint: str, system: System, rho: int, cache: Path) -> Evidence:
+    """What the rerankers may use at one level; scores between corpus items are computed, and cached, if asked for."""
+    corpus = task.corpus_at(rho)
+    leg = system.representing
+    leg.fit(corpus, task.normals)
+
+    def similarity() -> Scores:
+        own = replace(task, queries=task.corpus)
+        legs = [scored_leg(own, f"{task_fingerprint} corpus", part, rho, cache) for part in system.legs]
+        return system.combine([part.scores[task.levels[rho]] for part in legs])
+
+    return Evidence(*leg.represent(corpus, task.queries), corpus.labels, similarity)
+
+
+def scored_leg(task: Task, task_fingerprint: str, leg: LegSystem, rho: int, cache: Path) -> Scored:
+    """The score matrix of one leg at one level: from the cache, or computed and cached.
 
     A pairwise method is scored once, on the largest corpus; every smaller corpus is a subset of its columns. One that
     depends on the whole corpus is fitted and scored at each level.
     """
-    level = rho if system.corpus_dependent else max(task.levels)
-    path = cache / "scores" / f"{cell_fingerprint(task_fingerprint, system, level)}.npz"
+    level = rho if leg.corpus_dependent else max(task.levels)
+    path = cache / "scores" / f"{cell_fingerprint(task_fingerprint, leg.spec, level)}.npz"
     stored = _read(path)
     if stored is None:
-        stored = _compute(system, task.queries, task.corpus_at(level), task.normals)
+        stored = _compute(leg, task.queries, task.corpus_at(level), task.normals)
         _write(path, stored)
     if level == rho:
         return stored
@@ -101,12 +129,18 @@ def scored_level(task: Task, task_fingerprint: str, system: System, rho: int, ca
     return Scored(stored.scores[:, columns], stored.seconds)
 
 
-def _compute(system: System, queries: WindowSet, corpus: WindowSet, normals: WindowSet) -> Scored:
-    began = time.perf_counter()
-    system.fit(corpus, normals)
-    fitted = time.perf_counter()
-    scores = system.score(queries)
-    seconds = dict.fromkeys(STAGES, 0.0) | {"fit": fitted - began, "score": time.perf_counter() - fitted}
+def _compute(leg: LegSystem, queries: WindowSet, corpus: WindowSet, normals: WindowSet) -> Scored:
+    """Fit and score; the time for encoding is taken out of both and reported on its own."""
+    began, encoded = time.perf_counter(), leg.encode_seconds
+    leg.fit(corpus, normals)
+    fitted, encoded_fit = time.perf_counter(), leg.encode_seconds
+    scores = leg.score(queries)
+    ended, encoded_all = time.perf_counter(), leg.encode_seconds
+    seconds = dict.fromkeys(STAGES, 0.0) | {
+        "encode": encoded_all - encoded,
+        "fit": fitted - began - (encoded_fit - encoded),
+        "score": ended - fitted - (encoded_all - encoded_fit),
+    }
     return Scored(scores, seconds)
 
 

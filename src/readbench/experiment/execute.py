@@ -73,7 +73,7 @@ def run_job(job: Job, setting: Setting) -> list[CellReport]:
     with threadpool_limits(1):
         try:
             task, task_fingerprint = _task(job.dataset, job.seed, setting)
-            system = System(job.method)
+            system = System(job.method, setting.cache)
         except Exception as error:  # noqa: BLE001 - reported in the table, the other jobs go on
             return [_failed(store, cell, "", error) for cell in job.cells()]
         reports = [_run_cell(cell, store, task, task_fingerprint, system, setting.cache) for cell in job.cells()]
@@ -83,7 +83,7 @@ def run_job(job: Job, setting: Setting) -> list[CellReport]:
 def _run_cell(
     cell: Cell, store: RunStore, task: Task, task_fingerprint: str, system: System, cache: Path
 ) -> CellReport:
-    fingerprint = cell_fingerprint(task_fingerprint, system, cell.rho)
+    fingerprint = cell_fingerprint(task_fingerprint, system.spec, cell.rho)
     if store.finished(cell) == fingerprint:
         return CellReport(cell, reused=True)
     try:

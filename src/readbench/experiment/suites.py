@@ -1,27 +1,136 @@
-"""Named plans: what `readbench run --suite NAME` runs."""
+"""Named plans: what `readbench run --suite NAME` runs, and what of it cannot run here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
 
-from readbench.errors import UnknownNameError
+from readbench.errors import UnknownNameError, UsageError
 from readbench.experiment.plan import Plan
 from readbench.registry import SOURCES
 from readbench.spec import parse
 
+FLOORS = ("random", "majority")
+SHORTCUTS = ("channel-presence", "stats")
+DISTANCES = ("euclidean", "sbd-d", "dtw-i", "dtw-d")
+SYMBOLIC = ("sax-bm25", "sfa-bm25")
+EMBEDDERS = ("charm", "chronos-2", "mantis", "tirex", "rocket")
+FUSION_LEGS = ("dtw-i", "dtw-d", "sbd-d", "sax-bm25", "sfa-bm25")
+FUSION_MODES = ("|", "|ws|", "|2step|")
+RERANKERS = ("prf", "purity", "qpurity", "majvote", "gpc")
+REFERENCES = ("mr-hydra", "rdst")
 
-def quick() -> Plan:
-    """Every embedded (simulated) dataset with the floors, the shortcut probes and Euclidean distance."""
-    simulated = tuple(entry.name for entry in SOURCES if entry.build().info.simulated)
-    methods = ("random", "majority", "channel-presence", "stats", "euclidean")
-    return Plan(datasets=simulated, methods=tuple(str(parse(m)) for m in methods))
+
+@dataclass(frozen=True)
+class Suite:
+    """A plan of what can run here, and why the rest cannot."""
+
+    plan: Plan
+    skipped: dict[str, str]
 
 
-SUITES: dict[str, Callable[[], Plan]] = {"quick": quick}
+def suite(name: str, root: Path | None) -> Suite:
+    """The suite of a name over the data that are at hand; an unknown name answers with the nearest right ones.
 
-
-def suite(name: str) -> Plan:
-    """The plan of a suite; an unknown name answers with the nearest right ones."""
+    Args:
+        name: one of `SUITES`.
+        root: data root; sources without a folder there are left out.
+    """
     if name not in SUITES:
         raise UnknownNameError("suite", name, SUITES)
-    return SUITES[name]()
+    methods, skipped = _runnable(SUITES[name]())
+    if not methods:
+        reasons = "; ".join(sorted(set(skipped.values())))
+        raise UsageError(f"Nothing of suite {name!r} can run here: {reasons}")
+    datasets = _datasets(None if name == "quick" else root)
+    return Suite(Plan(datasets=datasets, methods=methods), skipped)
+
+
+def quick() -> Iterable[str]:
+    """Floors, shortcut probes and Euclidean distance, on the embedded data."""
+    return (*FLOORS, *SHORTCUTS, "euclidean")
+
+
+def classical() -> Iterable[str]:
+    """Every distance and symbolic retriever of the paper, with the floors and the shortcut probes."""
+    return (*FLOORS, *SHORTCUTS, *DISTANCES, *SYMBOLIC)
+
+
+def sbd() -> Iterable[str]:
+    """SBD with its own lag per channel against one shared lag."""
+    return ("sbd-i", "sbd-d")
+
+
+def norm() -> Iterable[str]:
+    """How raw windows are scaled, for each distance."""
+    return [f"{m}(norm={n})" for m in (*DISTANCES, "sbd-i") for n in ("channel", "window", "none", "normals")]
+
+
+def metric() -> Iterable[str]:
+    """Cosine against Euclidean distance for each embedder."""
+    return [f"{e}(metric={m})" for e in EMBEDDERS for m in ("euclidean", "cosine")]
+
+
+def nr() -> Iterable[str]:
+    """Each embedder with and without normal-residual scoring."""
+    return [text for e in EMBEDDERS for text in (e, f"{e}+nr")]
+
+
+def nr_k() -> Iterable[str]:
+    """Normal-residual scoring with 1, 3, 10, 30 and 100 neighbours."""
+    return [f"{e}+nr({k})" for e in EMBEDDERS for k in (1, 3, 10, 30, 100)]
+
+
+def fusion() -> Iterable[str]:
+    """Every embedder and its NR variant with every shape or symbolic leg in three modes."""
+    return [f"{e}{mode}{leg}" for e in nr() for leg in FUSION_LEGS for mode in FUSION_MODES]
+
+
+def rerank() -> Iterable[str]:
+    """Every reranker on every pool."""
+    pools = (*nr(), "dtw-i", *(f"{e}+nr|dtw-i" for e in EMBEDDERS))
+    return [text for pool in pools for text in (pool, *(f"{pool}+{r}" for r in RERANKERS))]
+
+
+def paper() -> Iterable[str]:
+    """Everything of the paper: base retrievers, NR, the fusion grid, rerankers, references."""
+    return [*classical(), *nr(), *fusion(), *rerank(), *REFERENCES]
+
+
+SUITES: dict[str, Callable[[], Iterable[str]]] = {
+    "quick": quick,
+    "classical": classical,
+    "sbd": sbd,
+    "norm": norm,
+    "metric": metric,
+    "nr": nr,
+    "nr-k": nr_k,
+    "fusion": fusion,
+    "rerank": rerank,
+    "paper": paper,
+}
+
+
+def _runnable(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Canonical texts of what can run here, and the reason for each of the others."""
+    methods: dict[str, None] = {}
+    skipped: dict[str, str] = {}
+    for text in texts:
+        try:
+            spec = parse(text)
+        except UsageError as error:
+            skipped[text] = str(error)
+            continue
+        reason = next((f"{e.name} {r}" for e in spec.entries() if (r := e.unavailable())), "")
+        if reason:
+            skipped[str(spec)] = reason
+        else:
+            methods[str(spec)] = None
+    return tuple(methods), skipped
+
+
+def _datasets(root: Path | None) -> tuple[str, ...]:
+    """Real sources that have a folder under the root, else the simulated ones."""
+    real = [e.name for e in SOURCES if root is not None and (root / e.name).is_dir()]
+    return tuple(real or [e.name for e in SOURCES if e.build().info.simulated])

@@ -17,13 +17,15 @@ MIN_DATASETS = 3
 
 @dataclass(frozen=True)
 class Figure:
-    """A mean over datasets and seeds, and its standard deviation over the seeds."""
+    """A mean over datasets and seeds, and its standard deviation over the seeds; NaN for a single seed."""
 
     mean: float
     spread: float
 
     def __str__(self) -> str:
-        return "-" if np.isnan(self.mean) else f"{self.mean:.3f} ±{self.spread:.3f}"
+        if np.isnan(self.mean):
+            return "-"
+        return f"{self.mean:.3f}" + ("" if np.isnan(self.spread) else f" ±{self.spread:.3f}")
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def figure(results: Results, metric: str, rho: int, method: int) -> Figure:
     """Mean over datasets and seeds of one metric, spread over seeds of the mean over datasets."""
     values = results.values[metric][:, :, results.levels.index(rho), method]
     per_seed = values.mean(axis=0)
-    spread = float(per_seed.std(ddof=1)) if len(per_seed) > 1 else 0.0
+    spread = float(per_seed.std(ddof=1)) if len(per_seed) > 1 else float("nan")
     return Figure(float(per_seed.mean()), spread)
 
 

@@ -15,16 +15,20 @@ Scores = NDArray[np.float32]
 
 
 class Retriever(Protocol):
-    """Anything that scores a corpus for queries (no base class to inherit from).
+    """Anything that scores a corpus for queries (no base class to inherit from)."""
 
-    Attributes:
-        uses_labels: it reads the labels of the corpus; without this, the corpus it is given has none.
-        corpus_dependent: a score depends on more of the corpus than the one item (an IDF, a fitted model), so it is
-            fitted anew at each pollution level. Pairwise scorers leave this False and are scored once.
-    """
+    @property
+    def uses_labels(self) -> bool:
+        """It reads the labels of the corpus; without this, the corpus it is given has none."""
+        ...
 
-    uses_labels: bool
-    corpus_dependent: bool
+    @property
+    def corpus_dependent(self) -> bool:
+        """A score depends on more of the corpus than the one item (an IDF, a fitted model).
+
+        Such a method is fitted anew at each pollution level; a pairwise one is scored once.
+        """
+        ...
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Remember or index a corpus of N windows; `normals` show normal operation and may be empty."""

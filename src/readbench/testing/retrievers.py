@@ -107,7 +107,7 @@ def labels_are_read_only_where_declared(method: str) -> None:
         return
     corpus, queries = sample_windows(12), sample_windows(5, seed=1).anonymous()
     relabelled = replace(corpus, labels=np.roll(corpus.labels, 1), groups=corpus.assets, times=-corpus.times)
-    results = [System(method)._retriever.fit(c, c[:0]).score(queries) for c in (corpus, relabelled)]  # noqa: SLF001
+    results = [System(method).legs[0].retriever.fit(c, c[:0]).score(queries) for c in (corpus, relabelled)]
     np.testing.assert_array_equal(results[0], results[1])
 
 

@@ -1,0 +1,71 @@
+"""What a reranker is: it sees a short pool and gives it a new order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.windows import UNLABELLED
+
+Scores = NDArray[np.float32]
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The K best items of each of Q queries, and what may be known about them.
+
+    Args:
+        candidates: (Q, K) positions in the corpus, best first.
+        scores: (Q, K) base scores, descending.
+        queries: (Q, D) representation of the queries.
+        items: (N, D) representation of all corpus items; `items[candidates]` are those of the pool.
+        labels: (Q, K) labels of the candidates; -1 where unlabelled, all -1 for rerankers that use none.
+        corpus_labels: (N,) labels of the corpus; -1 where unlabelled, all -1 for rerankers that use none.
+        similarity: computes the base scorer's (N, N) scores between corpus items when first asked for.
+    """
+
+    candidates: NDArray[np.int64]
+    scores: Scores
+    queries: Vectors
+    items: Vectors
+    labels: NDArray[np.int32]
+    corpus_labels: NDArray[np.int32]
+    similarity: Callable[[], Scores]
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """(Q, K) which candidates have a label."""
+        known: NDArray[np.bool_] = self.labels != UNLABELLED
+        return known
+
+    @cached_property
+    def corpus_similarity(self) -> Scores:
+        """(N, N) base scores between corpus items."""
+        return self.similarity()
+
+
+class Reranker(Protocol):
+    """Anything that scores a pool anew (no base class to inherit from).
+
+    `uses_labels`: it reads labels. `depth`: how many candidates it sees; None for the whole corpus.
+    """
+
+    @property
+    def uses_labels(self) -> bool:
+        """It reads the labels of the candidates."""
+        ...
+
+    @property
+    def depth(self) -> int | None:
+        """How many candidates it sees; None for the whole corpus."""
+        ...
+
+    def rerank(self, pool: Pool) -> Scores:
+        """(Q, K) new scores of the candidates, larger is better, finite; equal scores keep the base order."""
+        ...

@@ -1,0 +1,5 @@
+"""Classifiers trained on the labelled corpus, as a reference ceiling; importing this room registers them."""
+
+from readbench.supervised.references import MrHydra, Rdst
+
+__all__ = ["MrHydra", "Rdst"]
