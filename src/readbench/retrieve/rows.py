@@ -16,7 +16,7 @@ class Scaler:
     """Scales windows block by block, by statistics that are computed once.
 
     >>> corpus = WindowSet.from_arrays([[[1.0, 3.0]], [[5.0, 7.0]]])
-    >>> Scaler("channel", corpus, corpus[:0])(corpus[1:]).values(0).round(2).tolist()
+    >>> Scaler("channel", corpus, corpus[:0])(corpus[1:]).values(0).astype(float).round(2).tolist()
     [[0.45, 1.34]]
     """
 
