@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ["run", "report", "methods", "datasets", "cache", "doctor", "data build", "data describe", "data verify"]
+COMMANDS = [
+    "run",
+    "report",
+    "methods",
+    "datasets",
+    "bench",
+    "cache",
+    "doctor",
+    "data build",
+    "data describe",
+    "data verify",
+]
 
 
 def readbench(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -17,6 +17,7 @@ from readbench import __version__
 from readbench.cli.options import Json, output
 from readbench.paths import cache_root, data_root
 from readbench.registry import load_plugins
+from readbench.retrieve.dtw import kernel_in_use
 
 
 def doctor_command(as_json: Json = False) -> None:
@@ -45,6 +46,7 @@ def _platform() -> list[Fact]:
         ("readbench", __version__, ""),
         ("python", platform.python_version(), "" if sys.version_info >= (3, 11) else "install Python 3.11 or newer"),
         ("cores", str(os.cpu_count()), ""),
+        ("DTW kernel", kernel_in_use(), ""),
     ]
 
 

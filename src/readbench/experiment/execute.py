@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -52,7 +53,8 @@ def execute(jobs: Iterable[Job], setting: Setting, executor: Executor, workers: 
             yield run_job(job, setting)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_limit_threads, initargs=(threads,)) as pool:
         futures = [pool.submit(run_job, job, setting) for job in jobs]
         try:
             for future in as_completed(futures):
@@ -60,6 +62,11 @@ def execute(jobs: Iterable[Job], setting: Setting, executor: Executor, workers: 
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _limit_threads(count: int) -> None:
+    """Share the processors among the workers, unless the user said how many threads to use."""
+    os.environ.setdefault("READBENCH_THREADS", str(count))
 
 
 def run_job(job: Job, setting: Setting) -> list[CellReport]:

@@ -44,22 +44,22 @@ class ChannelStats:
     @classmethod
     def of(cls, windows: WindowSet) -> ChannelStats:
         """One pass in float64, one window at a time; a constant channel has standard deviation 0."""
-        count: dict[str, int] = {}
-        total: dict[str, float] = {}
-        square: dict[str, float] = {}
-        shift: dict[str, float] = {}
+        names = channel_axis(windows)
+        place = {name: c for c, name in enumerate(names)}
+        rows = [np.array([place[name] for name in own if name in place], np.intp) for own in windows.channel_sets]
+        count, total, square, shift = np.zeros((4, len(names)))
         for i in range(len(windows)):
-            values = windows.values(i).astype(np.float64)
-            for name, row in zip(windows.channels(i), values, strict=True):
-                centred = row - shift.setdefault(name, float(row[0]))
-                count[name] = count.get(name, 0) + row.size
-                total[name] = total.get(name, 0.0) + float(centred.sum())
-                square[name] = square.get(name, 0.0) + float(centred @ centred)
-        mean = {name: total[name] / count[name] for name in count}
-        variance = {name: max(0.0, square[name] / count[name] - mean[name] ** 2) for name in count}
+            values, own = windows.values(i), rows[windows.channel_set[i]]
+            new = count[own] == 0
+            shift[own[new]] = values[new, 0]
+            centred = values - shift[own][:, None]
+            count[own] += values.shape[1]
+            total[own] += centred.sum(axis=1)
+            square[own] += np.einsum("ct,ct->c", centred, centred)
+        mean = total / np.maximum(count, 1)
+        std = np.sqrt(np.maximum(0.0, square / np.maximum(count, 1) - mean**2))
         return cls(
-            mean={name: shift[name] + mean[name] for name in count},
-            std={name: float(np.sqrt(variance[name])) for name in count},
+            mean=dict(zip(names, (shift + mean).tolist(), strict=True)), std=dict(zip(names, std.tolist(), strict=True))
         )
 
     def fingerprint(self) -> str:

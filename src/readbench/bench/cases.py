@@ -1,0 +1,250 @@
+"""What is measured: one function per job, each with the peers that are installed.
+
+Peers follow their own conventions; what is set here makes them compute the same thing (see docs/performance.md).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.bench.measure import Case, Contender
+from readbench.bench.roofline import dtw_roof
+from readbench.windows import WindowSet
+
+T, RADIUS = 256, 26
+
+
+def cases(threads: int) -> dict[str, Callable[[], Case]]:
+    """The jobs by name; building one makes its data."""
+    return {
+        "dtw": lambda: dtw(threads),
+        "dtw-threads": dtw_threads,
+        "sbd-d": sbd,
+        "bm25": bm25,
+        "vectors": lambda: vectors(threads),
+        "gpc": gpc,
+    }
+
+
+def walks(count: int, channels: int, seed: int, length: int = T) -> NDArray[np.float32]:
+    """(count, channels, length) z-normalised random walks."""
+    steps = np.random.default_rng(seed).standard_normal((count, channels, length))
+    series = steps.cumsum(axis=2)
+    series -= series.mean(axis=2, keepdims=True)
+    scaled: NDArray[np.float32] = (series / series.std(axis=2, keepdims=True)).astype(np.float32)
+    return scaled
+
+
+def band_cells(length: int = T, radius: int = RADIUS) -> int:
+    """Cells of the cost matrix inside the band."""
+    rows = np.arange(length)
+    return int((np.minimum(rows + radius, length - 1) - np.maximum(rows - radius, 0) + 1).sum())
+
+
+def dtw(threads: int, items: int = 1000) -> Case:
+    """DTW of one query against 1000 series."""
+    corpus, query = walks(items, 1, 0), walks(1, 1, 1)
+    peers = []
+    if find_spec("aeon"):
+        from aeon.distances import pairwise_distance  # noqa: PLC0415
+
+        window = (RADIUS + 0.5) / T  # aeon rounds the share down
+        wide, one = corpus.astype(np.float64), query.astype(np.float64)
+        peers.append(Contender("aeon", lambda: pairwise_distance(one, wide, method="dtw", window=window)))
+    if find_spec("dtaidistance"):
+        from dtaidistance.dtw import distance_fast  # noqa: PLC0415
+
+        series, single = corpus[:, 0].astype(np.float64), query[0, 0].astype(np.float64)
+        peers.append(
+            Contender(
+                "dtaidistance",
+                lambda: np.array([[distance_fast(single, s, window=RADIUS + 1) ** 2 for s in series]]),
+            )
+        )
+    return Case(
+        name="dtw",
+        what=f"DTW of 1 query x {items} series, T={T}, radius {RADIUS}, {threads} thread",
+        ours=Contender("readbench", _warping(corpus, query, threads)),
+        peers=tuple(peers),
+        agree=_close(1e-4),
+        work=band_cells() * items / 1e9,
+        unit="Gcell/s",
+        roof=lambda: dtw_roof() * threads,
+    )
+
+
+def dtw_threads(items: int = 4000) -> Case:
+    """Our DTW on one thread against two."""
+    corpus, queries = walks(items, 1, 0), walks(8, 1, 1)
+    return Case(
+        name="dtw-threads",
+        what=f"DTW of 8 queries x {items} series on two threads; the peer is ours on one",
+        ours=Contender("readbench, 2 threads", _warping(corpus, queries, 2)),
+        peers=(Contender("readbench, 1 thread", _warping(corpus, queries, 1)),),
+        agree=np.testing.assert_array_equal,
+        work=band_cells() * items * 8 / 1e9,
+        unit="Gcell/s",
+    )
+
+
+def sbd(items: int = 100, queries: int = 100, channels: int = 32) -> Case:
+    """SBD with one shared lag."""
+    from readbench.retrieve.sbd import DependentShapeBased  # noqa: PLC0415
+
+    corpus, asked = walks(items, channels, 0), walks(queries, channels, 1)
+    retriever = DependentShapeBased(norm="none")
+    retriever.fit(_windows(corpus), _windows(corpus)[:0])
+    wanted = _windows(asked)
+    peers = []
+    if find_spec("tslearn"):
+        peers.append(Contender("tslearn", _tslearn(asked, corpus)))
+    return Case(
+        name="sbd-d",
+        what=f"SBD-D of {queries} queries x {items} windows, C={channels}, T={T}",
+        ours=Contender("readbench", lambda: -retriever.score(wanted)),
+        peers=tuple(peers),
+        agree=_close(1e-4),
+        work=queries * items / 1e3,
+        unit="kpair/s",
+    )
+
+
+def bm25(items: int = 5000, queries: int = 100, words: int = 20, channels: int = 32) -> Case:
+    """BM25 search over channel words."""
+    from scipy.sparse import csr_array  # noqa: PLC0415
+
+    from readbench.retrieve.bm25 import Bm25  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    size = 4**6
+    tokens = rng.zipf(1.3, (items + queries, channels, words)) % size + np.arange(channels)[:, None] * size
+    flat = tokens.reshape(items + queries, -1)
+    counts = _counts(flat, channels * size, csr_array)
+    index = Bm25(idf="plus1").fit(counts[:items], fields=1)
+    asked = counts[items:]
+    peers = [Contender("bm25s (numba)", _bm25s(flat, items))] if find_spec("bm25s") else []
+    return Case(
+        name="bm25",
+        what=f"BM25 top 20 of {queries} queries x {items} documents of {words * channels} words, idf=plus1",
+        ours=Contender("readbench", lambda: index.search(asked, 20).scores),
+        peers=tuple(peers),
+        agree=_close(1e-3),
+        work=float(queries),
+        unit="query/s",
+    )
+
+
+def vectors(threads: int, items: int = 300_000, width: int = 384, queries: int = 100) -> Case:
+    """Exact vector search."""
+    from readbench.retrieve.vectors import top_k  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    corpus = rng.standard_normal((items, width), np.float32)
+    asked = rng.standard_normal((queries, width), np.float32)
+    peers = [Contender("faiss flat, tuned", _faiss(corpus, asked, threads))] if find_spec("faiss") else []
+    return Case(
+        name="vectors",
+        what=f"exact top 20 of {queries} queries x {items} vectors of {width}, {threads} thread",
+        ours=Contender("readbench", lambda: top_k(asked, corpus, 20, "euclidean", threads=threads).indices),
+        peers=tuple(peers),
+        agree=np.testing.assert_array_equal,
+        work=2.0 * queries * items * width / 1e9,
+        unit="GFLOP/s",
+    )
+
+
+def gpc(queries: int = 100, width: int = 384, classes: int = 5) -> Case:
+    """The GPC reranker on pools of 20."""
+    from readbench.bench.pools import random_pool, sklearn_probabilities  # noqa: PLC0415
+    from readbench.rerank.gpc import GaussianProcess  # noqa: PLC0415
+
+    pool = random_pool(queries, width, classes)
+    reranker = GaussianProcess()
+    return Case(
+        name="gpc",
+        what=f"GPC reranking of {queries} pools of 20, D={width}, up to {classes} classes, PCA included",
+        ours=Contender("readbench", lambda: reranker.rerank(pool)),
+        peers=(Contender("scikit-learn", lambda: sklearn_probabilities(pool)),),
+        agree=_close(1e-6),
+        work=float(queries),
+        unit="query/s",
+    )
+
+
+def _windows(values: NDArray[np.float32]) -> WindowSet:
+    return WindowSet.from_arrays(values)
+
+
+def _warping(corpus: NDArray[np.float32], queries: NDArray[np.float32], threads: int) -> Callable[[], Any]:
+    from readbench.retrieve.dtw import DtwIndependent  # noqa: PLC0415
+
+    retriever = DtwIndependent(norm="none").fit(_windows(corpus), _windows(corpus)[:0])
+    asked = _windows(queries)
+
+    def run() -> NDArray[np.float32]:
+        with _threads(threads):
+            return np.negative(retriever.score(asked))
+
+    return run
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Our kernels on so many threads."""
+    before = os.environ.get("READBENCH_THREADS")
+    os.environ["READBENCH_THREADS"] = str(count)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["READBENCH_THREADS"]
+        else:
+            os.environ["READBENCH_THREADS"] = before
+
+
+def _tslearn(asked: NDArray[np.float32], corpus: NDArray[np.float32]) -> Callable[[], Any]:
+    from tslearn.metrics.cycc import cdist_normalized_cc  # noqa: PLC0415
+
+    left, right = (np.ascontiguousarray(a.transpose(0, 2, 1).astype(np.float64)) for a in (asked, corpus))
+    norms = [np.linalg.norm(a, axis=(1, 2)) for a in (left, right)]
+    return lambda: 1.0 - cdist_normalized_cc(left, right, norms[0], norms[1], self_similarity=False)
+
+
+def _counts(tokens: NDArray[np.int64], columns: int, matrix: Any) -> Any:  # noqa: ANN401 - scipy's sparse class
+    rows = np.repeat(np.arange(len(tokens)), tokens.shape[1])
+    counts = matrix((np.ones(tokens.size, np.float32), (rows, tokens.ravel())), shape=(len(tokens), columns))
+    counts.sum_duplicates()
+    return counts
+
+
+def _bm25s(tokens: NDArray[np.int64], items: int) -> Callable[[], Any]:
+    import bm25s  # noqa: PLC0415
+
+    texts = [[str(t) for t in row] for row in tokens]
+    index = bm25s.BM25(method="lucene", idf_method="lucene", k1=1.5, b=0.75, backend="numba")
+    index.index(texts[:items], show_progress=False)
+    asked = texts[items:]
+    return lambda: index.retrieve(asked, k=20, show_progress=False, n_threads=1).scores * 2.5
+
+
+def _faiss(corpus: NDArray[np.float32], asked: NDArray[np.float32], threads: int) -> Callable[[], Any]:
+    import faiss  # noqa: PLC0415
+
+    faiss.cvar.distance_compute_blas_threshold = 20  # its default is four times slower at this size
+    faiss.omp_set_num_threads(threads)
+    index = faiss.IndexFlatL2(corpus.shape[1])
+    index.add(corpus)
+    return lambda: index.search(asked, 20)[1]
+
+
+def _close(tolerance: float) -> Callable[[Any, Any], None]:
+    return lambda ours, other: np.testing.assert_allclose(
+        np.asarray(ours, float), np.asarray(other, float), rtol=tolerance, atol=tolerance
+    )

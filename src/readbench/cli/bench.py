@@ -1,0 +1,98 @@
+"""`readbench bench`."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from readbench.bench import Result, measure
+from readbench.bench.cases import cases
+from readbench.bench.scale import search_at_scale
+from readbench.cli.options import Json, output
+from readbench.errors import UnknownNameError
+from readbench.paths import cache_root
+from readbench.retrieve.dtw import kernel_in_use
+
+PEERS = ("aeon", "dtaidistance", "tslearn", "bm25s", "faiss-cpu", "scikit-learn")
+
+
+def bench_command(
+    only: Annotated[str, typer.Option(help="Cases separated by commas.", show_default="all")] = "",
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 5,
+    threads: Annotated[int, typer.Option(min=1, help="Threads for ours and the peers.")] = 1,
+    scale: Annotated[
+        int, typer.Option(min=0, help="Instead: search so many sim_tanks windows by exact DTW-I.", show_default=False)
+    ] = 0,
+    as_json: Json = False,
+) -> None:
+    """Measure our kernels against the peers that are installed: same arrays, same process, in turn.
+
+    Answers are checked first. Ratios travel from machine to machine, seconds do not. The peers come with
+    `pip install 'readbench[bench]'`. Example: `readbench bench --only dtw,sbd-d`
+    """
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
+
+    if scale:
+        found = asdict(search_at_scale(scale, cache_root()))
+        print(json.dumps(found, indent=1))  # noqa: T201 - this is the output
+        return
+    known = cases(threads)
+    chosen = [name.strip() for name in only.split(",") if name.strip()] or list(known)
+    for name in chosen:
+        if name not in known:
+            raise UnknownNameError("bench case", name, known)
+    console = Console(stderr=True)
+    results = []
+    with threadpool_limits(threads):
+        for name in chosen:
+            with console.status(f"measuring {name}"):
+                results.append(measure(known[name](), repeats))
+    machine = _machine(threads)
+    if as_json:
+        print(json.dumps({"machine": machine, "results": [asdict(r) for r in results]}, indent=1))  # noqa: T201
+    else:
+        _show(results, machine)
+
+
+def _machine(threads: int) -> dict[str, Any]:
+    return {
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": threads,
+        "kernel": kernel_in_use(),
+        "peers": {name: _version(name) for name in PEERS},
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _show(results: list[Result], machine: dict[str, Any]) -> None:
+    console = output()
+    console.print(f"kernel: {machine['kernel']}; {machine['cores']} cores", highlight=False)
+    table = Table("Case", "Who", "Seconds", "Rate", "Times ours", "Of the roof", box=SIMPLE_HEAD)
+    for result in results:
+        for i, timing in enumerate(result.timings):
+            share = f"{result.roof_share:.0%}" if i == 0 and result.roof_share is not None else ""
+            ratio = "1" if i == 0 else f"{timing.ratio:.2f}"
+            rate = f"{timing.rate:.3g} {result.unit}"
+            table.add_row(result.name if i == 0 else "", timing.name, f"{timing.seconds:.4g}", rate, ratio, share)
+    console.print(table)
+    for result in results:
+        console.print(f"{result.name}: {result.what}", highlight=False, style="dim")
+    missing = [name for name, found in machine["peers"].items() if found == "not installed"]
+    if missing:
+        console.print(f"not installed: {', '.join(missing)} (pip install 'readbench[bench]')", style="yellow")

@@ -1,0 +1,50 @@
+"""Where networks run, and in what precision; torch is imported here and nowhere above."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal
+
+from readbench.errors import UsageError
+
+Device = Literal["auto", "cpu", "cuda"]
+Precision = Literal["float32", "bfloat16"]
+Torch = Any
+"""A tensor, network or module of torch: an optional package, so its types cannot be named here."""
+
+
+def package(name: str, owner: str) -> Torch:
+    """Import an optional package for the encoder `owner`; where it is missing, say what to install."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{owner} needs {error.name}: pip install 'readbench[models]'") from error
+
+
+def pick_device(device: Device, owner: str) -> str:
+    """`cpu` or `cuda`: what was asked for, or the GPU where there is one."""
+    present = package("torch", owner).cuda.is_available()
+    if device == "cuda" and not present:
+        raise UsageError(f"{owner}(device=cuda) finds no CUDA GPU that torch can use here. Use device=cpu or auto.")
+    if device == "auto":
+        return "cuda" if present else "cpu"
+    return device
+
+
+@contextmanager
+def inference(device: str, dtype: Precision) -> Iterator[None]:
+    """No gradients, and matrix products in the given precision.
+
+    `bfloat16` is torch's mixed precision: weights, norms and sums stay in float32. With `float32`, a GPU's convolutions
+    are kept from rounding their inputs to 10 bits (TF32), so that vectors agree with those of a CPU.
+    """
+    torch = package("torch", "inference")
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode())
+        if dtype == "bfloat16":
+            stack.enter_context(torch.autocast(device, dtype=torch.bfloat16))
+        if device == "cuda":
+            stack.enter_context(torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False))
+        yield

@@ -1,0 +1,126 @@
+"""Pretrained networks that are used as they are: what all of them share.
+
+A network sees one channel at a time, scaled by the statistics that the task fixes for the channel; the vectors of the
+channels of a window are then pooled (`readbench.encoders.channels`). Equal series give equal vectors wherever they
+stand in a batch; between batches of different size they agree up to rounding, since a library may add in another order
+for products of another shape.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from abc import abstractmethod
+from contextlib import redirect_stderr, redirect_stdout
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.encoders.base import Metric, Vectors
+from readbench.encoders.channels import ChannelEncoder
+from readbench.encoders.devices import Device, Precision, Torch, inference, package, pick_device
+from readbench.encoders.scaling import scale, scaling_statistics
+from readbench.encoders.weights import digest, locate
+from readbench.errors import DataError, MethodError, ReadbenchError
+from readbench.parameters import parameters_of
+from readbench.windows import ChannelStats, Normalisation, WindowSet
+
+CHANNELS = 4096
+"""Channels whose vectors are held before they are pooled; a window is never divided."""
+SMALLEST_BATCH = 8
+"""Smaller batches are filled up with their last series: products of few rows round differently; networks amplify it."""
+SAME_VECTORS = ("weights", "device", "batch", "metric")
+"""Parameters that do not change a vector beyond rounding; the weights count by their content."""
+
+
+class FrozenEncoder(ChannelEncoder):
+    """Base of encoders around a pretrained network.
+
+    Subclasses name themselves and their files, and write `load` and `forward`. Their constructors store `weights`,
+    `device`, `pool`, `metric`, `norm` and `batch`.
+    """
+
+    name: ClassVar[str]
+    distribution: ClassVar[str]
+    """The package whose code runs the network; its version counts for the fingerprint."""
+    files: ClassVar[tuple[str, ...]]
+    """File names of the network, as published."""
+
+    weights: str
+    device: Device
+    metric: Metric
+    norm: Normalisation
+    dtype: Precision = "float32"
+    corpus_dependent = False
+    stats_: ChannelStats | None = None
+    _network: Torch = None
+
+    @abstractmethod
+    def load(self, paths: tuple[Path, ...], device: str) -> Torch:
+        """The network in these files, on the device and ready to be used (no dropout)."""
+
+    @abstractmethod
+    def forward(self, network: Torch, series: Torch) -> Torch:
+        """(B, d) vectors of a tensor (B, T) of series of an admissible length."""
+
+    def paths(self) -> tuple[Path, ...]:
+        """Where the files of the network are."""
+        return locate(self.weights, self.files, self.name)
+
+    @property
+    def network(self) -> Torch:
+        """The network, loaded on first use."""
+        if self._network is None:
+            torch = package("torch", self.name)
+            paths, device = self.paths(), pick_device(self.device, self.name)
+            # Building a network draws random weights before it reads the true ones; loaders print as they go.
+            with torch.random.fork_rng(devices=[]), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+                self._network = self._load_checked(paths, device)
+        return self._network
+
+    def _load_checked(self, paths: tuple[Path, ...], device: str) -> Torch:
+        try:
+            return self.load(paths, device)
+        except ReadbenchError:
+            raise
+        except Exception as error:  # a damaged file, or one of another network, fails in any way
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            place = paths[0].parent if len(paths) > 1 else paths[0]
+            raise DataError(f"{place} holds no weights that {self.name} can load ({reason}).") from error
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
+        """Keep the channel statistics that inputs are scaled by; nothing else is learned."""
+        self.stats_ = scaling_statistics(self.norm, corpus, normals)
+        return self
+
+    def encode(self, windows: WindowSet) -> Vectors:
+        """(N, D) pooled vectors; memory holds the vectors of a few thousand channels at a time."""
+        block = np.cumsum(windows.channel_counts) // CHANNELS
+        parts = np.split(np.arange(len(windows)), np.flatnonzero(np.diff(block)) + 1)
+        pooled = super().encode
+        return np.concatenate([pooled(scale(windows[part], self.norm, self.stats_)) for part in parts])
+
+    def embed(self, series: NDArray[np.float32]) -> Vectors:
+        """(B, d) vectors of B series of one admissible length (B, T)."""
+        network, device = self.network, pick_device(self.device, self.name)
+        rows = np.minimum(np.arange(max(len(series), SMALLEST_BATCH)), len(series) - 1)
+        with inference(device, self.dtype):
+            tensor = package("torch", self.name).from_numpy(series[rows]).to(device)
+            vectors: Vectors = self.forward(network, tensor)[: len(series)].float().cpu().numpy()
+        if not np.isfinite(vectors).all():
+            raise MethodError(f"{self.name} gave a vector that is not finite: check the weights {self.weights}.")
+        return vectors
+
+    def fingerprint(self) -> str:
+        """Hash of the weights' contents, the parameters that shape a vector, and the statistics of the scaling."""
+        shaping = {n: getattr(self, n) for n in parameters_of(type(self)) if n not in SAME_VECTORS}
+        statistics = self.stats_.fingerprint() if self.stats_ else ""
+        identity = (self.name, version(self.distribution), digest(self.paths()), sorted(shaping.items()), statistics)
+        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the network, which another process loads for itself."""
+        return {key: value for key, value in self.__dict__.items() if key != "_network"}

@@ -1,0 +1,91 @@
+"""MantisV2: a transformer of 4 million parameters, trained on synthetic series by contrast.
+
+Feofanov et al., "Mantis: lightweight calibrated foundation model for user-friendly time series classification", 2025,
+and its second version; package `mantis-tsfm`, weights `paris-noah/MantisV2` (`config.json`, `model.safetensors`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from readbench.encoders.base import Metric
+from readbench.encoders.channels import Pooling
+from readbench.encoders.devices import Device, Precision, Torch, package
+from readbench.encoders.frozen import FrozenEncoder
+from readbench.errors import ParameterError
+from readbench.parameters import Interval
+from readbench.registry import ENCODERS
+from readbench.windows import Normalisation
+
+GRID = 32
+"""Patches that every series is cut into: its length must be a multiple."""
+SHORTEST = 64
+"""Patches of one point have no standard deviation, so a patch has at least two."""
+POINTS = 2**17
+"""Points that pass the first convolution at once, which makes 256 numbers of each: bounds the memory of long series."""
+
+
+@ENCODERS.register("mantis", title="MantisV2", family="embedder", requires=("torch", "mantis"), extra="models")
+class Mantis(FrozenEncoder):
+    """MantisV2, frozen: the class token of each channel.
+
+    Lengths become the next multiple of 32 from 64 on, by linear interpolation: no measured point is discarded.
+
+    Args:
+        weights: hub id, or a folder with `config.json` and `model.safetensors`.
+        layer: read this layer (counted from 0) as class token and token mean side by side (512 numbers) in place of the
+            last one's class token (256 numbers, the paper's). The authors advise 2 for frozen use.
+        pool: how the vectors of the channels become one.
+        metric: how vectors are compared.
+        norm: scaling of the windows; level and scale reach the network.
+        dtype: precision of matrix products.
+        device: where it runs.
+        batch: series at a time.
+    """
+
+    name = "mantis"
+    distribution = "mantis-tsfm"
+    files = ("config.json", "model.safetensors")
+
+    def __init__(  # noqa: PLR0913, PLR0917 - one argument a parameter of the grammar
+        self,
+        weights: str = "paris-noah/MantisV2",
+        layer: Annotated[int, Interval(0, 5)] | None = None,
+        pool: Pooling = "mean",
+        metric: Metric = "euclidean",
+        norm: Normalisation = "channel",
+        dtype: Precision = "float32",
+        device: Device = "auto",
+        batch: Annotated[int, Interval(1)] = 32,
+    ) -> None:
+        self.weights = weights
+        self.layer = layer
+        self.pool = pool
+        self.metric = metric
+        self.norm = norm
+        self.dtype = dtype
+        self.device = device
+        self.batch = batch
+
+    def admissible(self, length: int) -> int:
+        """The nearest multiple of 32 that is no shorter, from 64 on."""
+        return max(SHORTEST, -(-length // GRID) * GRID)
+
+    def load(self, paths: tuple[Path, ...], device: str) -> Torch:
+        """The network, cut off behind the layer that is read."""
+        architecture = package("mantis.architecture", self.name)
+        last, token = (-1, "cls_token") if self.layer is None else (self.layer, "combined")
+        blank = architecture.MantisV2(device=device, return_transf_layer=last, output_token=token)
+        network = blank.from_pretrained(str(paths[0].parent), strict=True).eval()
+        depth = len(network.transf_unit.transformer.layers)
+        if self.layer is not None:
+            if self.layer >= depth:
+                raise ParameterError(f"mantis(layer={self.layer}): the network in {self.weights} has {depth} layers.")
+            network.remove_transf_layers()
+        return network
+
+    def forward(self, network: Torch, series: Torch) -> Torch:
+        """(B, 256) or (B, 512) vectors."""
+        parts = series[:, None].split(max(1, POINTS // series.shape[1]))
+        return package("torch", self.name).cat([network(part) for part in parts])

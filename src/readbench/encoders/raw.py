@@ -1,0 +1,94 @@
+"""The common grid of a corpus, and the window itself as a vector on it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.encoders.base import Metric, Vectors
+from readbench.encoders.scaling import scale, scaling_statistics
+from readbench.registry import ENCODERS
+from readbench.windows import ChannelStats, Normalisation, WindowSet, channel_axis, dense
+
+BLOCK_NUMBERS = 2**23
+"""Numbers on the grid that are handled at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Scaling, channel axis and length that are settled on a corpus, for windows of any shape.
+
+    Channels are matched by name: one that a window lacks is zero (at its mean, once scaled), one that the corpus does
+    not know is left out. Time is interpolated to the longest length of the corpus.
+
+    >>> corpus = WindowSet.from_arrays([[[1.0, 3.0, 5.0]]], channels=("level",))
+    >>> grid = Grid.of(corpus, corpus[:0], "none")
+    >>> grid(WindowSet.from_arrays([[[2.0, 4.0]]], channels=("level",))).tolist()
+    [[[2.0, 3.0, 4.0]]]
+    """
+
+    norm: Normalisation
+    stats: ChannelStats | None
+    axis: tuple[str, ...]
+    length: int
+
+    @classmethod
+    def of(cls, corpus: WindowSet, normals: WindowSet, norm: Normalisation, *, shortest: int = 1) -> Self:
+        """The grid of a corpus, of at least `shortest` points."""
+        length = max(shortest, int(corpus.lengths.max(initial=1)))
+        return cls(norm, scaling_statistics(norm, corpus, normals), channel_axis(corpus), length)
+
+    def __call__(self, windows: WindowSet) -> NDArray[np.float32]:
+        """(N, C, T) the windows on the grid."""
+        return dense(scale(windows, self.norm, self.stats), channels=self.axis, length=self.length)
+
+    @property
+    def size(self) -> int:
+        """Numbers of one window."""
+        return len(self.axis) * self.length
+
+    def block(self, width: int) -> int:
+        """Windows to handle at a time when each becomes `width` further numbers: memory stays bounded."""
+        return max(1, BLOCK_NUMBERS // (self.size + width))
+
+    def fingerprint(self) -> str:
+        """Hash of all that shapes a window."""
+        statistics = self.stats.fingerprint() if self.stats else ""
+        return hashlib.sha256(repr((self.norm, statistics, self.axis, self.length)).encode()).hexdigest()[:16]
+
+
+@ENCODERS.register("raw", title="Raw window", family="embedder")
+class Raw:
+    """The window itself: scaled, on the corpus's channel axis and longest length, flattened.
+
+    Args:
+        norm: scaling of the windows.
+        metric: how vectors are compared.
+    """
+
+    corpus_dependent = False
+
+    def __init__(self, norm: Normalisation = "channel", metric: Metric = "euclidean") -> None:
+        self.norm = norm
+        self.metric = metric
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
+        """Settle the grid."""
+        self.grid_ = Grid.of(corpus, normals, self.norm)
+        return self
+
+    def encode(self, windows: WindowSet) -> Vectors:
+        """(N, C * T) float32, channel by channel."""
+        out = np.empty((len(windows), self.grid_.size), np.float32)
+        step = self.grid_.block(0)
+        for start in range(0, len(windows), step):
+            out[start : start + step] = self.grid_(windows[start : start + step]).reshape(-1, self.grid_.size)
+        return out
+
+    def fingerprint(self) -> str:
+        """Hash of the grid."""
+        return hashlib.sha256(f"raw {self.grid_.fingerprint()}".encode()).hexdigest()[:16]

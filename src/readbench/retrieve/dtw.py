@@ -1,0 +1,170 @@
+"""Dynamic time warping of raw windows, channel by channel (DTW-I) or jointly (DTW-D)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from readbench.errors import ParameterError
+from readbench.parameters import Interval
+from readbench.registry import RETRIEVERS
+from readbench.retrieve.base import Hits, Scores
+from readbench.windows import ChannelStats, Normalisation, WindowSet, channel_axis
+from readbench.windows.reconcile import Alignment
+
+if TYPE_CHECKING:  # compiled code: imported where it is used
+    from readbench.retrieve.kernels.dtw_corpus import TiledCorpus
+    from readbench.retrieve.kernels.dtw_threads import Team
+    from readbench.retrieve.kernels.dtw_tiles import Tiles
+
+
+class _Warping:
+    """What both forms share: scaling, channels, the corpus in tiles."""
+
+    uses_labels = False
+    corpus_dependent = False
+    _joint: ClassVar[bool]
+
+    def __init__(
+        self,
+        norm: Normalisation = "channel",
+        align: Alignment = "name",
+        band: Annotated[float, Interval(0, 1)] = 0.1,
+    ) -> None:
+        self.norm = norm
+        self.align = align
+        self.band = band
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
+        """Keep the corpus where it is; it is scaled and laid out block by block when queries come."""
+        self.corpus_ = corpus
+        self.stats_ = self._statistics(corpus, normals)
+        self.axis_ = self._axis(corpus)
+        self._tiled: TiledCorpus | None = None
+        return self
+
+    def score(self, queries: WindowSet) -> Scores:
+        """(Q, N) negative distances."""
+        if not len(queries) or not len(self.corpus_):
+            return np.zeros((len(queries), len(self.corpus_)), np.float32)
+        from readbench.retrieve.kernels.dtw_threads import Team  # noqa: PLC0415 - compiles
+
+        with Team() as team:
+            return np.negative(self._corpus().distances(self._queries(queries, team), team))
+
+    def search(self, queries: WindowSet, k: int, *, seeds: ArrayLike | None = None) -> Hits:
+        """The k best of the corpus for each query, exactly those at the top of `score`, in less time and memory.
+
+        Args:
+            queries: Q windows.
+            k: places to fill; the whole corpus where it has fewer windows.
+            seeds: (Q, m) corpus positions that another method found near, best with m of at least k; negative places
+                are empty. They save work and change nothing else.
+        """
+        if k < 1:
+            raise ParameterError(f"The 'k' parameter of search must be an int in the range [1, inf). Got {k} instead.")
+        k = min(k, len(self.corpus_))
+        if not len(queries) or not k:
+            return Hits(np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32))
+        from readbench.retrieve.kernels.dtw_search import search  # noqa: PLC0415 - compiles
+        from readbench.retrieve.kernels.dtw_threads import Team  # noqa: PLC0415
+
+        places = None if seeds is None else self._seeds(np.asarray(seeds), len(queries))
+        with Team() as team:
+            nearest = search(self._queries(queries, team), self._corpus(), k, team, places)
+        return Hits(nearest.item, np.negative(nearest.distance))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the tiles, which are made again where they are needed."""
+        return {**self.__dict__, "_tiled": None}
+
+    def _seeds(self, seeds: NDArray[Any], queries: int) -> NDArray[np.int64]:
+        fits = seeds.ndim == 2 and len(seeds) == queries and np.issubdtype(seeds.dtype, np.integer)
+        if not fits or seeds.max(initial=-1) >= len(self.corpus_):
+            raise ParameterError(
+                f"seeds must be positions below {len(self.corpus_)}, one row for each of {queries} queries."
+                f" Got {seeds.dtype} of shape {seeds.shape}."
+            )
+        return seeds.astype(np.int64)
+
+    def _statistics(self, corpus: WindowSet, normals: WindowSet) -> ChannelStats | None:
+        if self.norm == "channel":
+            return corpus.stats or ChannelStats.of(corpus)
+        if self.norm != "normals":
+            return None
+        if not len(normals):
+            raise ParameterError("norm=normals needs normal windows, and this task has none. Use norm=channel.")
+        return ChannelStats.of(normals)
+
+    def _axis(self, windows: WindowSet) -> tuple[str, ...]:
+        if self.align == "name":
+            return channel_axis(windows)
+        return tuple(f"ch{c}" for c in range(int(windows.channel_counts.max(initial=1))))
+
+    def _corpus(self) -> TiledCorpus:
+        from readbench.retrieve.kernels.dtw_corpus import TiledCorpus  # noqa: PLC0415
+        from readbench.retrieve.kernels.dtw_tiles import Rows  # noqa: PLC0415
+
+        if self._tiled is None:
+            rows = Rows.of(self.corpus_, self.axis_, self.align, self.norm, self.stats_)
+            self._tiled = TiledCorpus(rows, joint=self._joint, band=self.band)
+        return self._tiled
+
+    def _queries(self, queries: WindowSet, team: Team) -> Tiles:
+        """Queries on the corpus's axis, their other channels behind it; one without statistics would be all zero."""
+        from readbench.retrieve.kernels.dtw_tiles import Rows, pack  # noqa: PLC0415
+
+        queries.require_finite()
+        scaled = None if self.align == "position" or self.stats_ is None else self.stats_.mean
+        known = set(self.axis_)
+        more = [c for c in self._axis(queries) if c not in known and (scaled is None or c in scaled)]
+        rows = Rows.of(queries, (*self.axis_, *more), self.align, self.norm, self.stats_)
+        return pack(rows, np.arange(len(queries)), team, lanes=1)
+
+
+@RETRIEVERS.register("dtw-i", title="DTW-I", family="distance")
+class DtwIndependent(_Warping):
+    """Dynamic time warping of each channel on its own, summed over channels.
+
+    Squared cost within a Sakoe-Chiba band; lengths may differ, and a channel that a window lacks is zero.
+
+    Args:
+        norm: scaling of the raw windows before comparing.
+        align: match channels by `name`, or by `position` with zeros on the right, as the paper words it.
+        band: radius as a share of the longer window, at least 1 step; widened to one more than the difference of the
+            lengths, so that a path exists.
+    """
+
+    _joint = False
+
+
+@RETRIEVERS.register("dtw-d", title="DTW-D", family="distance")
+class DtwDependent(_Warping):
+    """Dynamic time warping of all channels on one common path.
+
+    Squared cost within a Sakoe-Chiba band; lengths may differ, and a channel that a window lacks is zero.
+
+    Args:
+        norm: scaling of the raw windows before comparing.
+        align: match channels by `name`, or by `position` with zeros on the right, as the paper words it.
+        band: radius as a share of the longer window, at least 1 step; widened to one more than the difference of the
+            lengths, so that a path exists.
+    """
+
+    _joint = True
+
+
+def kernel_in_use() -> str:
+    """Which code compares series here, in words.
+
+    >>> kernel_in_use()  # doctest: +ELLIPSIS
+    'numba ...'
+    """
+    import numba  # noqa: PLC0415
+    from llvmlite.binding import get_host_cpu_name  # noqa: PLC0415
+
+    from readbench.retrieve.kernels.dtw_lanes import LANES  # noqa: PLC0415
+
+    return f"numba {numba.__version__}, {LANES} series at once, for {numba.config.CPU_NAME or get_host_cpu_name()}"

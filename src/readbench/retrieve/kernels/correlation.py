@@ -1,0 +1,244 @@
+"""Peaks of cross-correlations, for many pairs at once.
+
+Sixty-four corpus items travel side by side, one per lane: every array ends in an axis of `LANES`, and every step of a
+Fourier transform is the same few operations on whole lanes, which the compiler turns into vector instructions. Two
+real correlations share one complex transform, as its real and its imaginary part.
+
+Transforms have a length n that is a power of two. They leave their result in digit-reversed order (radix-4
+decimation in frequency: Oppenheim and Schafer, Discrete-Time Signal Processing, ch. 9), and nobody puts it back: a
+spectrum is read through the table `place`, where frequency or lag k lies in row `place[k]`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+LANES = 64
+"""Corpus items per tile. Fewer leave the inner loops too short to pay, more fall out of the cache."""
+CHANNELS = 4
+"""The channel axis is filled with zeros to a multiple of this."""
+
+Float = NDArray[np.float32]
+Index = NDArray[np.int64]
+
+
+def places(size: int) -> Index:
+    """(n,) the row in which a transform of length `size` leaves frequency k.
+
+    >>> places(8).tolist()
+    [0, 2, 4, 6, 1, 3, 5, 7]
+    """
+    frequency = np.zeros(1, np.int64)
+    left, radix_product = size, 1
+    while left > 1:
+        radix = 4 if left % 4 == 0 else 2
+        frequency = (frequency[:, None] + radix_product * np.arange(radix)).ravel()
+        left, radix_product = left // radix, radix_product * radix
+    return np.argsort(frequency)
+
+
+def turns(size: int) -> Float:
+    """(2, n) cosine and sine of k / n of a full turn."""
+    angle = 2 * np.pi * np.arange(size) / size
+    return np.stack([np.cos(angle), np.sin(angle)]).astype(np.float32)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def transform(re: Float, im: Float, turn: Float) -> None:
+    """Fourier transform along the first axis of (n, LANES), in place, digit-reversed.
+
+    Called with the two parts exchanged it is the inverse, not divided by n.
+    """
+    n = re.shape[0]
+    size = n
+    while size >= 4:
+        quarter = size // 4
+        step = n // size
+        for start in range(0, n, size):
+            for k in range(quarter):
+                _quadruple(re, im, start + k, quarter, turn, k * step)
+        size = quarter
+    if size == 2:
+        for start in range(0, n, 2):
+            _pair(re[start], re[start + 1])
+            _pair(im[start], im[start + 1])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _quadruple(re: Float, im: Float, row: int, apart: int, turn: Float, k: int) -> None:
+    """One radix-4 step on four rows `apart`, each then turned by its multiple of k / n."""
+    ar, br, cr, dr = re[row], re[row + apart], re[row + 2 * apart], re[row + 3 * apart]
+    ai, bi, ci, di = im[row], im[row + apart], im[row + 2 * apart], im[row + 3 * apart]
+    w1r, w1i = turn[0, k], -turn[1, k]
+    w2r, w2i = turn[0, 2 * k], -turn[1, 2 * k]
+    w3r, w3i = turn[0, 3 * k], -turn[1, 3 * k]
+    for lane in range(LANES):
+        s0r, s0i = ar[lane] + cr[lane], ai[lane] + ci[lane]
+        s1r, s1i = ar[lane] - cr[lane], ai[lane] - ci[lane]
+        s2r, s2i = br[lane] + dr[lane], bi[lane] + di[lane]
+        s3r, s3i = br[lane] - dr[lane], bi[lane] - di[lane]
+        t1r, t1i = s1r + s3i, s1i - s3r
+        t2r, t2i = s0r - s2r, s0i - s2i
+        t3r, t3i = s1r - s3i, s1i + s3r
+        ar[lane] = s0r + s2r
+        ai[lane] = s0i + s2i
+        br[lane] = t1r * w1r - t1i * w1i
+        bi[lane] = t1r * w1i + t1i * w1r
+        cr[lane] = t2r * w2r - t2i * w2i
+        ci[lane] = t2r * w2i + t2i * w2r
+        dr[lane] = t3r * w3r - t3i * w3i
+        di[lane] = t3r * w3i + t3i * w3r
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pair(a: Float, b: Float) -> None:
+    """One radix-2 step on two rows."""
+    for lane in range(LANES):
+        x, y = a[lane], b[lane]
+        a[lane] = x + y
+        b[lane] = x - y
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def tile_spectra(rows: Float, place: Index, turn: Float) -> Float:
+    """(n / 2 + 1, C, 2, LANES) real and imaginary parts of at most LANES windows (B, C, T); C is even, T <= n."""
+    n = len(place)
+    count, channels, length = rows.shape
+    spectra = np.empty((n // 2 + 1, channels, 2, LANES), np.float32)
+    re, im = np.empty((n, LANES), np.float32), np.empty((n, LANES), np.float32)
+    for c in range(0, channels, 2):
+        re[:] = 0
+        im[:] = 0
+        for lane in range(count):
+            for t in range(length):
+                re[t, lane] = rows[lane, c, t]
+                im[t, lane] = rows[lane, c + 1, t]
+        transform(re, im, turn)
+        for f in range(n // 2 + 1):
+            _part(re, im, place[f], place[(n - f) % n], spectra[f, c], spectra[f, c + 1])
+    return spectra
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _part(re: Float, im: Float, row: int, mirror: int, first: Float, second: Float) -> None:
+    """Spectra of two real signals out of the one of `first + i second`, at one frequency and its mirror image."""
+    ar, ai, br, bi = first[0], first[1], second[0], second[1]
+    half = np.float32(0.5)
+    xr, xi, yr, yi = re[row], im[row], re[mirror], im[mirror]
+    for lane in range(LANES):
+        ar[lane] = half * (xr[lane] + yr[lane])
+        ai[lane] = half * (xi[lane] - yi[lane])
+        br[lane] = half * (xi[lane] + yi[lane])
+        bi[lane] = half * (yr[lane] - xr[lane])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def joint_peaks(tile: Float, queries: Float, steps: Index, lengths: Index, place: Index, turn: Float) -> Float:
+    """Peaks of correlations summed over the channels under one shared lag.
+
+    Args:
+        tile: (n / 2 + 1, C, 2, LANES) of `tile_spectra`.
+        queries: (P, n / 2 + 1, C, 4) real, imaginary, real, imaginary part of the two queries of a pair.
+        steps: (2 P,) lengths of the queries.
+        lengths: (LANES,) lengths of the items.
+        place: of `places`.
+        turn: of `turns`.
+
+    Returns:
+        (2 P, LANES) n times the largest correlation over all lags at which query and item overlap.
+    """
+    n = len(place)
+    re, im = np.empty((n, LANES), np.float32), np.empty((n, LANES), np.float32)
+    peaks = np.empty((len(steps), LANES), np.float32)
+    for p in range(len(queries)):
+        for f in range(n // 2 + 1):
+            _summed(tile[f], queries[p, f], re[f], im[f], re[(n - f) % n], im[(n - f) % n])
+        transform(im, re, turn)
+        _peak(re, place, steps[2 * p], lengths, peaks[2 * p])
+        _peak(im, place, steps[2 * p + 1], lengths, peaks[2 * p + 1])
+    return peaks
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _summed(x: Float, q: Float, re: Float, im: Float, mirror_re: Float, mirror_im: Float) -> None:
+    """Products a, b of two queries (C, 4) with the conjugate of (C, 2, LANES), summed over C: `a + i b` and its mirror.
+
+    Four channels at a time, so that the sums are loaded and stored a quarter as often.
+    """
+    sums = np.zeros((4, LANES), np.float32)
+    ar, ai, br, bi = sums[0], sums[1], sums[2], sums[3]
+    flat = x.reshape(-1)
+    for c in range(0, len(q), CHANNELS):
+        w = q[c : c + CHANNELS]
+        p0, s0, u0, v0 = w[0, 0], w[0, 1], w[0, 2], w[0, 3]
+        p1, s1, u1, v1 = w[1, 0], w[1, 1], w[1, 2], w[1, 3]
+        p2, s2, u2, v2 = w[2, 0], w[2, 1], w[2, 2], w[2, 3]
+        p3, s3, u3, v3 = w[3, 0], w[3, 1], w[3, 2], w[3, 3]
+        part = flat[2 * c * LANES : 2 * (c + CHANNELS) * LANES]
+        for lane in range(LANES):
+            x0, y0 = part[lane], part[LANES + lane]
+            x1, y1 = part[2 * LANES + lane], part[3 * LANES + lane]
+            x2, y2 = part[4 * LANES + lane], part[5 * LANES + lane]
+            x3, y3 = part[6 * LANES + lane], part[7 * LANES + lane]
+            ar[lane] += p0 * x0 + s0 * y0 + p1 * x1 + s1 * y1 + p2 * x2 + s2 * y2 + p3 * x3 + s3 * y3
+            ai[lane] += s0 * x0 - p0 * y0 + s1 * x1 - p1 * y1 + s2 * x2 - p2 * y2 + s3 * x3 - p3 * y3
+            br[lane] += u0 * x0 + v0 * y0 + u1 * x1 + v1 * y1 + u2 * x2 + v2 * y2 + u3 * x3 + v3 * y3
+            bi[lane] += v0 * x0 - u0 * y0 + v1 * x1 - u1 * y1 + v2 * x2 - u2 * y2 + v3 * x3 - u3 * y3
+    for lane in range(LANES):
+        mirror_re[lane] = ar[lane] + bi[lane]
+        mirror_im[lane] = br[lane] - ai[lane]
+    for lane in range(LANES):
+        re[lane] = ar[lane] - bi[lane]
+        im[lane] = ai[lane] + br[lane]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def separate_peaks(tile: Float, queries: Float, steps: Index, lengths: Index, place: Index, turn: Float) -> Float:
+    """Peaks of each channel's own correlation, summed over the channels; arguments and result as `joint_peaks`."""
+    n = len(place)
+    re, im = np.empty((n, LANES), np.float32), np.empty((n, LANES), np.float32)
+    peaks = np.zeros((len(steps), LANES), np.float32)
+    peak = np.empty((2, LANES), np.float32)
+    for query in range(len(steps)):
+        side = 2 * (query % 2)
+        for c in range(0, tile.shape[1], 2):
+            for f in range(n // 2 + 1):
+                q = queries[query // 2, f, c : c + 2, side : side + 2]
+                _products(tile[f, c], tile[f, c + 1], q, re[f], im[f], re[(n - f) % n], im[(n - f) % n])
+            transform(im, re, turn)
+            _peak(re, place, steps[query], lengths, peak[0])
+            _peak(im, place, steps[query], lengths, peak[1])
+            peaks[query] += peak[0] + peak[1]
+    return peaks
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _products(x: Float, y: Float, q: Float, re: Float, im: Float, mirror_re: Float, mirror_im: Float) -> None:
+    """Products a, b of one query with the conjugates of two channels (2, LANES): `a + i b` and its mirror."""
+    xr, xi, yr, yi = x[0], x[1], y[0], y[1]
+    p, s, u, v = q[0, 0], q[0, 1], q[1, 0], q[1, 1]
+    for lane in range(LANES):
+        ar, ai = p * xr[lane] + s * xi[lane], s * xr[lane] - p * xi[lane]
+        br, bi = u * yr[lane] + v * yi[lane], v * yr[lane] - u * yi[lane]
+        mirror_re[lane] = ar + bi
+        mirror_im[lane] = br - ai
+        re[lane] = ar - bi
+        im[lane] = ai + br
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _peak(values: Float, place: Index, steps: int, lengths: Index, peak: Float) -> None:
+    """(LANES,) largest value over the lags from 1 - `lengths` to `steps` - 1, lag k in row `place[k]`."""
+    n = len(place)
+    peak[:] = -np.inf
+    for lag in range(steps):
+        row = values[place[lag]]
+        for lane in range(LANES):
+            peak[lane] = max(peak[lane], row[lane])
+    for lag in range(1, lengths.max()):
+        row = values[place[n - lag]]
+        for lane in range(LANES):
+            if lag < lengths[lane] and row[lane] > peak[lane]:
+                peak[lane] = row[lane]

@@ -1,0 +1,71 @@
+"""Searching an inverted index: for each word of a query, add its weights to the documents that hold it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Float = NDArray[np.float32]
+Integers = NDArray[np.signedinteger]
+Queries = tuple[Integers, Integers, Float]
+"""Where each query begins, then the words of all and how often each occurs."""
+Postings = tuple[Integers, NDArray[Any]]
+"""Where each word begins, then pairs (document, weight): side by side, so that a rare word costs one cache miss."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def all_scores(queries: Queries, postings: Postings, documents: int) -> Float:
+    """(Q, N) product of the queries with the postings, two sparse matrices."""
+    count = len(queries[0]) - 1
+    scores = np.empty((count, documents), np.float32)
+    for q in range(count):
+        _add_up(queries, q, postings, scores[q])
+    return scores
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_scores(queries: Queries, postings: Postings, documents: int, depth: int) -> tuple[NDArray[np.int64], Float]:
+    """(Q, depth) documents and scores, best first and equal ones in order of position; depth <= N."""
+    count = len(queries[0]) - 1
+    found = np.empty((count, depth), np.int64)
+    best = np.empty((count, depth), np.float32)
+    scores = np.empty(documents, np.float32)
+    for q in range(count):
+        _add_up(queries, q, postings, scores)
+        _keep_best(scores, found[q], best[q])
+    return found, best
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_up(queries: Queries, q: int, postings: Postings, scores: Float) -> None:
+    """(N,) scores for one query; always in the order of the words, so that equal documents score alike.
+
+    Where the words begin is looked up for all of them beforehand: the loads overlap instead of waiting in turn.
+    """
+    pointer, words, times = queries
+    starts, pairs = postings
+    own = words[pointer[q] : pointer[q + 1]]
+    first, end = starts[own], starts[own + 1]
+    scores[:] = 0
+    for k in range(len(own)):
+        often = times[pointer[q] + k]
+        for p in range(first[k], end[k]):
+            scores[pairs[p].document] += often * pairs[p].weight
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _keep_best(scores: Float, found: NDArray[np.int64], best: Float) -> None:
+    """Sort the highest scores into a short list; a score must beat the last place to enter it."""
+    depth = len(best)
+    for document in range(len(scores)):
+        score = scores[document]
+        if document >= depth and score <= best[-1]:
+            continue
+        place = min(document, depth - 1)
+        while place > 0 and best[place - 1] < score:
+            best[place], found[place] = best[place - 1], found[place - 1]
+            place -= 1
+        best[place], found[place] = score, document
