@@ -68,12 +68,10 @@ class Chronos2(FrozenEncoder):
         """The network; a weight that the file lacks is an error, not a random number."""
         chronos = package("chronos.chronos2", self.name)
         folder = paths[0].parent
-        network, report = chronos.Chronos2Model.from_pretrained(
-            folder, dtype=package("torch", self.name).float32, local_files_only=True, output_loading_info=True
-        )
+        network, report = chronos.Chronos2Model.from_pretrained(folder, local_files_only=True, output_loading_info=True)
         if absent := report["missing_keys"] or report["mismatched_keys"]:
             raise DataError(f"chronos-2: {folder} lacks weights of the network, such as {min(map(str, absent))}.")
-        return network.to(device).eval()
+        return network.to(device).float().eval()
 
     def forward(self, network: Torch, series: Torch) -> Torch:
         """(B, 768) means of the patches."""

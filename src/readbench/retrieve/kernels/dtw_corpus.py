@@ -58,9 +58,10 @@ class TiledCorpus:
         """(Q, lanes) distances of queries to the windows in all lanes of some tiles."""
         out = np.empty((len(queries.start), tiles.items.size), np.float32)
         deepest = int(tiles.depth.max())
+        joint = self.joint and queries.slots.shape[1] > 1  # of one channel, both forms and layouts are the same
 
         def work(first: int, last: int) -> None:
-            scan(queries, tiles, first, last, self.joint, self.band, workspace(queries, deepest), out)
+            scan(queries, tiles, first, last, joint, self.band, workspace(queries, deepest), out)
 
         team.share(work, len(tiles.start))
         return out

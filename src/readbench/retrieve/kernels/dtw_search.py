@@ -39,6 +39,9 @@ BATCH = 128
 BOUND_OPERATIONS, RANGE_OPERATIONS, PACK_OPERATIONS = 15, 40, 100
 """Cost per point of a bound, of the ranges that all queries share, and of packing, in vector operations (measured)."""
 
+LARGEST = np.finfo(np.float32).max
+"""What a distance is at most."""
+
 
 def search(queries: Tiles, corpus: TiledCorpus, k: int, team: Team, seeds: Ints | None = None) -> Nearest:
     """The k windows of the corpus nearest to each query, exactly.
@@ -59,9 +62,6 @@ def search(queries: Tiles, corpus: TiledCorpus, k: int, team: Team, seeds: Ints 
             run.pass_by(tiles)
     run.compare_waiting(fewest=1)
     return run.nearest
-
-
-LARGEST = np.finfo(np.float32).max
 
 
 class Nearest:

@@ -54,9 +54,8 @@ class Team:
         """Results of all jobs, in order."""
         return list(map(work, jobs) if self._pool is None else self._pool.map(work, jobs))
 
-    def share(self, work: Callable[[int, int], None], stop: int, start: int = 0) -> None:
-        """Do `work(first, last)` for pieces that together make up `range(start, stop)`."""
-        count = stop - start
+    def share(self, work: Callable[[int, int], None], count: int) -> None:
+        """Do `work(first, last)` for pieces that together make up `range(count)`."""
         pieces = 1 if self._pool is None else min(count, PIECES * self.size)
-        cuts = [start + count * piece // max(1, pieces) for piece in range(pieces + 1)]
+        cuts = [count * piece // max(1, pieces) for piece in range(pieces + 1)]
         self.each(lambda piece: work(cuts[piece], cuts[piece + 1]), range(pieces))

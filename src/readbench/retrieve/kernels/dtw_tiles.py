@@ -32,15 +32,15 @@ class Tiles(NamedTuple):
     """Windows in tiles, in the order in which compiled code takes them.
 
     Args:
-        values: flat; a tile is (channels, depth, lanes), or (depth, channels, lanes) where channels are interleaved,
-            then one vector of zeros.
+        values: one vector of zeros, then the tiles, flat; a tile is (channels, depth, lanes), or
+            (depth, channels, lanes) where channels are interleaved.
         start: (n,) where each tile begins.
         depth: (n,) length of its longest window.
         shortest: (n,) length of its shortest window.
         stored: (n,) channels that it has.
         slots: (n, C) which of the tile's channels is channel c of the axis; -1 where none of its windows has it.
-        lengths: (n, lanes) of the windows; a lane without a window has some length and zero values.
-        items: (n, lanes) position of the window in its set; -1 in a lane without one.
+        lengths: (n, lanes) of the windows.
+        items: (n, lanes) position of the window in its set; -1 in a lane to spare, which repeats the one before.
     """
 
     values: Floats

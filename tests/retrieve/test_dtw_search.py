@@ -1,0 +1,179 @@
+"""DTW top-k: what the full scan would find, for less."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from readbench.errors import ParameterError
+from readbench.ranking import rank
+from readbench.retrieve.dtw import DtwDependent, DtwIndependent
+from readbench.retrieve.kernels import dtw_corpus, dtw_search
+from readbench.retrieve.kernels.dtw_bounds import bound, ranges
+from readbench.retrieve.kernels.dtw_corpus import TiledCorpus
+from readbench.retrieve.kernels.dtw_lanes import LANES
+from readbench.retrieve.kernels.dtw_threads import Team
+from readbench.retrieve.kernels.dtw_tiles import Tiles
+from readbench.windows import WindowSet
+from tests.retrieve.test_dtw import METHODS, Method, both, ragged
+
+
+@pytest.fixture
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of a few tiles, so that a small corpus has many of them."""
+    monkeypatch.setattr(dtw_search, "STEP_CELLS", 1)
+    monkeypatch.setattr(dtw_search, "WAITING_TILES", 2)
+
+
+def groups(count: int, seed: int, *, spread: float = 0.3) -> WindowSet:
+    """Noisy windows around eight shapes, far from each other."""
+    rng = np.random.default_rng(seed)
+    centres = 10 * np.random.default_rng(99).standard_normal((8, 2, 1)) + np.sin(np.arange(60) / 5)
+    kind = rng.integers(0, 8, count)
+    return WindowSet.from_arrays((centres[kind] + spread * rng.standard_normal((count, 2, 60))).astype(np.float32))
+
+
+def assert_search_finds_the_top(
+    method: Method, corpus: WindowSet, queries: WindowSet, k: int, **parameters: object
+) -> None:
+    fitted = method(**parameters).fit(corpus, corpus[:0])  # type: ignore[arg-type]
+    scores, hits = fitted.score(queries), fitted.search(queries, k)
+    top = rank(scores, k)
+    np.testing.assert_array_equal(hits.indices, top)
+    np.testing.assert_array_equal(hits.scores, np.take_along_axis(scores, top, axis=1))
+
+
+@pytest.mark.usefixtures("small_steps")
+@both
+@pytest.mark.parametrize("k", [1, 7, LANES + 1, 10_000])
+@pytest.mark.parametrize("queries", [1, 6])
+def test_search_is_the_top_of_the_full_scan(method: Method, k: int, queries: int) -> None:
+    assert_search_finds_the_top(method, groups(30 * LANES, 0), groups(queries, 1), k, norm="none")
+
+
+@pytest.mark.usefixtures("small_steps")
+@both
+def test_search_takes_windows_of_any_length_and_channels(method: Method) -> None:
+    corpus, queries = ragged(20 * LANES, 40, 0, shortest=25), ragged(5, 44, 1, channels="bcd", shortest=25)
+    assert_search_finds_the_top(method, corpus, queries, 9)
+
+
+@pytest.mark.usefixtures("small_steps")
+@both
+def test_equally_near_windows_keep_corpus_order(method: Method) -> None:
+    few = groups(40, 0)
+    corpus = few[np.random.default_rng(0).integers(0, 40, 20 * LANES)]
+    assert_search_finds_the_top(method, corpus, groups(5, 1), 50, norm="none")
+
+
+@pytest.mark.usefixtures("small_steps")
+def test_windows_that_bounds_cannot_tell_apart_are_all_compared() -> None:
+    noise = np.random.default_rng(0).standard_normal((20 * LANES, 2, 40))
+    assert_search_finds_the_top(DtwDependent, WindowSet.from_arrays(noise[5:]), WindowSet.from_arrays(noise[:5]), 5)
+
+
+@pytest.mark.usefixtures("small_steps")
+@both
+def test_streaming_and_threads_change_nothing(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus, queries = groups(20 * LANES, 0), groups(6, 1)
+    monkeypatch.setenv("READBENCH_THREADS", "1")
+    alone = method().fit(corpus, corpus[:0]).search(queries, 10)
+    monkeypatch.setenv("READBENCH_THREADS", "3")
+    monkeypatch.setattr(dtw_corpus, "KEPT_BYTES", 0)
+    monkeypatch.setattr(dtw_corpus, "BLOCK_BYTES", 7 * LANES * 60 * 2 * 4)
+    together = method().fit(corpus, corpus[:0]).search(queries, 10)
+    np.testing.assert_array_equal(together.indices, alone.indices)
+    np.testing.assert_array_equal(together.scores, alone.scores)
+
+
+@both
+@pytest.mark.parametrize("count", [2, 6])
+def test_bounds_stay_below_the_distances(method: Method, count: int) -> None:
+    """In both directions (many queries) and in one (few)."""
+    corpus, queries = ragged(3 * LANES, 40, 0, shortest=10), ragged(count, 44, 1, channels="bcd", shortest=10)
+    fitted = method(norm="none").fit(corpus, corpus[:0])
+    with Team(1) as team:
+        asked = fitted._queries(queries, team)
+        for tiles in fitted._corpus().blocks(team):
+            bounds = np.empty((count, tiles.items.size), np.float32)
+            scratch, joint = ranges(asked, int(tiles.depth.max())), fitted._joint
+            bound(asked, tiles, 0, len(tiles.start), joint, count > 4, 0.1, scratch, bounds.reshape(-1))
+            distances = fitted._corpus().scan(asked, tiles, team)
+            assert (bounds <= distances * (1 + 1e-5)).all()
+            assert np.median(bounds / distances) > 0.2
+
+
+class Counter:
+    """Counts the pairs of query and lane that are compared."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.pairs = 0
+        original = TiledCorpus.scan
+
+        def scan(corpus: TiledCorpus, queries: Tiles, tiles: Tiles, team: Team) -> object:
+            self.pairs += len(queries.start) * tiles.items.size
+            return original(corpus, queries, tiles, team)
+
+        monkeypatch.setattr(TiledCorpus, "scan", scan)
+
+
+@pytest.mark.usefixtures("small_steps")
+@both
+@pytest.mark.parametrize("queries", [1, 6])
+def test_windows_of_other_shapes_are_hardly_compared(
+    method: Method, queries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = groups(60 * LANES, 0)
+    fitted = method(norm="none", band=0.4).fit(corpus, corpus[:0])
+    counter = Counter(monkeypatch)
+    fitted.search(groups(queries, 1), 5)
+    assert counter.pairs < 0.4 * queries * len(corpus)
+
+
+@pytest.mark.usefixtures("small_steps")
+def test_seeds_spare_comparisons_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus, queries = groups(40 * LANES, 0), groups(6, 1)
+    fitted = DtwIndependent(norm="none", band=0.4).fit(corpus, corpus[:0])
+    counter = Counter(monkeypatch)
+    plain = fitted.search(queries, 5)
+    without, counter.pairs = counter.pairs, 0
+    seeded = fitted.search(queries, 5, seeds=np.hstack([plain.indices[:, ::-1], np.full((6, 2), -1)]))
+    assert counter.pairs < without
+    np.testing.assert_array_equal(seeded.indices, plain.indices)
+    np.testing.assert_array_equal(seeded.scores, plain.scores)
+
+
+def test_seeds_that_are_few_repeated_or_far_do_no_harm() -> None:
+    corpus, queries = groups(200, 0), groups(3, 1)
+    fitted = DtwIndependent().fit(corpus, corpus[:0])
+    plain = fitted.search(queries, 4)
+    for seeds in ([[1]] * 3, [[7] * 10] * 3, [list(range(50))] * 3, np.empty((3, 0), int)):
+        np.testing.assert_array_equal(fitted.search(queries, 4, seeds=seeds).indices, plain.indices)
+
+
+@pytest.mark.parametrize("seeds", [[[0, 8]] * 3, [[0]] * 2, [0, 1, 2], [[0.5]] * 3])
+def test_seeds_must_be_places_in_the_corpus(seeds: object) -> None:
+    corpus = groups(8, 0)
+    with pytest.raises(ParameterError, match="seeds must be positions below 8"):
+        DtwIndependent().fit(corpus, corpus[:0]).search(groups(3, 1), 2, seeds=seeds)  # type: ignore[arg-type]
+
+
+@both
+def test_values_beyond_float32_are_ranked_last(method: Method) -> None:
+    values = np.zeros((3 * LANES, 1, 40))
+    values[:5] = 3e38
+    corpus = WindowSet.from_arrays(values)
+    assert_search_finds_the_top(method, corpus, corpus[100:102], 3 * LANES, norm="none")
+
+
+@both
+def test_no_queries_and_no_corpus_find_nothing(method: Method) -> None:
+    corpus = groups(8, 0)
+    assert method().fit(corpus, corpus[:0]).search(corpus[:0], 3).indices.shape == (0, 3)
+    assert method(norm="none").fit(corpus[:0], corpus[:0]).search(corpus, 3).scores.shape == (8, 0)
+
+
+def test_at_least_one_place_is_filled() -> None:
+    corpus = groups(8, 0)
+    with pytest.raises(ParameterError, match="'k' parameter of search"):
+        METHODS[0]().fit(corpus, corpus[:0]).search(corpus, 0)
