@@ -195,12 +195,11 @@ def test_the_contract_is_kept_with_other_parameters(text: str, check: RetrieverC
 def test_aeon_agrees(method: Method) -> None:
     """Its band is a share of the length, rounded down: half a step more makes it ours."""
     aeon = pytest.importorskip("aeon.distances", reason="needs the extra `bench`")
-    corpus, queries = sample_windows(30, channels=2, length=100), sample_windows(3, channels=2, length=100, seed=1)
-    left, right = (np.array([w.values for w in windows], np.float64) for windows in (queries, corpus))
-    found = -scores(method, corpus, queries, norm="none")
-    if method is DtwDependent:
-        theirs = aeon.dtw_pairwise_distance(left, right, window=10.5 / 100)
-    else:
-        theirs = sum(aeon.dtw_pairwise_distance(left[:, [c]], right[:, [c]], window=10.5 / 100) for c in range(2))
+    walks = np.random.default_rng(0).standard_normal((33, 2, 100)).cumsum(axis=2)
+    left, right = walks[:3], walks[3:]
+    found = -scores(method, WindowSet.from_arrays(right), WindowSet.from_arrays(left), norm="none")
+    parts = [slice(0, 2)] if method is DtwDependent else [slice(0, 1), slice(1, 2)]
+    pairs = [[np.ascontiguousarray(side[:, part]) for side in (left, right)] for part in parts]
+    theirs = sum(aeon.dtw_pairwise_distance(*pair, window=10.5 / 100) for pair in pairs)
     np.testing.assert_allclose(found, theirs, rtol=1e-5)
     np.testing.assert_array_equal(found.argsort(axis=1, kind="stable"), theirs.argsort(axis=1, kind="stable"))

@@ -13,6 +13,7 @@ import io
 from abc import abstractmethod
 from contextlib import redirect_stderr, redirect_stdout
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -99,9 +100,9 @@ class FrozenEncoder(ChannelEncoder):
     def encode(self, windows: WindowSet) -> Vectors:
         """(N, D) pooled vectors; memory holds the vectors of a few thousand channels at a time."""
         block = np.cumsum(windows.channel_counts) // CHANNELS
-        parts = np.split(np.arange(len(windows)), np.flatnonzero(np.diff(block)) + 1)
+        cuts = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(windows)]
         pooled = super().encode
-        return np.concatenate([pooled(scale(windows[part], self.norm, self.stats_)) for part in parts])
+        return np.concatenate([pooled(scale(windows[a:b], self.norm, self.stats_)) for a, b in pairwise(cuts)])
 
     def embed(self, series: NDArray[np.float32]) -> Vectors:
         """(B, d) vectors of B series of one admissible length (B, T)."""

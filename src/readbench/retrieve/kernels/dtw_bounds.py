@@ -181,7 +181,7 @@ def _bound_channel(  # noqa: PLR0913, PLR0917
         for i in range(begin, begin + length):
             backwards = add_square(backwards, splat(queries.values[i]))
     elif ours < 0 and slot >= 0:
-        for j in range(shortest):
+        for j in range(depth):
             forwards = add_square(forwards, load(tiles.values, base + j * step))
     elif ours >= 0 and slot >= 0:
         upper, lower = own.upper[query, c], own.lower[query, c]
