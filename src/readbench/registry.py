@@ -1,8 +1,8 @@
 """One way to add anything: decorate it, or let an installed package do so through an entry point.
 
 >>> from readbench.registry import RETRIEVERS
->>> sorted(RETRIEVERS.names())[:2]
-['channel-presence', 'euclidean']
+>>> "euclidean" in RETRIEVERS, RETRIEVERS.get("ED").name
+(True, 'euclidean')
 
 A package outside this one adds methods and sources by an entry point in the group `readbench.plugins` that names a
 module; importing the module runs its decorators:

@@ -71,8 +71,9 @@ def test_equally_near_windows_keep_corpus_order(method: Method) -> None:
 def test_equal_windows_keep_corpus_order_even_where_they_pass_by_in_another(method: Method) -> None:
     """The second window passes by last, because it names its channels in another order."""
     near, far = groups(1, 0).values(0), groups(1, 0).values(0) + 100
-    values, names = [far] * (20 * LANES + 5), [("a", "b")] * (20 * LANES + 5)
-    values[1:4] = [near[::-1], near, near]
+    count = 20 * LANES - 2
+    values, names = [far] * count, [("a", "b")] * count
+    values[1:4], values[-1] = [near[::-1], near, near], near
     names[1] = ("b", "a")
     corpus = WindowSet.from_arrays(values, channels=names)
     fitted = method(norm="none", band=0.4).fit(corpus, corpus[:0])
