@@ -25,6 +25,7 @@ def cases(threads: int) -> dict[str, Callable[[], Case]]:
     """The jobs by name; building one makes its data."""
     return {
         "dtw": lambda: dtw(threads),
+        "dtw-batch": lambda: dtw(threads, queries=20),
         "dtw-threads": dtw_threads,
         "sbd-d": sbd,
         "bm25": bm25,
@@ -48,9 +49,9 @@ def band_cells(length: int = T, radius: int = RADIUS) -> int:
     return int((np.minimum(rows + radius, length - 1) - np.maximum(rows - radius, 0) + 1).sum())
 
 
-def dtw(threads: int, items: int = 1000) -> Case:
-    """DTW of one query against 1000 series."""
-    corpus, query = walks(items, 1, 0), walks(1, 1, 1)
+def dtw(threads: int, items: int = 1000, queries: int = 1) -> Case:
+    """DTW of queries against 1000 series."""
+    corpus, query = walks(items, 1, 0), walks(queries, 1, 1)
     peers = []
     if find_spec("aeon"):
         from aeon.distances import pairwise_distance  # noqa: PLC0415
@@ -61,20 +62,20 @@ def dtw(threads: int, items: int = 1000) -> Case:
     if find_spec("dtaidistance"):
         from dtaidistance.dtw import distance_fast  # noqa: PLC0415
 
-        series, single = corpus[:, 0].astype(np.float64), query[0, 0].astype(np.float64)
+        series, asked = corpus[:, 0].astype(np.float64), query[:, 0].astype(np.float64)
         peers.append(
             Contender(
                 "dtaidistance",
-                lambda: np.array([[distance_fast(single, s, window=RADIUS + 1) ** 2 for s in series]]),
+                lambda: np.array([[distance_fast(q, s, window=RADIUS + 1) ** 2 for s in series] for q in asked]),
             )
         )
     return Case(
-        name="dtw",
-        what=f"DTW of 1 query x {items} series, T={T}, radius {RADIUS}, {threads} thread",
+        name="dtw" if queries == 1 else "dtw-batch",
+        what=f"DTW of {queries} queries x {items} series, T={T}, radius {RADIUS}, {threads} thread",
         ours=Contender("readbench", _warping(corpus, query, threads)),
         peers=tuple(peers),
         agree=_close(1e-4),
-        work=band_cells() * items / 1e9,
+        work=band_cells() * items * queries / 1e9,
         unit="Gcell/s",
         roof=lambda: dtw_roof() * threads,
     )
@@ -94,7 +95,7 @@ def dtw_threads(items: int = 4000) -> Case:
     )
 
 
-def sbd(items: int = 100, queries: int = 100, channels: int = 32) -> Case:
+def sbd(items: int = 256, queries: int = 100, channels: int = 32) -> Case:
     """SBD with one shared lag."""
     from readbench.retrieve.sbd import DependentShapeBased  # noqa: PLC0415
 

@@ -26,7 +26,7 @@ from readbench.retrieve.kernels.dtw_lanes import (
     add_square,
     compiled,
     inlined,
-    least,
+    least_cost,
     load,
     splat,
     store,
@@ -118,10 +118,10 @@ def warp_channel(  # noqa: D417 - the text names the rest
         for j in range(start, stop):
             value, above = load(series, j * LANES), load(row, (j + 1) * LANES)
             edge = j <= i - narrow or j > i + narrow
-            new0 = add_square(least(least(above, diagonal), left0), subtract(first, value))
+            new0 = add_square(least_cost(least_cost(above, diagonal), left0), subtract(first, value))
             if edge:
                 new0 = _closed(new0, penalty, i - j)
-            left1 = add_square(least(least(left0, left1), new0), subtract(second, value))
+            left1 = add_square(least_cost(least_cost(left0, left1), new0), subtract(second, value))
             if edge:
                 left1 = _closed(left1, penalty, i + 1 - j)
             left0, diagonal = new0, above
@@ -145,7 +145,7 @@ def warp_jointly(  # noqa: D417, PLR0913, PLR0917 - as many as the recursion has
     """Accumulated cost of K channels on one path: leaves D(last, j) in `row` at (j + 1) * LANES.
 
     Args:
-        query: (K, T1) flat.
+        query: (T1, K) flat.
         series: column j of channel k is at `base[k] + j * step[k]`, LANES wide.
         base: (K,).
         step: (K,); zero for a channel that is zero throughout.
@@ -161,7 +161,7 @@ def warp_jointly(  # noqa: D417, PLR0913, PLR0917 - as many as the recursion has
         for j in range(min(depth, wide + 1)):
             cost = splat(_ZERO)
             for k in range(channels):
-                cost = add_square(cost, subtract(splat(query[k * length]), load(series, base[k] + j * step[k])))
+                cost = add_square(cost, subtract(splat(query[k]), load(series, base[k] + j * step[k])))
             total = _closed(add(total, cost), penalty, j)
             store(row, (j + 1) * LANES, total)
     else:
@@ -174,14 +174,14 @@ def warp_jointly(  # noqa: D417, PLR0913, PLR0917 - as many as the recursion has
             cost0 = cost1 = splat(_ZERO)
             for k in range(channels):
                 value = load(series, base[k] + j * step[k])
-                cost0 = add_square(cost0, subtract(splat(query[k * length + i]), value))
-                cost1 = add_square(cost1, subtract(splat(query[k * length + i + 1]), value))
+                cost0 = add_square(cost0, subtract(splat(query[i * channels + k]), value))
+                cost1 = add_square(cost1, subtract(splat(query[(i + 1) * channels + k]), value))
             above = load(row, (j + 1) * LANES)
             edge = j <= i - narrow or j > i + narrow
-            new0 = add(cost0, least(least(above, diagonal), left0))
+            new0 = add(cost0, least_cost(least_cost(above, diagonal), left0))
             if edge:
                 new0 = _closed(new0, penalty, i - j)
-            left1 = add(cost1, least(least(left0, left1), new0))
+            left1 = add(cost1, least_cost(least_cost(left0, left1), new0))
             if edge:
                 left1 = _closed(left1, penalty, i + 1 - j)
             left0, diagonal = new0, above

@@ -30,14 +30,15 @@ def _wide_registers() -> bool:
     return "+avx512f" in features.split(",")
 
 
-LANES: Final = 64 if _wide_registers() else 16
+LANES: Final = 64 if _wide_registers() else 32
 """Series compared at once: as many as keep two rows of the recursion in registers."""
 
 
 def compiled(signature: Node, *, any_order: bool = False) -> Callable[[F], F]:
     """Decorator: numba without the interpreter's lock, kept on disk between processes.
 
-    With `any_order`, sums may be taken in the order that vectorises best (the same at every call).
+    With `any_order`, sums may be taken in the order that vectorises best (the same at every call). What is kept of a
+    module is not renewed when only a module that it calls has changed: after such an edit, touch the callers.
     """
     relaxed = {"reassoc"} if any_order else False
     decorate: Callable[[F], F] = njit(signature, nogil=True, cache=True, error_model="numpy", fastmath=relaxed)
@@ -150,6 +151,20 @@ def _choice(comparison: str) -> Callable[..., Node]:
 def least(_typing: Node, left: Node, right: Node) -> Node:  # noqa: ARG001
     """The smaller of two, lane by lane."""
     return _LANES(_LANES, _LANES), _choice("<")
+
+
+@_operation
+def least_cost(_typing: Node, left: Node, right: Node) -> Node:  # noqa: ARG001
+    """The smaller of two, lane by lane, where none is negative.
+
+    The bits of such numbers are in the order of the numbers, and processors compare integers sooner and in more places.
+    """
+
+    def generate(_context: Node, builder: Node, _signature: Node, values: Node) -> Node:
+        bits = [builder.bitcast(value, ir.VectorType(_INDEX, LANES)) for value in values]
+        return builder.bitcast(builder.select(builder.icmp_signed("<", *bits), *bits), _VECTOR)
+
+    return _LANES(_LANES, _LANES), generate
 
 
 @_operation

@@ -27,7 +27,7 @@ class Work(NamedTuple):
         penalty: (R + 2, LANES) of the band.
         radii: (LANES,) of the band.
         zeros: a series of zeros for LANES lanes, which serves as a query of zeros too.
-        points: (C, T1) the query's channels beside those of a tile.
+        points: (T1, C) the query's channels beside those of a tile.
         base: (C,) where these begin in the tile.
         step: (C,) from column to column.
         total: (LANES,) distances.
@@ -97,14 +97,17 @@ def compare_jointly(queries: Tiles, query: int, tiles: Tiles, tile: int, narrow:
     ours, theirs = queries.slots[query], tiles.slots[tile]
     used = 0
     for c in range(len(ours)):
+        used += ours[c] >= 0 or (c < len(theirs) and theirs[c] >= 0)
+    place = 0
+    for c in range(len(ours)):
         slot = theirs[c] if c < len(theirs) else -1
         if ours[c] >= 0 or slot >= 0:
-            work.base[used] = tiles.start[tile] + slot * LANES if slot >= 0 else 0
-            work.step[used] = tiles.stored[tile] * LANES if slot >= 0 else 0
+            work.base[place] = tiles.start[tile] + slot * LANES if slot >= 0 else 0
+            work.step[place] = tiles.stored[tile] * LANES if slot >= 0 else 0
             begin = queries.start[query] + ours[c] * length
             for t in range(length):
-                work.points[used * length + t] = queries.values[begin + t] if ours[c] >= 0 else 0
-            used += 1
+                work.points[t * used + place] = queries.values[begin + t] if ours[c] >= 0 else 0
+            place += 1
     warp_jointly(
         work.points[: length * used],
         tiles.values,
