@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.bench.measure import Case, Contender
-from readbench.bench.roofline import dtw_roof
 from readbench.windows import WindowSet
 
 T, RADIUS = 256, 26
@@ -77,7 +76,6 @@ def dtw(threads: int, items: int = 1000, queries: int = 1) -> Case:
         agree=_close(1e-4),
         work=band_cells() * items * queries / 1e9,
         unit="Gcell/s",
-        roof=lambda: dtw_roof() * threads,
     )
 
 

@@ -34,7 +34,6 @@ class Case:
         agree: raises AssertionError unless a peer's answer equals ours.
         work: how much is done, in `unit` times seconds (cells, comparisons, queries).
         unit: of work per second.
-        roof: measures the most the machine could do, in units per second; None where no limit is known.
         note: what else to know.
     """
 
@@ -45,7 +44,6 @@ class Case:
     agree: Callable[[Any, Any], None]
     work: float
     unit: str
-    roof: Callable[[], float] | None = None
     note: str = ""
 
 
@@ -61,13 +59,12 @@ class Timing:
 
 @dataclass(frozen=True)
 class Result:
-    """What came out of one case; `roof_share` is our rate over the machine's limit."""
+    """What came out of one case."""
 
     name: str
     what: str
     unit: str
     timings: list[Timing] = field(default_factory=list)
-    roof_share: float | None = None
     note: str = ""
 
 
@@ -87,8 +84,7 @@ def measure(case: Case, repeats: int = REPEATS) -> Result:
         Timing(contender.name, float(s), case.work / float(s), float(r))
         for contender, s, r in zip(everyone, medians, ratios, strict=True)
     ]
-    share = timings[0].rate / case.roof() if case.roof else None
-    return Result(case.name, case.what, case.unit, timings, share, case.note)
+    return Result(case.name, case.what, case.unit, timings, case.note)
 
 
 def _timed(contender: Contender) -> float:

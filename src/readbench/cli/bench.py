@@ -83,13 +83,12 @@ def _version(name: str) -> str:
 def _show(results: list[Result], machine: dict[str, Any]) -> None:
     console = output()
     console.print(f"kernel: {machine['kernel']}; {machine['cores']} cores", highlight=False)
-    table = Table("Case", "Who", "Seconds", "Rate", "Times ours", "Of the roof", box=SIMPLE_HEAD)
+    table = Table("Case", "Who", "Seconds", "Rate", "Times ours", box=SIMPLE_HEAD)
     for result in results:
         for i, timing in enumerate(result.timings):
-            share = f"{result.roof_share:.0%}" if i == 0 and result.roof_share is not None else ""
             ratio = "1" if i == 0 else f"{timing.ratio:.2f}"
             rate = f"{timing.rate:.3g} {result.unit}"
-            table.add_row(result.name if i == 0 else "", timing.name, f"{timing.seconds:.4g}", rate, ratio, share)
+            table.add_row(result.name if i == 0 else "", timing.name, f"{timing.seconds:.4g}", rate, ratio)
     console.print(table)
     for result in results:
         console.print(f"{result.name}: {result.what}", highlight=False, style="dim")
