@@ -94,4 +94,6 @@ def _show(results: list[Result], machine: dict[str, Any]) -> None:
         console.print(f"{result.name}: {result.what}", highlight=False, style="dim")
     missing = [name for name, found in machine["peers"].items() if found == "not installed"]
     if missing:
-        console.print(f"not installed: {', '.join(missing)} (pip install 'readbench[bench]')", style="yellow")
+        console.print(
+            f"not installed: {', '.join(missing)} (pip install 'readbench[bench]')", style="yellow", markup=False
+        )
