@@ -56,6 +56,8 @@ def test_every_command_explains_itself_with_an_example(command: str) -> None:
         (("run", "--seed", "1", "--seeds", "1,2"), "either --seed or --seeds"),
         (("run", "--rho", "ten"), "--rho takes whole numbers"),
         (("run", "--cap", "0"), "--cap takes a positive number"),
+        (("run", "--label-budget", "few"), "A label budget is a number of labels a query"),
+        (("run", "--label-budget", "5,10%"), "not both"),
         (("data", "build", "sim_tonks"), "Did you mean 'sim_tanks'"),
     ],
 )
@@ -73,6 +75,20 @@ def test_report_writes_markdown_and_csv(finished_run: Path) -> None:
     assert "| ED | distance |" in page
     assert "simulated" in page
     assert (finished_run / "report" / "leaderboard.csv").read_text().startswith("Method,Family,ρ=0%,ρ=20%,Rank")
+
+
+def test_a_run_over_label_budgets_says_what_it_leaves_out_and_is_reported_with_a_figure(tmp_path: Path) -> None:
+    options = ("--datasets", "sim_tanks", "--rho", "0", "--seed", "7", "--label-budget", "0,10", "--out", str(tmp_path))
+    suite = readbench("run", *options)
+    assert suite.returncode == 0, suite.stderr
+    told, _, _ = " ".join(suite.stderr.split()).partition("cells computed")
+    assert "skipped: majority: majority learns from the labels of the whole corpus" in told
+    methods = readbench("run", "--methods", "euclidean,euclidean+majvote", *options)
+    assert "2 cells computed, 1 already there, 0 failed" in methods.stderr
+    done = readbench("report", str(tmp_path))
+    assert "known labels a query" in done.stdout
+    assert (tmp_path / "report" / "budgets.png").exists()
+    assert (tmp_path / "report" / "budgets.csv").read_text().startswith("Method,0,10\n")
 
 
 def test_report_of_something_else_says_what_to_do(tmp_path: Path) -> None:

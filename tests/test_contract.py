@@ -10,9 +10,17 @@ import pytest
 
 from readbench.data import Source
 from readbench.pipeline import System
-from readbench.registry import RETRIEVERS, SOURCES
+from readbench.registry import ENCODERS, RETRIEVERS, SOURCES
 from readbench.retrieve import Scores
-from readbench.testing import RETRIEVER_CHECKS, SOURCE_CHECKS, RetrieverCheck, SourceCheck, reachable
+from readbench.testing import (
+    ENCODER_CHECKS,
+    RETRIEVER_CHECKS,
+    SOURCE_CHECKS,
+    EncoderCheck,
+    RetrieverCheck,
+    SourceCheck,
+    reachable,
+)
 from readbench.windows import ChannelStats, WindowSet
 
 VARIANTS = ("euclidean(norm=none)", "euclidean(norm=window)", "euclidean(align=position)")
@@ -21,6 +29,12 @@ METHODS = [
     for text in (*RETRIEVERS.names(), *VARIANTS)
     if (reason := RETRIEVERS.get(text.partition("(")[0]).unavailable()) is not None
 ]
+ENCODERS_AT_HAND = [
+    pytest.param(text, marks=pytest.mark.skipif(bool(reason), reason=reason))
+    for text in ("raw", "raw(norm=window)", "rocket(features=84)", "ts2vec(steps=2)")
+    if (reason := ENCODERS.get(text.partition("(")[0]).unavailable()) is not None
+]
+"""Those without pretrained weights; encoders around a network are checked with small ones of their own."""
 SIMULATED = [entry.name for entry in SOURCES if entry.build().info.simulated]
 
 
@@ -28,6 +42,12 @@ SIMULATED = [entry.name for entry in SOURCES if entry.build().info.simulated]
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_keeps_the_contract(method: str, check: RetrieverCheck) -> None:
     check(method)
+
+
+@pytest.mark.parametrize("check", ENCODER_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("encoder", ENCODERS_AT_HAND)
+def test_every_encoder_keeps_the_contract(encoder: str, check: EncoderCheck) -> None:
+    check(encoder)
 
 
 @pytest.mark.parametrize("check", SOURCE_CHECKS, ids=lambda check: check.__name__)

@@ -122,6 +122,21 @@ def test_without_an_extra_the_missing_modules_themselves_are_named(registry: Reg
     assert registry.get("heavy").unavailable() == "needs not_installed_here: pip install not_installed_here"
 
 
+def test_an_obstacle_makes_it_unavailable_by_name_but_parameters_may_remove_it(registry: Registry) -> None:
+    registry.register("framed", unavailable=lambda: "needs weights: fetch them")(Warped)
+    entry = registry.get("framed")
+    assert entry.unavailable() == "needs weights: fetch them"
+    assert entry.build(band=0.3).band == 0.3
+
+
+def test_missing_modules_are_told_before_any_obstacle(registry: Registry) -> None:
+    def refused() -> str:
+        raise AssertionError("asked without its modules")
+
+    registry.register("framed", requires=("not_installed_here",), unavailable=refused)(Warped)
+    assert registry.get("framed").unavailable().startswith("needs not_installed_here")
+
+
 def test_what_needs_nothing_is_available(registry: Registry) -> None:
     registry.register("light", requires=("json", "importlib.metadata"))(Warped)
     assert registry.get("light").unavailable() == ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,6 +26,9 @@ from readbench.retrieve.fusion import Fusion
 from readbench.spec import Leg, MethodSpec, Stage, parse
 from readbench.windows import UNLABELLED, Normalisation, WindowSet, channel_axis, dense, normalise
 
+Encoding = Callable[[str, int, int], None]
+"""Told how far an encoding has come: the leg, the windows that have their vectors, and all of them."""
+
 
 class LegSystem:
     """One leg of a method, behind the gate.
@@ -32,11 +36,13 @@ class LegSystem:
     Args:
         leg: what it is.
         cache: cache root for embeddings; None computes them each time.
+        encoding: told about each block of windows that the cache gained.
     """
 
-    def __init__(self, leg: Leg, cache: Path | None = None) -> None:
+    def __init__(self, leg: Leg, cache: Path | None = None, encoding: Encoding | None = None) -> None:
+        self.leg = leg
         self.spec = MethodSpec((leg,))
-        self.retriever = _build_leg(leg, cache)
+        self.retriever = _build_leg(leg, cache, encoding)
 
     @property
     def uses_labels(self) -> bool:
@@ -57,6 +63,11 @@ class LegSystem:
     def embeds(self) -> bool:
         """Whether it compares embeddings."""
         return isinstance(self.retriever, EmbeddingRetriever)
+
+    @property
+    def content_key(self) -> str:
+        """Hash of the files it reads beside its parameters, such as weights; empty where it reads none."""
+        return self.retriever.content_key if isinstance(self.retriever, EmbeddingRetriever) else ""
 
     def represent(self, corpus: WindowSet, queries: WindowSet) -> tuple[Vectors, Vectors]:
         """(Q, D) and (N, D) vectors of queries and corpus: embeddings, or scaled windows on the common grid."""
@@ -97,9 +108,9 @@ class System:
     np.int64(1)
     """
 
-    def __init__(self, method: MethodSpec | str, cache: Path | None = None) -> None:
+    def __init__(self, method: MethodSpec | str, cache: Path | None = None, encoding: Encoding | None = None) -> None:
         self.spec = parse(method) if isinstance(method, str) else method
-        self.legs = tuple(LegSystem(leg, cache) for leg in self.spec.legs)
+        self.legs = tuple(LegSystem(leg, cache, encoding) for leg in self.spec.legs)
         self._fusions: list[Fusion] = [_build(FUSIONS, stage) for stage in self.spec.fusions]
         self.rerankers: list[Reranker] = [_build(RERANKERS, stage) for stage in self.spec.rerankers]
 
@@ -126,7 +137,8 @@ class System:
         if not self.rerankers:
             return fused
         vectors, items = self.representing.represent(self._corpus, queries)
-        return self.rerank(fused, Evidence(vectors, items, self._corpus.labels, self._similarity))
+        labels = np.broadcast_to(self._corpus.labels, fused.shape)
+        return self.rerank(fused, Evidence(vectors, items, labels, self._similarity))
 
     def combine(self, scores: list[Scores]) -> Scores:
         """Fuse the legs' scores over one corpus, from left to right."""
@@ -158,7 +170,14 @@ class System:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What rerankers may use of one corpus: representations, labels, and how alike its items are."""
+    """What rerankers may use of one corpus.
+
+    Args:
+        queries: (Q, D) representation of the queries.
+        items: (N, D) representation of the corpus.
+        labels: (Q, N) labels that each query may know, -1 where unknown.
+        similarity: computes (N, N) scores between corpus items.
+    """
 
     queries: Vectors
     items: Vectors
@@ -168,15 +187,15 @@ class Evidence:
     def pool(self, candidates: NDArray[np.int64], scores: Scores, *, uses_labels: bool) -> Pool:
         """The pool as a reranker sees it: without labels unless it uses them."""
         labels = self.labels if uses_labels else np.full_like(self.labels, UNLABELLED)
-        return Pool(candidates, scores, self.queries, self.items, labels[candidates], labels, self.similarity)
+        return Pool(candidates, scores, self.queries, self.items, labels, self.similarity)
 
 
-def _build_leg(leg: Leg, cache: Path | None) -> Retriever:
+def _build_leg(leg: Leg, cache: Path | None, encoding: Encoding | None) -> Retriever:
     if leg.stage.name in RETRIEVERS:
         retriever: Retriever = _build(RETRIEVERS, leg.stage)
         return retriever
     transforms = tuple(_build(TRANSFORMS, stage) for stage in leg.transforms)
-    store = EmbeddingCache(cache) if cache else None
+    store = EmbeddingCache(cache, partial(encoding, str(leg)) if encoding else None) if cache else None
     return EmbeddingRetriever(_build(ENCODERS, leg.stage), transforms, store)
 
 

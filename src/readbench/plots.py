@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,11 @@ FAMILY_COLOURS = {
     "reranker": "#56B4E9",
     "supervised": "#000000",
 }
-FAULT, NORMAL_GREY, SPAN = "#B2182B", "#8C8C8C", "#F4A58266"
+METHOD_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""One colour a method where a figure compares several of one family; after the last they begin again."""
+FAULT, NORMAL_GREY, REFERENCE_GREY, SPAN = "#B2182B", "#8C8C8C", "#595959", "#F4A58266"
+LINE_OF_TEXT = 0.055
+"""Height of a line of text as a share of an axis."""
 STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -80,6 +85,72 @@ def gallery(panels: Sequence[Panel], caption: str, *, columns: int = 3) -> Figur
     return figure
 
 
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One method over the ticks of an axis.
+
+    Args:
+        title: its name, written at the end of the line.
+        values: (K,) one a tick; NaN where there is none.
+        colour: of line and name.
+        reference: drawn as a dashed line without markers, to compare the others with.
+    """
+
+    title: str
+    values: NDArray[np.float64]
+    colour: str
+    reference: bool = False
+
+
+def lines(drawn: Sequence[Line], ticks: Sequence[str], labels: tuple[str, str], caption: str, note: str) -> Figure:
+    """Lines over ticks at equal distances, each named at its end in its own colour; `labels` name both axes."""
+    import matplotlib as mpl  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with mpl.rc_context(STYLE | {"font.size": 10}):
+        figure = Figure(figsize=(7.2, 4.0), layout="constrained")
+        axis = figure.subplots()
+        for line, marker in zip(drawn, cycle("osD^vP"), strict=False):
+            draw_line(axis, line, marker)
+        axis.set_xticks(range(len(ticks)), ticks)
+        axis.set_xlabel(labels[0])
+        axis.set_ylabel(labels[1])
+        axis.set_title(note, color=REFERENCE_GREY)
+        axis.grid(axis="y", color="#E6E6E6", linewidth=0.8)
+        axis.set_axisbelow(True)
+        axis.margins(x=0.02)
+        _name_lines(axis, [line for line in drawn if not np.isnan(line.values[-1])])
+        figure.suptitle(caption, fontsize=11, fontweight="bold", x=0.01, ha="left")
+    return figure
+
+
+def draw_line(axis: Axes, line: Line, marker: str) -> None:
+    """Draw one method over its ticks."""
+    at = np.arange(len(line.values))
+    if line.reference:
+        axis.plot(at, line.values, color=line.colour, linewidth=1.6, linestyle=(0, (4, 2)), zorder=2)
+    else:
+        axis.plot(at, line.values, color=line.colour, linewidth=2.0, marker=marker, markersize=5, zorder=3)
+
+
+def _name_lines(axis: Axes, drawn: Sequence[Line]) -> None:
+    """Write each name right of its line's end, pushed apart where they would overlap."""
+    bottom, top = axis.get_ylim()
+    apart = (top - bottom) * LINE_OF_TEXT
+    height = -np.inf
+    for line in sorted(drawn, key=lambda line: float(line.values[-1])):
+        height = max(height + apart, float(line.values[-1]))
+        axis.annotate(
+            line.title,
+            (len(line.values) - 1, height),
+            xytext=(8, 0),
+            textcoords="offset points",
+            color=line.colour,
+            va="center",
+            annotation_clip=False,
+        )
+
+
 def draw_panel(axis: Axes, panel: Panel) -> None:
     """Draw one fault against normal."""
     if panel.normal is not None:
@@ -96,6 +167,9 @@ def draw_panel(axis: Axes, panel: Panel) -> None:
 
 def save(figure: Any, path: Path) -> None:  # noqa: ANN401 - a matplotlib figure
     """Write a figure as PNG, SVG or PDF by its suffix; the same figure gives the same bytes."""
+    import matplotlib as mpl  # noqa: PLC0415
+
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    figure.savefig(path, metadata=metadata.get(path.suffix, {}))
+    with mpl.rc_context(STYLE):
+        figure.savefig(path, metadata=metadata.get(path.suffix, {}))

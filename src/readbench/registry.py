@@ -44,6 +44,8 @@ class Entry:
         aliases: other names that mean the same.
         requires: modules that must be importable for it to run.
         extra: the optional extra that installs them.
+        obstacle: says why it cannot run as it is registered, without other parameters, although its modules are there
+            (weights that are missing, say), or nothing; cheap to ask.
         positional: the parameter that a bare value in parentheses sets, if any.
         origin: "readbench", or the plug-in it came from with its version.
     """
@@ -56,6 +58,7 @@ class Entry:
     aliases: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     extra: str = ""
+    obstacle: Callable[[], str] | None = None
     positional: str = ""
     origin: str = "readbench"
 
@@ -65,7 +68,10 @@ class Entry:
         return parameters_of(self.factory)
 
     def unavailable(self) -> str:
-        """Why it cannot run here and what to do; empty when it can."""
+        """Why it cannot run here by its name alone, and what to do; empty when it can. Reads on after the name."""
+        return self._missing_modules() or (self.obstacle() if self.obstacle else "")
+
+    def _missing_modules(self) -> str:
         missing = [module for module in self.requires if not _importable(module)]
         if not missing:
             return ""
@@ -73,8 +79,11 @@ class Entry:
         return f"needs {', '.join(missing)}: pip install {remedy}"
 
     def build(self, **parameters: Value) -> Any:  # noqa: ANN401 - each registry has its own protocol
-        """The component with these parameters, all checked against their declared ranges."""
-        if reason := self.unavailable():
+        """The component with these parameters, all checked against their declared ranges.
+
+        Only missing modules stop it: parameters may remove an obstacle, as a folder of weights does.
+        """
+        if reason := self._missing_modules():
             raise UsageError(f"{self.name} {reason}")
         declared = self.parameters
         for name, value in parameters.items():
@@ -93,7 +102,7 @@ class Registry:
     _entries: dict[str, Entry] = field(default_factory=dict)
     _aliases: dict[str, str] = field(default_factory=dict)
 
-    def register(
+    def register(  # noqa: PLR0913 - one keyword a field of an entry
         self,
         name: str,
         *,
@@ -102,9 +111,13 @@ class Registry:
         aliases: Iterable[str] = (),
         requires: Iterable[str] = (),
         extra: str = "",
+        unavailable: Callable[[], str] | None = None,
         positional: str = "",
     ) -> Callable[[F], F]:
-        """Decorator that registers a class or factory; its docstring's first line is the summary."""
+        """Decorator that registers a class or factory; its docstring's first line is the summary.
+
+        The keywords are the fields of `Entry`; `unavailable` is its `obstacle`.
+        """
 
         def decorate(factory: F) -> F:
             summary = (factory.__doc__ or "").strip().split("\n")[0]
@@ -117,6 +130,7 @@ class Registry:
                 aliases=tuple(a.lower() for a in aliases),
                 requires=tuple(requires),
                 extra=extra,
+                obstacle=unavailable,
                 positional=positional,
                 origin=_origin(factory),
             )

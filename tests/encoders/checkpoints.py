@@ -1,7 +1,8 @@
 """Checkpoints with random weights in the true file formats, so that loaders are tested without a download.
 
 `python -m tests.encoders.checkpoints FOLDER` writes full-size ones where `READBENCH_MODELS=FOLDER` finds them: the
-networks' true shapes and costs, with vectors that mean no more than random features do.
+networks' true shapes and costs, with vectors that mean no more than random features do. With `--tiny` they are small
+enough for every dataset on a laptop.
 """
 
 from __future__ import annotations
@@ -103,8 +104,12 @@ def write_charm(folder: Path, seed: int = 0, width: int = 384) -> Path:
     return folder
 
 
+def write_hub(root: Path, *, full: bool) -> None:
+    """The three public networks, laid out as `READBENCH_MODELS` has them."""
+    write_mantis(root / "paris-noah" / "MantisV2", full=full)
+    write_chronos(root / "amazon" / "chronos-2", full=full)
+    write_tirex(root / "NX-AI" / "TiRex", full=full)
+
+
 if __name__ == "__main__":
-    root = Path(sys.argv[1])
-    write_mantis(root / "paris-noah" / "MantisV2", full=True)
-    write_chronos(root / "amazon" / "chronos-2", full=True)
-    write_tirex(root / "NX-AI" / "TiRex", full=True)
+    write_hub(Path(sys.argv[1]), full="--tiny" not in sys.argv[2:])

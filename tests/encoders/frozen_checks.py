@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from readbench.encoders import frozen
+from readbench.encoders import Vectors, base
+from readbench.encoders.channels import VECTOR_NUMBERS
 from readbench.encoders.frozen import FrozenEncoder
 from readbench.errors import DataError, NotFiniteError, UsageError
 from readbench.testing import sample_windows
@@ -70,8 +72,41 @@ def the_size_of_a_batch_changes_nothing(build: Build) -> None:
 def windows_of_many_channels_are_encoded_in_parts(build: Build) -> None:
     expected = fitted(build).encode(RAGGED)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frozen, "CHANNELS", 5)
+        patch.setattr(base, "BATCH_NUMBERS", 5 * VECTOR_NUMBERS)
         np.testing.assert_allclose(fitted(build).encode(RAGGED), expected, rtol=1e-5, atol=1e-6)
+
+
+def the_number_of_threads_changes_no_byte(build: Build) -> None:
+    torch = pytest.importorskip("torch")
+    before, found, seen = torch.get_num_threads(), [], set()
+
+    def noting(embed: Callable[[Vectors], Vectors]) -> Callable[[Vectors], Vectors]:
+        def noted(series: Vectors) -> Vectors:
+            seen.add((threading.get_ident(), torch.get_num_threads()))
+            return embed(series)
+
+        return noted
+
+    with pytest.MonkeyPatch.context() as patch:
+        for threads in (1, 3):
+            patch.setenv("READBENCH_THREADS", str(threads))
+            torch.set_num_threads(threads)
+            encoder = fitted(build, batch=3, device="cpu")
+            patch.setattr(encoder, "embed", noting(encoder.embed))
+            found.append(encoder.encode(RAGGED).tobytes())
+            assert torch.get_num_threads() == threads
+    torch.set_num_threads(before)
+    assert found[0] == found[1]
+    assert {inside for _, inside in seen} == {1}
+    assert len(seen) > 1
+
+
+def half_precision_stays_close(build: Build) -> None:
+    exact, rounded = fitted(build), fitted(build, dtype="bfloat16")
+    vectors = exact.encode(RAGGED)
+    error = np.linalg.norm(rounded.encode(RAGGED) - vectors, axis=1) / np.linalg.norm(vectors, axis=1)
+    assert 0 < error.max() < 0.05
+    assert exact.fingerprint() != rounded.fingerprint()
 
 
 def a_gpu_gives_the_vectors_of_a_cpu(build: Build) -> None:
@@ -152,6 +187,8 @@ FROZEN_CHECKS: tuple[Callable[[Build], None], ...] = (
     a_window_is_the_mean_of_its_channels,
     the_size_of_a_batch_changes_nothing,
     windows_of_many_channels_are_encoded_in_parts,
+    the_number_of_threads_changes_no_byte,
+    half_precision_stays_close,
     a_gpu_gives_the_vectors_of_a_cpu,
     encoding_twice_gives_the_same_bytes,
     inputs_stay_as_they_were,

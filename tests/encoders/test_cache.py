@@ -51,6 +51,27 @@ def test_only_what_is_missing_is_computed(tmp_path: Path) -> None:
     assert encoder.encoded == 20
 
 
+def test_equal_windows_are_computed_once(tmp_path: Path) -> None:
+    windows, encoder = sample_windows(5), Counting()
+    vectors = EmbeddingCache(tmp_path).encode(encoder, windows[[0, 1, 0, 0, 2, 1]])
+    assert encoder.encoded == 3
+    np.testing.assert_array_equal(vectors, Counting().encode(windows[[0, 1, 0, 0, 2, 1]]))
+
+
+def test_progress_counts_what_was_known_and_what_is_filed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BLOCK", 4)
+    told: list[tuple[int, int]] = []
+    cache = EmbeddingCache(tmp_path, lambda done, total: told.append((done, total)))
+    cache.encode(Counting(), sample_windows(20)[:7])
+    assert told == [(0, 7), (4, 7), (7, 7)]
+    told.clear()
+    cache.encode(Counting(), sample_windows(20))
+    assert told == [(7, 20), (11, 20), (15, 20), (19, 20), (20, 20)]
+    told.clear()
+    cache.encode(Counting(), sample_windows(20))
+    assert told == []
+
+
 def test_encoders_of_other_fingerprints_do_not_share(tmp_path: Path) -> None:
     windows = sample_windows(3)
     for name in ("one", "two"):

@@ -29,7 +29,7 @@ def test_it_keeps_the_promises_of_frozen_encoders(check: Callable[[Build], None]
 
 
 def test_without_weights_it_says_that_none_are_public() -> None:
-    with pytest.raises(DataError, match=r"no weights of CHARM are public.*charm\(weights=FILE\)"):
+    with pytest.raises(DataError, match=r"charm has no public weights.*charm\(weights=FILE\)"):
         Charm().fit(RAGGED, RAGGED[:0]).encode(RAGGED)
 
 

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from readbench.encoders import raw
+from readbench.encoders import base
 from readbench.encoders.raw import Raw
 from readbench.errors import NotFiniteError, ParameterError
 from readbench.registry import ENCODERS
@@ -33,10 +33,10 @@ def test_other_windows_come_to_the_same_grid() -> None:
     assert fitted(corpus, "none").encode(others).tolist() == [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]
 
 
-def test_blocks_of_windows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_of_windows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = fitted()
     together = encoder.encode(RAGGED)
-    monkeypatch.setattr(raw, "BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(base, "BATCH_NUMBERS", 1)
     np.testing.assert_array_equal(encoder.encode(RAGGED), together)
     order = np.random.default_rng(0).permutation(9)
     np.testing.assert_array_equal(encoder.encode(RAGGED[order]), together[order])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from readbench.encoders import raw, rocket
+from readbench.encoders import base, rocket
 from readbench.encoders.kernels.rocket import Bank, dilations_of, fit_bank, transform, with_levels
 from readbench.encoders.rocket import Rocket
 from readbench.errors import DataError, NotFiniteError, UsageError
@@ -157,12 +157,12 @@ def test_features_that_never_vary_are_dropped_unless_none_would_be_left() -> Non
         np.testing.assert_array_equal(fitted(alike).encode(alike), fitted(alike, standardise=False).encode(alike))
 
 
-def test_neither_order_nor_blocks_nor_threads_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neither_order_nor_batches_nor_threads_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = fitted()
     together = encoder.encode(RAGGED)
     order = np.random.default_rng(0).permutation(9)
     assert encoder.encode(RAGGED[order]).tobytes() == together[order].tobytes()
-    monkeypatch.setattr(raw, "BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(base, "BATCH_NUMBERS", 1)
     for threads in ("1", "3"):
         monkeypatch.setenv("READBENCH_THREADS", threads)
         assert encoder.encode(RAGGED).tobytes() == together.tobytes()

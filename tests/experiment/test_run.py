@@ -20,6 +20,7 @@ from readbench.errors import UsageError
 from readbench.experiment import cells, run
 from readbench.experiment.execute import CellReport
 from readbench.experiment.runner import Listener
+from readbench.experiment.store import KEY
 from readbench.pipeline import LegSystem
 from readbench.registry import RETRIEVERS, SOURCES
 from readbench.retrieve import Scores
@@ -184,14 +185,15 @@ def test_the_run_folder_holds_what_is_promised(tmp_path: Path, private_cache: Pa
     manifest = json.loads((tmp_path / "run.json").read_text())
     assert manifest["tasks"].keys() == {"sim_tanks/seed-7"}
     assert manifest["simulated"] == ["sim_tanks"]
+    assert {row["labels"] for row in rows_without_times(tmp_path)} == {"all"}
     per_query = pq.read_table(tmp_path / "per_query.parquet")
-    assert per_query.column_names == ["dataset", "seed", "rho", "method", "query", "group", "metric", "value"]
+    assert per_query.column_names == [*KEY, "query", "group", "metric", "value"]
     assert len(per_query) == 3 * 2 * 100 * 15
     rankings = pq.read_table(tmp_path / "rankings" / "sim_tanks.parquet")
-    assert rankings.column_names == ["dataset", "seed", "rho", "method", "query", "place", "item", "score"]
+    assert rankings.column_names == [*KEY, "query", "place", "item", "score"]
     assert len(rankings) == 3 * 2 * 100 * 100
     header = (tmp_path / "scores.csv").read_text().splitlines()[0]
-    assert header.startswith("dataset,seed,rho,method,queries,P@1,P@3,P@5,P@10,P@20,HR@1")
+    assert header.startswith("dataset,seed,rho,labels,method,queries,P@1,P@3,P@5,P@10,P@20,HR@1")
     assert header.endswith("NDCG@20,macro_F1,encode_s,fit_s,score_s,rerank_s,status")
 
 

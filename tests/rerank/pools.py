@@ -1,4 +1,4 @@
-"""Pools to rerank: random ones of any shape, and ones made by hand."""
+"""Pools to rerank that are made by hand."""
 
 from __future__ import annotations
 
@@ -8,30 +8,6 @@ import numpy as np
 
 from readbench.ranking import rank
 from readbench.rerank import Pool
-
-
-def random_pool(
-    seed: int, queries: int = 6, items: int = 30, depth: int = 20, classes: int = 4, labelled: float = 1.0
-) -> Pool:
-    """A pool over a corpus of noisy clusters, class 0 being normal; scores are negative distances."""
-    rng = np.random.default_rng(seed)
-    centres = rng.standard_normal((classes, 6))
-    labels = rng.integers(0, classes, items).astype(np.int32)
-    vectors = (centres[labels] + 0.7 * rng.standard_normal((items, 6))).astype(np.float32)
-    targets = (centres[rng.integers(0, classes, queries)] + 0.7 * rng.standard_normal((queries, 6))).astype(np.float32)
-    labels[rng.random(items) >= labelled] = -1
-    scores = -np.linalg.norm(targets[:, None] - vectors[None], axis=2)
-    candidates = rank(scores, depth)
-    similarity = -np.linalg.norm(vectors[:, None] - vectors[None], axis=2).astype(np.float32)
-    return Pool(
-        candidates=candidates,
-        scores=np.take_along_axis(scores, candidates, axis=1),
-        queries=targets,
-        items=vectors,
-        labels=labels[candidates],
-        corpus_labels=labels,
-        similarity=lambda: similarity,
-    )
 
 
 def pool_of(
@@ -51,26 +27,8 @@ def pool_of(
         scores=base[None],
         queries=np.array([query], np.float32),
         items=items,
-        labels=known[None],
-        corpus_labels=known,
+        corpus_labels=known[None],
         similarity=lambda: similarity,
-    )
-
-
-def without_labels(pool: Pool) -> Pool:
-    """The same pool with an empty label budget, and without leave to compare the corpus with itself."""
-
-    def refused() -> np.ndarray:
-        raise AssertionError("the similarity of the corpus was asked for")
-
-    return Pool(
-        candidates=pool.candidates,
-        scores=pool.scores,
-        queries=pool.queries,
-        items=pool.items,
-        labels=np.full_like(pool.labels, -1),
-        corpus_labels=np.full_like(pool.corpus_labels, -1),
-        similarity=refused,
     )
 
 

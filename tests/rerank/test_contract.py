@@ -11,94 +11,84 @@ from readbench.errors import ParameterError
 from readbench.parameters import Value
 from readbench.registry import RERANKERS
 from readbench.rerank import Pool, Reranker
-from readbench.rerank.feedback import PseudoRelevanceFeedback
-from readbench.rerank.gpc import GaussianProcess
-from readbench.rerank.purity import Purity, QueryPurity
-from readbench.rerank.vote import MajorityVote
-from tests.rerank.pools import random_pool, reordered, without_labels
+from readbench.spec import parse
+from readbench.testing import RERANKER_CHECKS, RerankerCheck, sample_pool
+from tests.rerank.pools import reordered
 
-LABEL_AWARE: list[Reranker] = [
-    Purity(),
-    Purity(k=3, alpha=0),
-    QueryPurity(),
-    QueryPurity(k=40, vote=3, alpha=0),
-    MajorityVote(),
-    MajorityVote(k=1),
-    GaussianProcess(),
-    GaussianProcess(k=5, kernel="linear"),
-    GaussianProcess(kernel="rbf", variance=1.0),
-]
-LABEL_FREE: list[Reranker] = [PseudoRelevanceFeedback(), PseudoRelevanceFeedback(k=3, beta=0.2, scale="z")]
-EVERYONE = LABEL_FREE + LABEL_AWARE
-POOLS = [
-    random_pool(0),
-    random_pool(1, labelled=0.5),
-    random_pool(2, classes=12, labelled=0.8),
-    random_pool(3, items=3, depth=3),
-    random_pool(4, items=1, depth=1),
-    random_pool(5, queries=0),
-    random_pool(6, depth=30, labelled=0.3),
-]
+LABEL_AWARE = (
+    "purity",
+    "purity(k=3,alpha=0)",
+    "qpurity",
+    "qpurity(k=40,vote=3,alpha=0)",
+    "majvote",
+    "majvote(k=1)",
+    "gpc",
+    "gpc(k=5,kernel=linear)",
+    "gpc(kernel=rbf,variance=1)",
+    "gpc(scope=corpus)",
+)
+LABEL_FREE = ("prf", "prf(k=3,beta=0.2,scale=z)")
 
 
-@pytest.mark.parametrize("pool", POOLS)
-@pytest.mark.parametrize("reranker", EVERYONE)
-def test_scores_are_finite_and_one_for_each_candidate(reranker: Reranker, pool: Pool) -> None:
-    scores = reranker.rerank(pool)
-    assert scores.dtype == np.float32
-    assert scores.shape == pool.candidates.shape
+def build(text: str) -> Reranker:
+    stage = parse(f"random+{text}").rerankers[0]
+    built: Reranker = RERANKERS.get(stage.name).build(**dict(stage.parameters))
+    return built
+
+
+@pytest.mark.parametrize("check", RERANKER_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("reranker", LABEL_FREE + LABEL_AWARE)
+def test_every_reranker_keeps_the_contract(reranker: str, check: RerankerCheck) -> None:
+    check(reranker)
+
+
+def test_every_registered_reranker_is_checked() -> None:
+    assert {text.partition("(")[0] for text in LABEL_FREE + LABEL_AWARE} >= {entry.name for entry in RERANKERS}
+
+
+@pytest.mark.parametrize("reranker", LABEL_AWARE)
+def test_without_labels_the_base_scores_stay_and_the_corpus_is_not_compared_with_itself(reranker: str) -> None:
+    def refused() -> np.ndarray:
+        raise AssertionError("the similarity of the corpus was asked for")
+
+    pool = sample_pool(8)
+    bare = replace(pool, corpus_labels=np.full_like(pool.corpus_labels, -1), similarity=refused)
+    np.testing.assert_array_equal(build(reranker).rerank(bare), pool.scores)
+
+
+@pytest.mark.parametrize("reranker", LABEL_AWARE)
+def test_label_aware_rerankers_use_the_labels_there_are(reranker: str) -> None:
+    pool = sample_pool(10, queries=20, labelled=0.6)
+    assert build(reranker).uses_labels
+    assert reordered(pool, build(reranker).rerank(pool)) != pool.candidates.tolist()
+
+
+def first_hits_known(pool: Pool, count: int) -> Pool:
+    known = np.full_like(pool.corpus_labels, -1)
+    for row, true, first in zip(known, pool.corpus_labels, pool.candidates[:, :count], strict=True):
+        row[first] = true[first]
+    return replace(pool, corpus_labels=known)
+
+
+@pytest.mark.parametrize("reranker", LABEL_AWARE)
+def test_labels_of_the_first_hits_alone_are_used(reranker: str) -> None:
+    """As under a budget of labels a query: unlabelled candidates stay in the list and have finite scores."""
+    pool = first_hits_known(sample_pool(12, queries=30, items=80, depth=40), 15)
+    scores = build(reranker).rerank(pool)
     assert np.isfinite(scores).all()
-
-
-@pytest.mark.parametrize("reranker", EVERYONE)
-def test_the_pool_given_is_left_as_it_was(reranker: Reranker) -> None:
-    pool = random_pool(1, labelled=0.6)
-    before = [pool.scores.copy(), pool.items.copy(), pool.labels.copy(), pool.corpus_similarity.copy()]
-    reranker.rerank(pool)
-    for old, now in zip(before, [pool.scores, pool.items, pool.labels, pool.corpus_similarity], strict=True):
-        np.testing.assert_array_equal(old, now)
-
-
-@pytest.mark.parametrize("reranker", EVERYONE)
-def test_one_query_s_scores_do_not_depend_on_the_others(reranker: Reranker) -> None:
-    pool = random_pool(7, queries=70, labelled=0.7)
-    alone = replace(
-        pool,
-        candidates=pool.candidates[66:67],
-        scores=pool.scores[66:67],
-        queries=pool.queries[66:67],
-        labels=pool.labels[66:67],
-    )
-    np.testing.assert_allclose(reranker.rerank(pool)[66:67], reranker.rerank(alone), atol=1e-6)
+    assert reordered(pool, scores) != pool.candidates.tolist()
+    assert all(sorted(row) == sorted(own) for row, own in zip(reordered(pool, scores), pool.candidates, strict=True))
 
 
 @pytest.mark.parametrize("reranker", LABEL_AWARE)
-def test_without_labels_the_base_scores_stay(reranker: Reranker) -> None:
-    pool = without_labels(random_pool(8))
-    assert reranker.uses_labels
-    np.testing.assert_array_equal(reranker.rerank(pool), pool.scores)
-
-
-@pytest.mark.parametrize("reranker", LABEL_FREE)
-def test_a_label_free_reranker_does_not_read_labels(reranker: Reranker) -> None:
-    pool = random_pool(8)
-    assert not reranker.uses_labels
-    np.testing.assert_array_equal(reranker.rerank(pool), reranker.rerank(without_labels(pool)))
-
-
-@pytest.mark.parametrize("reranker", LABEL_AWARE)
-def test_names_of_classes_do_not_matter(reranker: Reranker) -> None:
-    """Normal (0) is one more class, and labels need not be contiguous. Two-class problems may round differently."""
-    pool = random_pool(9, labelled=0.8)
-    other = np.where(pool.corpus_labels < 0, -1, 70 - 10 * pool.corpus_labels).astype(np.int32)
-    renamed = replace(pool, labels=other[pool.candidates], corpus_labels=other)
-    np.testing.assert_allclose(reranker.rerank(renamed), reranker.rerank(pool), atol=1e-6)
-
-
-@pytest.mark.parametrize("reranker", LABEL_AWARE)
-def test_label_aware_rerankers_use_the_labels_there_are(reranker: Reranker) -> None:
-    pool = random_pool(10, queries=20, labelled=0.6)
-    assert reordered(pool, reranker.rerank(pool)) != pool.candidates.tolist()
+def test_a_row_of_labels_for_each_query_is_as_good_as_one_query_after_the_other(reranker: str) -> None:
+    pool = first_hits_known(sample_pool(13, queries=12, items=60, depth=30), 12)
+    together = build(reranker).rerank(pool)
+    for query, expected in enumerate(together):
+        row = slice(query, query + 1)
+        labels = pool.corpus_labels[row]
+        alone = Pool(pool.candidates[row], pool.scores[row], pool.queries[row], pool.items, labels, pool.similarity)
+        np.testing.assert_allclose(build(reranker).rerank(alone)[0], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +101,9 @@ def test_label_aware_rerankers_use_the_labels_there_are(reranker: Reranker) -> N
         ("qpurity", {"vote": 30}, 30),
         ("majvote", {"pool": 100}, 100),
         ("majority-vote", {"k": 30}, 30),
+        ("gpc", {}, 20),
         ("gpc", {"k": 50}, 50),
+        ("gpc", {"pool": 50}, 50),
         ("purity", {"scope": "corpus"}, None),
         ("qpurity", {"scope": "corpus"}, None),
         ("majvote", {"scope": "corpus"}, None),

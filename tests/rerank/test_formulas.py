@@ -14,11 +14,12 @@ from readbench.rerank.feedback import PseudoRelevanceFeedback
 from readbench.rerank.purity import Purity, QueryPurity, neighbour_purity
 from readbench.rerank.vote import MajorityVote, vote
 from readbench.rerank.zscores import zscored
+from readbench.testing import sample_pool
 from tests.naive import rerank as naive
-from tests.rerank.pools import pool_of, random_pool, reordered
+from tests.rerank.pools import pool_of, reordered
 
 pools = st.builds(
-    random_pool,
+    sample_pool,
     st.integers(0, 10_000),
     queries=st.just(2),
     items=st.just(25),
@@ -35,7 +36,7 @@ def naive_shares(pool: Pool, query: int, k: int) -> list[float | None]:
         pool.candidates[query].tolist(),
         pool.labels[query].tolist(),
         pool.corpus_similarity.tolist(),
-        pool.corpus_labels.tolist(),
+        pool.corpus_labels[query].tolist(),
         k,
     )
 
@@ -114,7 +115,7 @@ def test_an_item_among_unlabelled_ones_has_no_purity() -> None:
 
 def test_an_item_without_purity_keeps_its_place_between_better_and_worse_ones() -> None:
     pool = pool_of([1, -1, 2], scores=[0, 0, 0])
-    labels = np.array([1, 3, 2, 2, 2], np.int32)
+    labels = np.array([[1, -1, 2, 2, 2]], np.int32)
     items = np.array([[0, 0], [5, 0], [10, 0], [10, 1], [0, 1]], np.float32)
     similarity = -np.linalg.norm(items[:, None] - items[None], axis=2).astype(np.float32)
     pool = replace(pool, items=items, corpus_labels=labels, similarity=lambda: similarity)

@@ -11,8 +11,9 @@ from scipy.special import expit
 from readbench.rerank import gpc
 from readbench.rerank.gpc import GaussianProcess, Kernel, Space, cosines, covariance, variances
 from readbench.rerank.laplace import expected_logistic, one_vs_rest
+from readbench.testing import sample_pool
 from tests.naive import rerank as naive
-from tests.rerank.pools import pool_of, random_pool, reordered
+from tests.rerank.pools import pool_of, reordered
 
 KERNELS: tuple[Kernel, ...] = ("laplacian", "linear", "rbf")
 LARGEST = 10
@@ -61,7 +62,7 @@ def test_probabilities_of_a_thousand_pools_are_those_of_scikit_learn() -> None:
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(("k", "depth", "labelled"), [(20, 20, 1.0), (20, 20, 0.6), (8, 25, 0.7), (30, 12, 1.0)])
 def test_scores_are_those_of_the_naive_version(kernel: Kernel, k: int, depth: int, labelled: float) -> None:
-    pool = random_pool(3, queries=12, depth=depth, labelled=labelled)
+    pool = sample_pool(3, queries=12, depth=depth, labelled=labelled)
     found = GaussianProcess(k=k, kernel=kernel).rerank(pool)
     for row, candidates, scores, labels, query in zip(
         found, pool.candidates, pool.scores, pool.labels, pool.queries.astype(np.float64), strict=True
@@ -72,7 +73,7 @@ def test_scores_are_those_of_the_naive_version(kernel: Kernel, k: int, depth: in
 
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = random_pool(4, queries=10, depth=30, labelled=0.5)
+    pool = sample_pool(4, queries=10, depth=30, labelled=0.5)
     whole = GaussianProcess(k=10).rerank(pool)
     monkeypatch.setattr(gpc, "BLOCK_NUMBERS", 1)
     np.testing.assert_allclose(GaussianProcess(k=10).rerank(pool), whole, atol=1e-7)
@@ -109,11 +110,18 @@ def test_a_class_unseen_in_the_window_comes_last() -> None:
     assert scores[0, :2].sum() == pytest.approx(1)
 
 
+def test_the_window_is_the_pool_unless_it_is_set() -> None:
+    pool = sample_pool(5, items=60, depth=50)
+    wide, set_to_it = GaussianProcess(pool=50), GaussianProcess(k=50, pool=50)
+    np.testing.assert_array_equal(wide.rerank(pool), set_to_it.rerank(pool))
+    assert not np.array_equal(wide.rerank(pool), GaussianProcess(k=20, pool=50).rerank(pool))
+
+
 def test_beyond_the_window_labels_are_used_but_not_learned_from() -> None:
     """Scope corpus: the classifier of the first k also scores everything below."""
-    pool = random_pool(5, depth=30)
+    pool = sample_pool(5, depth=30)
     deep = GaussianProcess(k=10, scope="corpus").rerank(pool)
-    short = replace(pool, candidates=pool.candidates[:, :10], scores=pool.scores[:, :10], labels=pool.labels[:, :10])
+    short = replace(pool, candidates=pool.candidates[:, :10], scores=pool.scores[:, :10])
     np.testing.assert_allclose(deep[:, :10], GaussianProcess(k=10).rerank(short), atol=1e-7)
 
 
@@ -162,7 +170,7 @@ def test_components_are_kept_until_they_explain_the_share_asked_for() -> None:
 
 
 def test_items_of_the_window_project_onto_their_own_coordinates() -> None:
-    pool = random_pool(6)
+    pool = sample_pool(6)
     near = pool.candidates[:, :8]
     inner, outer = cosines(pool.items, near, pool.queries, near[:, ::-1])
     space = Space.fit(inner, 0.95)

@@ -128,7 +128,7 @@ def test_streaming_and_threads_change_nothing(method: Method, monkeypatch: pytes
     monkeypatch.setenv("READBENCH_THREADS", "1")
     whole = scores(method, corpus, queries, norm="window")
     monkeypatch.setattr(dtw_corpus, "BLOCK_BYTES", 2 * LANES * 20 * 3 * 4)
-    monkeypatch.setattr(dtw_corpus, "KEPT_BYTES", 0)
+    monkeypatch.setenv("READBENCH_KEPT_MB", "0")
     monkeypatch.setenv("READBENCH_THREADS", "3")
     np.testing.assert_array_equal(scores(method, corpus, queries, norm="window"), whole)
 

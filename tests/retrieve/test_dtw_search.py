@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from readbench.errors import ParameterError
+from readbench.kernels.threads import Team
 from readbench.ranking import rank
-from readbench.retrieve.dtw import DtwDependent, DtwIndependent
+from readbench.retrieve.dtw import DtwIndependent
 from readbench.retrieve.kernels import dtw_corpus, dtw_search
-from readbench.retrieve.kernels.dtw_bounds import bound, ranges
+from readbench.retrieve.kernels.dtw_bounds import _range_of_points, bound, ranges
 from readbench.retrieve.kernels.dtw_corpus import TiledCorpus
 from readbench.retrieve.kernels.dtw_lanes import LANES
-from readbench.retrieve.kernels.dtw_threads import Team
+from readbench.retrieve.kernels.dtw_nearest import Nearest
 from readbench.retrieve.kernels.dtw_tiles import Tiles
 from readbench.windows import WindowSet
 from tests.retrieve.test_dtw import METHODS, Method, both, ragged
@@ -20,9 +21,10 @@ from tests.retrieve.test_dtw import METHODS, Method, both, ragged
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of a few tiles, so that a small corpus has many of them."""
-    monkeypatch.setattr(dtw_search, "STEP_CELLS", 1)
+    """Steps of a few tiles, so that a small corpus has many of them, and lists of waiting windows that cost nothing."""
+    monkeypatch.setattr(dtw_search, "MOST_TILES", dtw_search.FEWEST_TILES)
     monkeypatch.setattr(dtw_search, "WAITING_TILES", 2)
+    monkeypatch.setattr(dtw_search, "QUERY_OPERATIONS", 0)
 
 
 def groups(count: int, seed: int, *, spread: float = 0.3) -> WindowSet:
@@ -82,9 +84,27 @@ def test_equal_windows_keep_corpus_order_even_where_they_pass_by_in_another(meth
 
 
 @pytest.mark.usefixtures("small_steps")
-def test_windows_that_bounds_cannot_tell_apart_are_all_compared() -> None:
-    noise = np.random.default_rng(0).standard_normal((20 * LANES, 2, 40))
-    assert_search_finds_the_top(DtwDependent, WindowSet.from_arrays(noise[5:]), WindowSet.from_arrays(noise[:5]), 5)
+@both
+@pytest.mark.parametrize("channels", [2, 20])
+def test_windows_that_bounds_cannot_tell_apart_are_compared_once(
+    method: Method, channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise = np.random.default_rng(0).standard_normal((20 * LANES + 5, channels, 40))
+    corpus, queries = WindowSet.from_arrays(noise[5:]), WindowSet.from_arrays(noise[:5])
+    assert_search_finds_the_top(method, corpus, queries, 5)
+    fitted, counter = method().fit(corpus, corpus[:0]), Counter(monkeypatch)
+    fitted.search(queries, 5)
+    assert counter.pairs == len(queries) * len(corpus)
+
+
+def test_a_small_corpus_is_compared_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, trying bounds would cost more than it may spare."""
+    corpus = groups(8 * LANES, 0)
+    fitted, counter = DtwIndependent().fit(corpus, corpus[:0]), Counter(monkeypatch)
+    for queries in (1, 6):
+        counter.scans = 0
+        fitted.search(groups(queries, 1), 5)
+        assert counter.scans == 1
 
 
 @pytest.mark.usefixtures("small_steps")
@@ -94,7 +114,7 @@ def test_streaming_and_threads_change_nothing(method: Method, monkeypatch: pytes
     monkeypatch.setenv("READBENCH_THREADS", "1")
     alone = method().fit(corpus, corpus[:0]).search(queries, 10)
     monkeypatch.setenv("READBENCH_THREADS", "3")
-    monkeypatch.setattr(dtw_corpus, "KEPT_BYTES", 0)
+    monkeypatch.setenv("READBENCH_KEPT_MB", "0")
     monkeypatch.setattr(dtw_corpus, "BLOCK_BYTES", 7 * LANES * 60 * 2 * 4)
     together = method().fit(corpus, corpus[:0]).search(queries, 10)
     np.testing.assert_array_equal(together.indices, alone.indices)
@@ -112,21 +132,53 @@ def test_bounds_stay_below_the_distances(method: Method, count: int) -> None:
         for tiles in fitted._corpus().blocks(team):
             bounds = np.empty((count, tiles.items.size), np.float32)
             scratch, joint = ranges(asked, int(tiles.depth.max())), fitted._joint
-            bound(asked, tiles, 0, len(tiles.start), joint, count > 4, 0.1, scratch, bounds.reshape(-1))
+            bound(asked, tiles, 0, len(tiles.start), joint, count > 4, 1, 0.1, scratch, bounds.reshape(-1))
             distances = fitted._corpus().scan(asked, tiles, team)
             assert (bounds <= distances * (1 + 1e-5)).all()
             assert np.median(bounds / distances) > 0.2
 
 
+@pytest.mark.parametrize(
+    ("depth", "length", "reach"), [(40, 40, 4), (200, 180, 70), (3, 90, 88), (64, 64, 1), (1, 1, 1)]
+)
+def test_ranges_are_those_of_the_points_in_reach(depth: int, length: int, reach: int) -> None:
+    points = np.random.default_rng(0).standard_normal(length).astype(np.float32)
+    upper, lower = np.empty((2, depth), np.float32)
+    spare = np.full((2, 2 * (depth + length) + 3 + 2 * LANES), np.nan, np.float32)
+    _range_of_points(points, depth, reach, upper, lower, *spare)
+    near = [points[max(0, j - reach) : j + reach + 1] for j in range(1, depth)]
+    assert upper.tolist() == [points[0], *(own.max(initial=-np.inf) for own in near)]
+    assert lower.tolist() == [points[0], *(own.min(initial=np.inf) for own in near)]
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 40])
+def test_the_nearest_are_those_of_a_full_sort(k: int) -> None:
+    """With many ties, in portions, in any order, with places that are empty."""
+    rng = np.random.default_rng(k)
+    items = np.append(rng.permutation(60), np.full(5, -1))
+    distances = rng.integers(0, 9, (3, 65)).astype(np.float32)
+    nearest = Nearest(3, k)
+    for part in np.split(np.arange(65), [1, 20, 64]):
+        nearest.offer(np.array([0, 2]), items[part], np.ascontiguousarray(distances[::2, part]))
+    found, near = nearest.ranked()
+    for query in (0, 2):
+        order = np.lexsort((items[:60], distances[query, :60]))[:k]
+        np.testing.assert_array_equal(found[query], items[order])
+        np.testing.assert_array_equal(near[query], distances[query, order])
+        assert nearest.within[query] == near[query, -1]
+    assert np.isinf(near[1]).all()
+
+
 class Counter:
-    """Counts the pairs of query and lane that are compared."""
+    """Counts the pairs of query and lane that are compared, and in how many goes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.pairs = 0
+        self.pairs = self.scans = 0
         original = TiledCorpus.scan
 
         def scan(corpus: TiledCorpus, queries: Tiles, tiles: Tiles, team: Team) -> object:
             self.pairs += len(queries.start) * tiles.items.size
+            self.scans += 1
             return original(corpus, queries, tiles, team)
 
         monkeypatch.setattr(TiledCorpus, "scan", scan)
@@ -139,7 +191,7 @@ def test_windows_of_other_shapes_are_hardly_compared(
     method: Method, queries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = groups(60 * LANES, 0)
-    fitted = method(norm="none", band=0.4).fit(corpus, corpus[:0])
+    fitted = method(norm="none", band=1.0).fit(corpus, corpus[:0])
     counter = Counter(monkeypatch)
     fitted.search(groups(queries, 1), 5)
     assert counter.pairs < 0.4 * queries * len(corpus)

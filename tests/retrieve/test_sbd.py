@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 
 from readbench.pipeline import System
 from readbench.retrieve import sbd
-from readbench.retrieve.kernels import correlation
-from readbench.retrieve.kernels.correlator import Correlator, transform_size
+from readbench.retrieve.kernels import correlation, correlator
+from readbench.retrieve.kernels.correlator import Correlator, Transforms, transform_size
 from readbench.retrieve.rows import Rows
 from readbench.testing import RETRIEVER_CHECKS, RetrieverCheck
 from readbench.testing.samples import sample_windows
@@ -129,9 +129,44 @@ def test_tiles_and_batches_leave_no_seams(method: str, monkeypatch: pytest.Monke
     np.testing.assert_allclose(distances(method, corpus, queries), whole, atol=1e-5)
 
 
-def test_no_queries_give_no_scores() -> None:
+def test_no_queries_and_no_corpus_give_no_scores() -> None:
     corpus = sample_windows(4)
     assert distances("sbd-d", corpus, corpus[:0]).shape == (0, 4)
+    assert sbd.IndependentShapeBased(norm="none").fit(corpus[:0], corpus[:0]).score(corpus).shape == (4, 0)
+
+
+class Spectra:
+    """Counts the tiles of which spectra are computed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made = 0
+        original = correlation.tile_spectra
+
+        def tile_spectra(*arguments: NDArray[np.float32]) -> NDArray[np.float32]:
+            self.made += 1
+            return original(*arguments)
+
+        monkeypatch.setattr(correlator, "tile_spectra", tile_spectra)
+
+
+@pytest.mark.parametrize("method", [sbd.IndependentShapeBased, sbd.DependentShapeBased])
+def test_kept_spectra_spare_work_and_change_no_bit(
+    method: type[sbd.IndependentShapeBased | sbd.DependentShapeBased], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = sample_windows(2 * correlation.LANES + 3, channels=2, length=20, ragged=True)
+    queries, longer = (sample_windows(5, channels=3, length=length, ragged=True, seed=1) for length in (20, 90))
+    fitted, counter = method().fit(corpus, corpus[:0]), Spectra(monkeypatch)
+    made, answers = [], []
+    for some in (queries, queries, longer, queries, queries[:1]):
+        answers.append(fitted.score(some))
+        made.append(counter.made)
+    assert np.diff([0, *made]).tolist() == [4, 1, 4, 4, 1]  # the queries' own, and the three of the corpus
+    monkeypatch.setenv("READBENCH_KEPT_MB", "0")
+    streamed, before = method().fit(corpus, corpus[:0]), counter.made
+    for some, kept in zip((queries, queries, longer), answers, strict=False):
+        np.testing.assert_array_equal(streamed.score(some), kept)
+    assert counter.made - before == 12
+    np.testing.assert_allclose(answers[-1], answers[0][:1], atol=1e-6)
 
 
 @pytest.mark.parametrize("channels", [1, 3, 32])
@@ -146,5 +181,6 @@ def test_it_agrees_with_tslearn(channels: int) -> None:
         -np.ones(6),
         self_similarity=False,
     )
-    correlator = Correlator(Rows(left, np.full(4, 50)), transform_size(50, 50), joint=True)
-    np.testing.assert_allclose(correlator.peaks(Rows(right, np.full(6, 50))), peer, atol=1e-6)
+    transforms = Transforms(transform_size(50, 50), channels, joint=True)
+    peaks = Correlator(Rows(left, np.full(4, 50)), transforms).peaks(transforms.tile(Rows(right, np.full(6, 50))))
+    np.testing.assert_allclose(peaks, peer, atol=1e-6)

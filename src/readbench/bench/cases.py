@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.bench.measure import Case, Contender
+from readbench.ranking import rank
 from readbench.windows import WindowSet
 
 T, RADIUS = 256, 26
@@ -26,6 +27,8 @@ def cases(threads: int) -> dict[str, Callable[[], Case]]:
         "dtw": lambda: dtw(threads),
         "dtw-batch": lambda: dtw(threads, queries=20),
         "dtw-threads": dtw_threads,
+        "dtw-search": lambda: dtw_search(threads),
+        "dtw-search-noise": lambda: dtw_search(threads, items=1000, noise=True),
         "sbd-d": sbd,
         "bm25": bm25,
         "vectors": lambda: vectors(threads),
@@ -40,6 +43,11 @@ def walks(count: int, channels: int, seed: int, length: int = T) -> NDArray[np.f
     series -= series.mean(axis=2, keepdims=True)
     scaled: NDArray[np.float32] = (series / series.std(axis=2, keepdims=True)).astype(np.float32)
     return scaled
+
+
+def white_noise(count: int, channels: int, seed: int, length: int = T) -> NDArray[np.float32]:
+    """(count, channels, length) independent numbers."""
+    return np.random.default_rng(seed).standard_normal((count, channels, length), np.float32)
 
 
 def band_cells(length: int = T, radius: int = RADIUS) -> int:
@@ -76,6 +84,7 @@ def dtw(threads: int, items: int = 1000, queries: int = 1) -> Case:
         agree=_close(1e-4),
         work=band_cells() * items * queries / 1e9,
         unit="Gcell/s",
+        roof=_cell_roof(threads),
     )
 
 
@@ -90,6 +99,25 @@ def dtw_threads(items: int = 4000) -> Case:
         agree=np.testing.assert_array_equal,
         work=band_cells() * items * 8 / 1e9,
         unit="Gcell/s",
+        roof=_cell_roof(2),
+    )
+
+
+def dtw_search(threads: int, items: int = 4000, queries: int = 20, *, noise: bool = False) -> Case:
+    """Our exact search for the nearest 20 against our full scan, on walks or on noise, where no bound helps."""
+    from readbench.retrieve.dtw import DtwIndependent  # noqa: PLC0415
+
+    make, kind = (white_noise, "noise") if noise else (walks, "walks")
+    corpus, asked = _windows(make(items, 2, 0)), _windows(make(queries, 2, 1))
+    retriever = DtwIndependent(norm="none").fit(corpus, corpus[:0])
+    return Case(
+        name="dtw-search-noise" if noise else "dtw-search",
+        what=f"DTW-I top 20 of {queries} queries x {items} windows of {kind}, C=2, T={T}; the peer is our full scan",
+        ours=Contender("readbench, search", _on(threads, lambda: retriever.search(asked, 20).indices)),
+        peers=(Contender("readbench, full scan", _on(threads, lambda: rank(retriever.score(asked), 20))),),
+        agree=np.testing.assert_array_equal,
+        work=float(queries),
+        unit="query/s",
     )
 
 
@@ -186,12 +214,23 @@ def _warping(corpus: NDArray[np.float32], queries: NDArray[np.float32], threads:
 
     retriever = DtwIndependent(norm="none").fit(_windows(corpus), _windows(corpus)[:0])
     asked = _windows(queries)
+    return _on(threads, lambda: np.negative(retriever.score(asked)))
 
-    def run() -> NDArray[np.float32]:
+
+def _on(threads: int, work: Callable[[], Any]) -> Callable[[], Any]:
+    """The work, with our kernels on so many threads."""
+
+    def run() -> Any:  # noqa: ANN401 - what the work returns
         with _threads(threads):
-            return np.negative(retriever.score(asked))
+            return work()
 
     return run
+
+
+def _cell_roof(threads: int) -> Callable[[], float]:
+    from readbench.bench.roof import cells_per_second  # noqa: PLC0415 - compiles
+
+    return lambda: cells_per_second(threads) / 1e9
 
 
 @contextmanager

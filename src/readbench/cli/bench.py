@@ -36,8 +36,9 @@ def bench_command(
 ) -> None:
     """Measure our kernels against the peers that are installed: same arrays, same process, in turn.
 
-    Answers are checked first. Ratios travel from machine to machine, seconds do not. The peers come with
-    `pip install 'readbench[bench]'`. Example: `readbench bench --only dtw,sbd-d`
+    Answers are checked first. Ratios travel from machine to machine, seconds do not. The roof is the rate of the same
+    arithmetic on numbers that never leave the registers. The peers come with `pip install 'readbench[bench]'`.
+    Example: `readbench bench --only dtw,sbd-d`
     """
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
 
@@ -83,15 +84,17 @@ def _version(name: str) -> str:
 def _show(results: list[Result], machine: dict[str, Any]) -> None:
     console = output()
     console.print(f"kernel: {machine['kernel']}; {machine['cores']} cores", highlight=False)
-    table = Table("Case", "Who", "Seconds", "Rate", "Times ours", box=SIMPLE_HEAD)
+    table = Table("Case", "Who", "Seconds", "Rate", "Times ours", "Share of roof", box=SIMPLE_HEAD)
     for result in results:
         for i, timing in enumerate(result.timings):
             ratio = "1" if i == 0 else f"{timing.ratio:.2f}"
             rate = f"{timing.rate:.3g} {result.unit}"
-            table.add_row(result.name if i == 0 else "", timing.name, f"{timing.seconds:.4g}", rate, ratio)
+            share = "" if timing.share_of_roof is None else f"{timing.share_of_roof:.0%}"
+            table.add_row(result.name if i == 0 else "", timing.name, f"{timing.seconds:.4g}", rate, ratio, share)
     console.print(table)
     for result in results:
-        console.print(f"{result.name}: {result.what}", highlight=False, style="dim")
+        roof = "" if result.roof is None else f"; roof {result.roof:.3g} {result.unit}"
+        console.print(f"{result.name}: {result.what}{roof}", highlight=False, style="dim")
     missing = [name for name, found in machine["peers"].items() if found == "not installed"]
     if missing:
         console.print(

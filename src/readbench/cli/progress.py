@@ -6,10 +6,22 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from readbench.experiment import Listener
+from readbench.experiment.budget import ALL
 from readbench.experiment.execute import CellReport
+
+SPEED_S = 600.0
+"""The time left is told from the speed over this long: one step of a slow encoder takes minutes."""
 
 
 class _Bar:
@@ -25,6 +37,7 @@ class _Bar:
             TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal,
+            speed_estimate_period=SPEED_S,
         )
         self._bar = self._progress.add_task(description, total=total)
 
@@ -39,20 +52,33 @@ class _Bar:
 
 
 class RunProgress(_Bar, Listener):
-    """Cells of a run; data that are built first show in the description."""
+    """Cells of a run; data that are built first show in the description, encodings in a bar below while they last."""
 
     def __init__(self, console: Console, total: int) -> None:
         super().__init__(console, "cells", total)
+        self._encodings: dict[str, TaskID] = {}
 
     def building(self, dataset: str, recordings: int, windows: int) -> None:
         """Show what is being built."""
         text = f"building {dataset}: {recordings} recordings, {windows} windows"
         self._progress.update(self._bar, description=text)
 
+    def encoding(self, leg: str, done: int, total: int) -> None:
+        """Show how many windows of a leg are encoded; what the cache had does not count for the time left."""
+        if done == total:
+            if leg in self._encodings:
+                self._progress.remove_task(self._encodings.pop(leg))
+        elif leg not in self._encodings:
+            text = f"encoding windows: {leg}"
+            self._encodings[leg] = self._progress.add_task(text, total=total, completed=done)
+        else:
+            self._progress.update(self._encodings[leg], total=total, completed=done)
+
     def cell(self, report: CellReport) -> None:
         """Advance by one cell."""
         cell = report.cell
-        self._progress.update(self._bar, advance=1, description=f"{cell.dataset} ρ={cell.rho} {cell.method}")
+        budget = "" if cell.labels == str(ALL) else f" {cell.labels} labels"
+        self._progress.update(self._bar, advance=1, description=f"{cell.dataset} ρ={cell.rho}{budget} {cell.method}")
 
 
 class BuildProgress(_Bar):

@@ -12,7 +12,7 @@ from rich.console import Console
 from readbench.cli.options import Root, numbers, output
 from readbench.cli.progress import RunProgress
 from readbench.errors import UsageError
-from readbench.experiment import Plan, Suite, Summary, run, suite
+from readbench.experiment import Plan, Suite, Summary, parse_budgets, run, suite
 from readbench.paths import data_root
 from readbench.report import read_results, show_report
 from readbench.spec import parse, parse_dataset, split_specs
@@ -29,6 +29,13 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     rho: Annotated[str, typer.Option(help="Pollution levels in percent.", show_default="of the suite")] = "",
     seeds: Annotated[str, typer.Option(help="Split seeds.", show_default="of the suite")] = "",
     seed: Annotated[int | None, typer.Option(help="One split seed.", show_default=False)] = None,
+    label_budget: Annotated[
+        str,
+        typer.Option(
+            help="Known labels: those of a query's first hits (0,5,20), of a share of the corpus (1%,10%), or all.",
+            show_default="of the suite",
+        ),
+    ] = "",
     cap: Annotated[str, typer.Option(help="Most anomalies in a corpus, or none.")] = "1000",
     split_by: Annotated[
         Literal["group", "asset"], typer.Option(help="Hold out split groups, or whole assets.")
@@ -47,6 +54,8 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     if seed is not None and seeds:
         raise UsageError("Give either --seed or --seeds.")
     chosen = suite(suite_name, data_root(root))
+    if label_budget:
+        chosen = chosen.under(parse_budgets(label_budget))
     plan = _changed(chosen.plan, datasets, methods, rho, str(seed) if seed is not None else seeds)
     plan = replace(plan, corpus_cap=_cap(cap), split_by=split_by)
     folder = out or Path("runs") / suite_name

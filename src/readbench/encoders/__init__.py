@@ -1,19 +1,21 @@
 """From a window to a vector; importing this room registers all encoders."""
 
-from readbench.encoders import charm, chronos2, mantis, raw, rocket, tirex, ts2vec
-from readbench.encoders.base import Encoder, Metric, Vectors
+from readbench.encoders import charm, chronos2, mantis, raw, rocket, sonde, tirex, ts2vec
+from readbench.encoders.base import Encoder, Metric, Pretrained, Vectors
 from readbench.encoders.cache import EmbeddingCache
 
 __all__ = [
     "EmbeddingCache",
     "Encoder",
     "Metric",
+    "Pretrained",
     "Vectors",
     "charm",
     "chronos2",
     "mantis",
     "raw",
     "rocket",
+    "sonde",
     "tirex",
     "ts2vec",
 ]

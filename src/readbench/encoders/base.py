@@ -1,8 +1,10 @@
-"""What an encoder is: from a window to a vector."""
+"""What an encoder is: from a window to a vector, in bounded memory."""
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, Self
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,8 @@ from readbench.windows import WindowSet
 
 Vectors = NDArray[np.float32]
 Metric = Literal["euclidean", "cosine"]
+BATCH_NUMBERS = 2**23
+"""Numbers that the windows of one batch may take while they are encoded."""
 
 
 class Encoder(Protocol):
@@ -37,3 +41,50 @@ class Encoder(Protocol):
     def fingerprint(self) -> str:
         """Hash of weights, parameters and what was fitted: vectors of equal fingerprints can be compared."""
         ...
+
+
+@runtime_checkable
+class Pretrained(Protocol):
+    """An encoder that reads files beside its parameters: results are kept under what the files hold, not their name."""
+
+    def weights_fingerprint(self) -> str:
+        """Hash of what the files hold and of the code that runs them; known before anything is fitted."""
+        ...
+
+
+class BatchEncoder(ABC):
+    """Base of encoders that take windows in batches, so that memory grows with neither their number nor their size.
+
+    Subclasses write `encode_batch`, and `footprint` where a window takes more room than its own numbers. A window is
+    never divided: the largest one alone may exceed the bound.
+    """
+
+    @abstractmethod
+    def encode_batch(self, windows: WindowSet) -> Vectors:
+        """(B, D) vectors of a batch, which may be empty."""
+
+    def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
+        """(N,) numbers that each window takes while it is encoded: by default channels x length."""
+        return windows.channel_counts.astype(np.int64) * windows.lengths
+
+    def batches(self, windows: WindowSet) -> Iterator[WindowSet]:
+        """Consecutive pieces of a set, each as large as `BATCH_NUMBERS` admits and at least one window."""
+        ends = np.cumsum(self.footprint(windows))
+        start, before = 0, 0
+        while start < len(windows):
+            stop = max(start + 1, int(np.searchsorted(ends, before + BATCH_NUMBERS, side="right")))
+            yield windows[start:stop]
+            start, before = stop, int(ends[stop - 1])
+
+    def encode(self, windows: WindowSet) -> Vectors:
+        """(N, D) float32, computed batch by batch."""
+        if not len(windows):
+            return self.encode_batch(windows)
+        out, done = np.empty((0, 0), np.float32), 0
+        for batch in self.batches(windows):
+            vectors = self.encode_batch(batch)
+            if not done:
+                out = np.empty((len(windows), vectors.shape[1]), np.float32)
+            out[done : done + len(batch)] = vectors
+            done += len(batch)
+        return out

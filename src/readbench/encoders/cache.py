@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,23 +22,37 @@ BLOCK = 256
 
 
 class EmbeddingCache:
-    """Encodes windows through a folder of vectors that are already known."""
+    """Encodes windows through a folder of vectors that are already known.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        root: cache root.
+        progress: told how many windows have their vectors, and how many there are, before the first block that must be
+            computed and after each.
+    """
+
+    def __init__(self, root: Path, progress: Callable[[int, int], None] | None = None) -> None:
         self.root = root / "embeddings"
+        self.progress = progress
 
     def encode(self, encoder: Encoder, windows: WindowSet) -> Vectors:
         """(N, D) vectors of the windows: known ones are read, the others computed and filed block by block."""
         folder = self.root / encoder.fingerprint()
         digests = window_digests(windows)
         known = dict(_read_all(folder))
-        missing = list(dict.fromkeys(i for i, d in enumerate(digests) if d not in known))
+        missing = list({d: i for i, d in enumerate(digests) if d not in known}.values())
         for start in range(0, len(missing), BLOCK):
+            self._tell(len(windows) - len(missing) + start, len(windows))
             block = missing[start : start + BLOCK]
             vectors = encoder.encode(windows[block])
             _write(folder, [digests[i] for i in block], vectors)
             known |= {digests[i]: vector for i, vector in zip(block, vectors, strict=True)}
+        if missing:
+            self._tell(len(windows), len(windows))
         return np.stack([known[d] for d in digests]) if digests else np.empty((0, 0), np.float32)
+
+    def _tell(self, done: int, total: int) -> None:
+        if self.progress:
+            self.progress(done, total)
 
 
 def window_digests(windows: WindowSet) -> list[bytes]:

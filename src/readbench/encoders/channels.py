@@ -5,26 +5,38 @@ padded. What is done with the C vectors of a window is the pooling:
 
 * `mean` (the paper's): their mean; the number of channels does not matter, and neither does which is which.
 * `stats`: mean, standard deviation and maximum side by side: 3 d numbers.
-* `keyed`: each vector is turned by a random rotation of its channel's name, then summed: keeps which channel departs.
+* `keyed`: the numbers of each vector go to places, and with signs, that its channel's name draws, and are summed:
+  keeps which channel departs. The same channel lines up in any two windows, whatever others they have; two different
+  channels meet by chance only, so the product of two such vectors is that of the vectors side by side, give or take
+  1 / sqrt(width) of their lengths.
 """
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.encoders.base import Vectors
+from readbench.encoders.base import BatchEncoder, Vectors
 from readbench.windows import WindowSet, resample
 
 Pooling = Literal["mean", "stats", "keyed"]
-KEYED_WIDTH = 1024
+Rows = NDArray[np.intp]
+"""Numbers of series, counted through the channels of all windows."""
+KEYED_WIDTH = 4096
+"""Numbers of a keyed vector, unless the channels' own vectors are longer."""
+VECTOR_NUMBERS = 2048
+"""Numbers set aside for the vector of a channel, which waits for those of the other channels of its batch."""
+POINTS = 2**20
+"""Points of all series that are embedded at once: long series go in smaller parts."""
 
 
-class ChannelEncoder(ABC):
+class ChannelEncoder(BatchEncoder):
     """Base of encoders that embed each channel on its own.
 
     Subclasses set `pool` and `batch`, and write `embed` and `admissible`.
@@ -41,26 +53,45 @@ class ChannelEncoder(ABC):
         """The nearest length the model takes; by default any."""
         return length
 
-    def encode(self, windows: WindowSet) -> Vectors:
-        """(N, D) pooled vectors; memory holds `batch` series at a time."""
-        windows.require_finite()
-        owners = np.repeat(np.arange(len(windows)), windows.channel_counts)
-        lengths = np.array([self.admissible(int(t)) for t in windows.lengths], np.intp)[owners]
-        vectors: Vectors | None = None
-        for length in np.unique(lengths):
-            rows = np.flatnonzero(lengths == length)
-            for start in range(0, len(rows), self.batch):
-                part = rows[start : start + self.batch]
-                found = self.embed(_series(windows, owners, part, int(length)))
-                if vectors is None:
-                    vectors = np.empty((len(owners), found.shape[1]), np.float32)
-                vectors[part] = found
-        if vectors is None:
+    def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
+        """(N,) numbers of each window and of the vectors of its channels."""
+        return super().footprint(windows) + VECTOR_NUMBERS * windows.channel_counts.astype(np.int64)
+
+    def encode_batch(self, windows: WindowSet) -> Vectors:
+        """(B, D) pooled vectors."""
+        if not len(windows):
             return np.empty((0, 0), np.float32)
-        return pool_channels(vectors, owners, windows, self.pool)
+        return pool_channels(self.channel_vectors(windows), windows, self.pool)
+
+    def channel_vectors(self, windows: WindowSet) -> Vectors:
+        """(M, d) vectors of all channels of all windows, one after the other.
+
+        At most `batch` series, and `POINTS` points, are embedded at a time.
+        """
+        windows.require_finite()
+        owners = owners_of(windows)
+        lengths = np.array([self.admissible(int(t)) for t in windows.lengths], np.intp)[owners]
+        parts = list(self._parts(lengths))
+        found = np.concatenate(
+            self.each(lambda rows: self.embed(_series(windows, owners, rows, lengths[rows[0]])), parts)
+        )
+        vectors = np.empty_like(found)
+        vectors[np.concatenate(parts)] = found
+        return vectors
+
+    def each(self, work: Callable[[Rows], Vectors], parts: list[Rows]) -> list[Vectors]:
+        """What `work` makes of each part, in order; here one after the other."""
+        return list(map(work, parts))
+
+    def _parts(self, lengths: Rows) -> Iterator[Rows]:
+        """Numbers of the series (of these lengths) that are embedded together: all of one length."""
+        for length in np.unique(lengths).tolist():
+            rows = np.flatnonzero(lengths == length)
+            step = max(1, min(self.batch, POINTS // length))
+            yield from (rows[start : start + step] for start in range(0, len(rows), step))
 
 
-def _series(windows: WindowSet, owners: NDArray[np.intp], rows: NDArray[np.intp], length: int) -> NDArray[np.float32]:
+def _series(windows: WindowSet, owners: Rows, rows: Rows, length: int) -> NDArray[np.float32]:
     """(B, length) the channels with these numbers, counted through all windows."""
     first = np.searchsorted(owners, np.arange(len(windows)))
     out = np.empty((len(rows), length), np.float32)
@@ -71,24 +102,29 @@ def _series(windows: WindowSet, owners: NDArray[np.intp], rows: NDArray[np.intp]
     return out
 
 
-def pool_channels(vectors: Vectors, owners: NDArray[np.intp], windows: WindowSet, mode: Pooling) -> Vectors:
+def owners_of(windows: WindowSet) -> Rows:
+    """(M,) the window that each channel belongs to, counted through all windows."""
+    return np.repeat(np.arange(len(windows)), windows.channel_counts)
+
+
+def names_of(windows: WindowSet) -> NDArray[np.str_]:
+    """(M,) names of the channels of all windows, one after the other."""
+    return np.array([name for i in range(len(windows)) for name in windows.channels(i)], np.str_)
+
+
+def pool_channels(vectors: Vectors, windows: WindowSet, mode: Pooling) -> Vectors:
     """One vector per window from the vectors of its channels.
 
     Args:
         vectors: (M, d), the channels of all windows one after the other.
-        owners: (M,) which window each belongs to, ascending.
-        windows: N windows.
+        windows: N windows, at least one.
         mode: see the module.
     """
+    owners = owners_of(windows)
+    if mode == "keyed":
+        return _keyed(vectors, owners, windows)
     starts = np.searchsorted(owners, np.arange(len(windows)))
     counts = windows.channel_counts[:, None].astype(np.float32)
-    if mode == "keyed":
-        names = np.array([name for i in range(len(windows)) for name in windows.channels(i)])
-        summed = np.zeros((len(windows), KEYED_WIDTH), np.float32)
-        for name in np.unique(names):
-            rows = np.flatnonzero(names == name)
-            summed[owners[rows]] += vectors[rows] @ _key(str(name), vectors.shape[1])
-        return summed
     mean = np.add.reduceat(vectors, starts, axis=0) / counts
     if mode == "mean":
         return mean.astype(np.float32)
@@ -97,8 +133,22 @@ def pool_channels(vectors: Vectors, owners: NDArray[np.intp], windows: WindowSet
     return np.concatenate([mean, spread, np.maximum.reduceat(vectors, starts, axis=0)], axis=1).astype(np.float32)
 
 
-def _key(name: str, width: int) -> NDArray[np.float32]:
-    """(d, KEYED_WIDTH) the projection of a channel: a random matrix seeded by its name."""
+def _keyed(vectors: Vectors, owners: Rows, windows: WindowSet) -> Vectors:
+    """(N, width) signed sums over the channels, each at its own places."""
+    size = vectors.shape[1]
+    summed = np.zeros((len(windows), max(KEYED_WIDTH, size)), np.float32)
+    names = names_of(windows)
+    for name in np.unique(names):
+        rows = np.flatnonzero(names == name)
+        places, signs = _key(str(name), size, summed.shape[1])
+        summed[owners[rows][:, None], places] += vectors[rows] * signs
+    return summed
+
+
+@lru_cache(maxsize=4096)
+def _key(name: str, size: int, width: int) -> tuple[Rows, NDArray[np.float32]]:
+    """Where the numbers of a channel's vector go, no two to one place, and with which signs: drawn from its name."""
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
-    matrix = np.random.default_rng(seed).standard_normal((width, KEYED_WIDTH), np.float32)
-    return matrix / np.float32(np.sqrt(KEYED_WIDTH))
+    rng = np.random.default_rng(seed)
+    places = rng.permutation(width)[:size].astype(np.intp)
+    return places, rng.choice(np.array([-1, 1], np.float32), size)

@@ -15,62 +15,48 @@ trust: an exported program is code.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import ClassVar
 
-from readbench.encoders.base import Metric
-from readbench.encoders.channels import Pooling
-from readbench.encoders.devices import Device, Torch, package
+from readbench.encoders.devices import Torch, package
 from readbench.encoders.frozen import FrozenEncoder
 from readbench.errors import DataError
-from readbench.parameters import Interval
 from readbench.registry import ENCODERS
-from readbench.windows import Normalisation
 
 WIDTH = 384
+NO_WEIGHTS = (
+    "has no public weights. Who has them exports the network to a file (the documentation of readbench.encoders.charm"
+    " says how) and passes charm(weights=FILE). 'rocket' needs no weights."
+)
 
 
-@ENCODERS.register("charm", title="CHARM", family="embedder", requires=("torch",), extra="models", positional="weights")
+@ENCODERS.register(
+    "charm",
+    title="CHARM",
+    family="embedder",
+    requires=("torch",),
+    extra="models",
+    positional="weights",
+    unavailable=lambda: NO_WEIGHTS,
+)
+@dataclass(eq=False)
 class Charm(FrozenEncoder):
     """CHARM, frozen, from a program file that its owners supply.
 
     Args:
         weights: a file exported by torch, or a folder that holds it as `charm.pt2`; the module says what it must take
             and give. There is no default, because no weights are public.
-        pool: how the vectors of the channels become one.
-        metric: how vectors are compared.
-        norm: scaling of the windows.
-        device: where it runs.
-        batch: series at a time.
     """
 
-    name = "charm"
-    distribution = "torch"
-    files = ("charm.pt2",)
-
-    def __init__(
-        self,
-        weights: str = "",
-        pool: Pooling = "mean",
-        metric: Metric = "euclidean",
-        norm: Normalisation = "channel",
-        device: Device = "auto",
-        batch: Annotated[int, Interval(1)] = 32,
-    ) -> None:
-        self.weights = weights
-        self.pool = pool
-        self.metric = metric
-        self.norm = norm
-        self.device = device
-        self.batch = batch
+    name: ClassVar = "charm"
+    distribution: ClassVar = "torch"
+    files: ClassVar = ("charm.pt2",)
 
     def paths(self) -> tuple[Path, ...]:
         """Where the program is."""
         if not self.weights:
-            raise DataError(
-                "charm: no weights of CHARM are public. Who has them exports the network to a file (the documentation"
-                " of readbench.encoders.charm says how) and passes charm(weights=FILE). 'rocket' needs no weights."
-            )
+            raise DataError(f"charm {NO_WEIGHTS}")
         return super().paths()
 
     def admissible(self, length: int) -> int:

@@ -6,20 +6,29 @@ Ansari et al., "Chronos-2: from univariate to universal forecasting", 2025; pack
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import ClassVar
 
-from readbench.encoders.base import Metric
-from readbench.encoders.channels import Pooling
-from readbench.encoders.devices import Device, Precision, Torch, package
+from readbench.encoders.devices import Torch, package
 from readbench.encoders.frozen import FrozenEncoder
+from readbench.encoders.weights import missing
 from readbench.errors import DataError
-from readbench.parameters import Interval
 from readbench.registry import ENCODERS
-from readbench.windows import Normalisation
+
+WEIGHTS, FILES = "amazon/chronos-2", ("config.json", "model.safetensors")
 
 
-@ENCODERS.register("chronos-2", title="Chronos-2", family="embedder", requires=("torch", "chronos"), extra="models")
+@ENCODERS.register(
+    "chronos-2",
+    title="Chronos-2",
+    family="embedder",
+    requires=("torch", "chronos"),
+    extra="models",
+    unavailable=partial(missing, WEIGHTS, FILES),
+)
+@dataclass(eq=False)
 class Chronos2(FrozenEncoder):
     """Chronos-2, frozen: the mean over the patches of each channel.
 
@@ -27,38 +36,13 @@ class Chronos2(FrozenEncoder):
     (a register and the masked patch to forecast) are left out of the mean. Any length is admissible up to the network's
     context (8192 points); longer windows are interpolated down to it. The network scales each series itself: `norm`
     matters only for channels that are constant in the corpus, which `channel` sets to zero.
-
-    Args:
-        weights: hub id, or a folder with `config.json` and `model.safetensors`.
-        pool: how the vectors of the channels become one.
-        metric: how vectors are compared.
-        norm: scaling of the windows.
-        dtype: precision of matrix products.
-        device: where it runs.
-        batch: series at a time.
     """
 
-    name = "chronos-2"
-    distribution = "chronos-forecasting"
-    files = ("config.json", "model.safetensors")
+    name: ClassVar = "chronos-2"
+    distribution: ClassVar = "chronos-forecasting"
+    files: ClassVar = FILES
 
-    def __init__(
-        self,
-        weights: str = "amazon/chronos-2",
-        pool: Pooling = "mean",
-        metric: Metric = "euclidean",
-        norm: Normalisation = "channel",
-        dtype: Precision = "float32",
-        device: Device = "auto",
-        batch: Annotated[int, Interval(1)] = 32,
-    ) -> None:
-        self.weights = weights
-        self.pool = pool
-        self.metric = metric
-        self.norm = norm
-        self.dtype = dtype
-        self.device = device
-        self.batch = batch
+    weights: str = WEIGHTS
 
     def admissible(self, length: int) -> int:
         """The length itself, up to the network's context."""

@@ -34,6 +34,18 @@ def pick_device(device: Device, owner: str) -> str:
 
 
 @contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch leaves each product on a CPU to one thread: results do not depend on how many processors there are."""
+    torch = package("torch", "one_thread")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
 def inference(device: str, dtype: Precision) -> Iterator[None]:
     """No gradients, and matrix products in the given precision.
 

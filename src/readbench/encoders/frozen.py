@@ -6,42 +6,53 @@ stand in a batch; between batches of different size they agree up to rounding, s
 for products of another shape.
 """
 
-from __future__ import annotations
+# Annotations are values here, not text (no `from __future__ import annotations`): the constructors of subclasses in
+# other modules are made from the fields below, and the grammar of methods reads their types.
 
 import hashlib
 import io
 from abc import abstractmethod
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
 from importlib.metadata import version
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.encoders.base import Metric, Vectors
-from readbench.encoders.channels import ChannelEncoder
-from readbench.encoders.devices import Device, Precision, Torch, inference, package, pick_device
+from readbench.encoders.channels import ChannelEncoder, Pooling, Rows
+from readbench.encoders.devices import Device, Precision, Torch, inference, one_thread, package, pick_device
 from readbench.encoders.scaling import scale, scaling_statistics
 from readbench.encoders.weights import digest, locate
 from readbench.errors import DataError, MethodError, ReadbenchError
-from readbench.parameters import parameters_of
+from readbench.kernels.threads import Team
+from readbench.parameters import Interval, parameters_of
 from readbench.windows import ChannelStats, Normalisation, WindowSet
 
-CHANNELS = 4096
-"""Channels whose vectors are held before they are pooled; a window is never divided."""
 SMALLEST_BATCH = 8
 """Smaller batches are filled up with their last series: products of few rows round differently; networks amplify it."""
 SAME_VECTORS = ("weights", "device", "batch", "metric")
 """Parameters that do not change a vector beyond rounding; the weights count by their content."""
 
 
+@dataclass(eq=False)
 class FrozenEncoder(ChannelEncoder):
     """Base of encoders around a pretrained network.
 
-    Subclasses name themselves and their files, and write `load` and `forward`. Their constructors store `weights`,
-    `device`, `pool`, `metric`, `norm` and `batch`.
+    Subclasses are dataclasses that name themselves and their files, give `weights` a default, and write `load` and
+    `forward`; further fields are further parameters.
+
+    Args:
+        weights: hub id or folder of the network's files; also the file, where it is only one.
+        pool: how the vectors of the channels become one.
+        metric: how vectors are compared.
+        norm: scaling of the windows.
+        dtype: precision of matrix products.
+        device: where it runs.
+        batch: series at a time.
     """
 
     name: ClassVar[str]
@@ -49,15 +60,17 @@ class FrozenEncoder(ChannelEncoder):
     """The package whose code runs the network; its version counts for the fingerprint."""
     files: ClassVar[tuple[str, ...]]
     """File names of the network, as published."""
+    corpus_dependent: ClassVar[bool] = False
 
-    weights: str
-    device: Device
-    metric: Metric
-    norm: Normalisation
+    weights: str = ""
+    pool: Pooling = "mean"
+    metric: Metric = "euclidean"
+    norm: Normalisation = "channel"
     dtype: Precision = "float32"
-    corpus_dependent = False
-    stats_: ChannelStats | None = None
-    _network: Torch = None
+    device: Device = "auto"
+    batch: Annotated[int, Interval(1)] = 32
+    stats_: ChannelStats | None = field(default=None, init=False, repr=False)
+    _network: Torch = field(default=None, init=False, repr=False)
 
     @abstractmethod
     def load(self, paths: tuple[Path, ...], device: str) -> Torch:
@@ -97,12 +110,16 @@ class FrozenEncoder(ChannelEncoder):
         self.stats_ = scaling_statistics(self.norm, corpus, normals)
         return self
 
-    def encode(self, windows: WindowSet) -> Vectors:
-        """(N, D) pooled vectors; memory holds the vectors of a few thousand channels at a time."""
-        block = np.cumsum(windows.channel_counts) // CHANNELS
-        cuts = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(windows)]
-        pooled = super().encode
-        return np.concatenate([pooled(scale(windows[a:b], self.norm, self.stats_)) for a, b in pairwise(cuts)])
+    def encode_batch(self, windows: WindowSet) -> Vectors:
+        """(B, D) pooled vectors of the scaled windows."""
+        return super().encode_batch(scale(windows, self.norm, self.stats_))
+
+    def each(self, work: Callable[[Rows], Vectors], parts: list[Rows]) -> list[Vectors]:
+        """On a CPU, parts share the threads and each has one: the vectors are the same for any number of threads."""
+        if pick_device(self.device, self.name) != "cpu":
+            return super().each(work, parts)
+        with one_thread(), Team() as team:
+            return [*super().each(work, parts[:1]), *team.each(work, parts[1:])]  # the first part loads the network
 
     def embed(self, series: NDArray[np.float32]) -> Vectors:
         """(B, d) vectors of B series of one admissible length (B, T)."""
@@ -115,13 +132,18 @@ class FrozenEncoder(ChannelEncoder):
             raise MethodError(f"{self.name} gave a vector that is not finite: check the weights {self.weights}.")
         return vectors
 
+    def weights_fingerprint(self) -> str:
+        """Hash of the weights' contents and of the code that runs the network; known before anything is fitted."""
+        identity = (self.name, version(self.distribution), digest(self.paths()))
+        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+
     def fingerprint(self) -> str:
-        """Hash of the weights' contents, the parameters that shape a vector, and the statistics of the scaling."""
+        """Hash of the weights, the parameters that shape a vector, and the statistics of the scaling."""
         shaping = {n: getattr(self, n) for n in parameters_of(type(self)) if n not in SAME_VECTORS}
         statistics = self.stats_.fingerprint() if self.stats_ else ""
-        identity = (self.name, version(self.distribution), digest(self.paths()), sorted(shaping.items()), statistics)
+        identity = (self.weights_fingerprint(), sorted(shaping.items()), statistics)
         return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the network, which another process loads for itself."""
-        return {key: value for key, value in self.__dict__.items() if key != "_network"}
+        return self.__dict__ | {"_network": None}

@@ -6,18 +6,19 @@ and its second version; package `mantis-tsfm`, weights `paris-noah/MantisV2` (`c
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from readbench.encoders.base import Metric
-from readbench.encoders.channels import Pooling
-from readbench.encoders.devices import Device, Precision, Torch, package
+from readbench.encoders.devices import Torch, package
 from readbench.encoders.frozen import FrozenEncoder
+from readbench.encoders.weights import missing
 from readbench.errors import ParameterError
 from readbench.parameters import Interval
 from readbench.registry import ENCODERS
-from readbench.windows import Normalisation
 
+WEIGHTS, FILES = "paris-noah/MantisV2", ("config.json", "model.safetensors")
 GRID = 32
 """Patches that every series is cut into: its length must be a multiple."""
 SHORTEST = 64
@@ -26,47 +27,32 @@ POINTS = 2**17
 """Points that pass the first convolution at once, which makes 256 numbers of each: bounds the memory of long series."""
 
 
-@ENCODERS.register("mantis", title="MantisV2", family="embedder", requires=("torch", "mantis"), extra="models")
+@ENCODERS.register(
+    "mantis",
+    title="MantisV2",
+    family="embedder",
+    requires=("torch", "mantis"),
+    extra="models",
+    unavailable=partial(missing, WEIGHTS, FILES),
+)
+@dataclass(eq=False)
 class Mantis(FrozenEncoder):
     """MantisV2, frozen: the class token of each channel.
 
-    Lengths become the next multiple of 32 from 64 on, by linear interpolation: no measured point is discarded.
+    Lengths become the next multiple of 32 from 64 on, by linear interpolation: no measured point is discarded. Level
+    and scale of a window, after `norm`, reach the network.
 
     Args:
-        weights: hub id, or a folder with `config.json` and `model.safetensors`.
         layer: read this layer (counted from 0) as class token and token mean side by side (512 numbers) in place of the
             last one's class token (256 numbers, the paper's). The authors advise 2 for frozen use.
-        pool: how the vectors of the channels become one.
-        metric: how vectors are compared.
-        norm: scaling of the windows; level and scale reach the network.
-        dtype: precision of matrix products.
-        device: where it runs.
-        batch: series at a time.
     """
 
-    name = "mantis"
-    distribution = "mantis-tsfm"
-    files = ("config.json", "model.safetensors")
+    name: ClassVar = "mantis"
+    distribution: ClassVar = "mantis-tsfm"
+    files: ClassVar = FILES
 
-    def __init__(  # noqa: PLR0913, PLR0917 - one argument a parameter of the grammar
-        self,
-        weights: str = "paris-noah/MantisV2",
-        layer: Annotated[int, Interval(0, 5)] | None = None,
-        pool: Pooling = "mean",
-        metric: Metric = "euclidean",
-        norm: Normalisation = "channel",
-        dtype: Precision = "float32",
-        device: Device = "auto",
-        batch: Annotated[int, Interval(1)] = 32,
-    ) -> None:
-        self.weights = weights
-        self.layer = layer
-        self.pool = pool
-        self.metric = metric
-        self.norm = norm
-        self.dtype = dtype
-        self.device = device
-        self.batch = batch
+    weights: str = WEIGHTS
+    layer: Annotated[int, Interval(0, 5)] | None = None
 
     def admissible(self, length: int) -> int:
         """The nearest multiple of 32 that is no shorter, from 64 on."""

@@ -9,13 +9,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.encoders.base import Metric, Vectors
+from readbench.encoders.base import BatchEncoder, Metric, Vectors
 from readbench.encoders.scaling import scale, scaling_statistics
 from readbench.registry import ENCODERS
 from readbench.windows import ChannelStats, Normalisation, WindowSet, channel_axis, dense
-
-BLOCK_NUMBERS = 2**23
-"""Numbers on the grid that are handled at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +34,18 @@ class Grid:
     length: int
 
     @classmethod
-    def of(cls, corpus: WindowSet, normals: WindowSet, norm: Normalisation, *, shortest: int = 1) -> Self:
-        """The grid of a corpus, of at least `shortest` points."""
+    def of(
+        cls,
+        corpus: WindowSet,
+        normals: WindowSet,
+        norm: Normalisation,
+        *,
+        shortest: int = 1,
+        longest: int | None = None,
+    ) -> Self:
+        """The grid of a corpus, of at least `shortest` points and at most `longest`."""
         length = max(shortest, int(corpus.lengths.max(initial=1)))
+        length = length if longest is None else min(length, longest)
         return cls(norm, scaling_statistics(norm, corpus, normals), channel_axis(corpus), length)
 
     def __call__(self, windows: WindowSet) -> NDArray[np.float32]:
@@ -51,10 +57,6 @@ class Grid:
         """Numbers of one window."""
         return len(self.axis) * self.length
 
-    def block(self, width: int) -> int:
-        """Windows to handle at a time when each becomes `width` further numbers: memory stays bounded."""
-        return max(1, BLOCK_NUMBERS // (self.size + width))
-
     def fingerprint(self) -> str:
         """Hash of all that shapes a window."""
         statistics = self.stats.fingerprint() if self.stats else ""
@@ -62,7 +64,7 @@ class Grid:
 
 
 @ENCODERS.register("raw", title="Raw window", family="embedder")
-class Raw:
+class Raw(BatchEncoder):
     """The window itself: scaled, on the corpus's channel axis and longest length, flattened.
 
     Args:
@@ -81,13 +83,13 @@ class Raw:
         self.grid_ = Grid.of(corpus, normals, self.norm)
         return self
 
-    def encode(self, windows: WindowSet) -> Vectors:
-        """(N, C * T) float32, channel by channel."""
-        out = np.empty((len(windows), self.grid_.size), np.float32)
-        step = self.grid_.block(0)
-        for start in range(0, len(windows), step):
-            out[start : start + step] = self.grid_(windows[start : start + step]).reshape(-1, self.grid_.size)
-        return out
+    def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
+        """(N,) numbers of each window, and of its vector on the grid."""
+        return super().footprint(windows) + self.grid_.size
+
+    def encode_batch(self, windows: WindowSet) -> Vectors:
+        """(B, C * T) float32, channel by channel."""
+        return self.grid_(windows).reshape(len(windows), self.grid_.size)
 
     def fingerprint(self) -> str:
         """Hash of the grid."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.encoders.base import Metric, Vectors
+from readbench.encoders.base import BatchEncoder, Metric, Vectors
 from readbench.encoders.raw import Grid
 from readbench.errors import DataError
+from readbench.kernels.threads import Team
 from readbench.parameters import Interval
 from readbench.registry import ENCODERS
 from readbench.windows import Normalisation, WindowSet
@@ -41,7 +40,7 @@ class _Features(Protocol):
 
 
 @ENCODERS.register("rocket", title="MiniRocket", family="embedder", positional="kind")
-class Rocket:
+class Rocket(BatchEncoder):
     """MiniRocket features, standardised on the corpus: shares of responses above levels drawn from the corpus.
 
     Windows are scaled and brought to the channels and the longest length of the corpus first, and to at least nine
@@ -86,16 +85,15 @@ class Rocket:
         self.mean_, self.deviation_ = self._moments(corpus)
         return self
 
-    def encode(self, windows: WindowSet) -> Vectors:
-        """(N, D) float32; D is the number of features that vary over the corpus."""
+    def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
+        """(N,) numbers of each window, on the grid as well, and of its features."""
+        return super().footprint(windows) + self.grid_.size + self.features
+
+    def encode_batch(self, windows: WindowSet) -> Vectors:
+        """(B, D) float32; D is the number of features that vary over the corpus."""
         kept = self.deviation_ > 0
-        mean, deviation = self.mean_[kept], self.deviation_[kept]
-        out = np.empty((len(windows), len(mean)), np.float32)
-        step = self._step()
-        for start in range(0, len(windows), step):
-            features = self._features(windows[start : start + step])
-            out[start : start + step] = (features[:, kept] - mean) / deviation
-        return out
+        vectors: Vectors = (self._features(windows)[:, kept] - self.mean_[kept]) / self.deviation_[kept]
+        return vectors
 
     def fingerprint(self) -> str:
         """Hash of the parameters that shape a vector, the grid, the convolutions and the moments."""
@@ -104,9 +102,6 @@ class Rocket:
         for part in (*self.bank_.state(), self.mean_.tobytes(), self.deviation_.tobytes()):
             digest.update(part)
         return digest.hexdigest()[:16]
-
-    def _step(self) -> int:
-        return self.grid_.block(self.features)
 
     def _features(self, windows: WindowSet) -> Vectors:
         return self.bank_.transform(self.grid_(windows))
@@ -118,8 +113,8 @@ class Rocket:
         """
         shift: NDArray[np.float64] = self._features(corpus[:1])[0].astype(np.float64)
         total, square = np.zeros_like(shift), np.zeros_like(shift)
-        for block in corpus.blocks(self._step()) if self.standardise else ():
-            centred = self._features(block) - shift
+        for batch in self.batches(corpus) if self.standardise else ():
+            centred = self._features(batch) - shift
             total += centred.sum(axis=0)
             square += np.einsum("nf,nf->f", centred, centred)
         offset = total / len(corpus)
@@ -168,18 +163,10 @@ class _Mini:
         from readbench.encoders.kernels.rocket import transform  # noqa: PLC0415
 
         out = np.empty((len(windows), len(self.bank.levels)), np.float32)
-        threads = _threads()
-        cuts = [len(windows) * part // threads for part in range(threads + 1)]
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lambda a, b: transform(self.bank, windows[a:b], out[a:b]), cuts[:-1], cuts[1:]))
+        with Team() as team:
+            team.share(lambda first, last: transform(self.bank, windows[first:last], out[first:last]), len(windows))
         return out
 
     def state(self) -> list[bytes]:
         """All numbers of the bank."""
         return [part.tobytes() for part in self.bank]
-
-
-def _threads() -> int:
-    """`READBENCH_THREADS`, else as many as this process has processors."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return int(os.environ.get("READBENCH_THREADS") or available or 1)

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from readbench.encoders.base import Metric
-from readbench.encoders.channels import Pooling
-from readbench.encoders.devices import Device, Precision, Torch, package
+from readbench.encoders.devices import Torch, package
 from readbench.encoders.frozen import FrozenEncoder
+from readbench.encoders.weights import missing
 from readbench.parameters import Interval
 from readbench.paths import cache_root
 from readbench.registry import ENCODERS
-from readbench.windows import Normalisation
 
+WEIGHTS, FILES = "NX-AI/TiRex", ("model.ckpt",)
 LICENCE = (
     "TiRex, package and weights, is under the NXAI Community License, which is not an open-source licence: among other"
     " terms, companies with more than 100 million euros of yearly revenue need a commercial licence to build it into"
@@ -31,44 +32,28 @@ LICENCE = (
 )
 
 
-@ENCODERS.register("tirex", title="TiRex", family="embedder", requires=("torch", "tirex"), extra="models")
+@ENCODERS.register(
+    "tirex",
+    title="TiRex",
+    family="embedder",
+    requires=("torch", "tirex"),
+    extra="models",
+    unavailable=partial(missing, WEIGHTS, FILES),
+)
+@dataclass(eq=False)
 class TiRex(FrozenEncoder):
     """TiRex, frozen: hidden states of all 12 blocks, their mean over the patches of each channel, side by side.
 
     Any length is admissible up to the network's context (2048 points); longer windows are interpolated down to it. The
     network scales each series itself. Its recurrence always runs in bfloat16, whatever `dtype`.
-
-    Args:
-        weights: hub id, a folder with `model.ckpt`, or that file.
-        pool: how the vectors of the channels become one.
-        metric: how vectors are compared.
-        norm: scaling of the windows.
-        dtype: precision of the other matrix products.
-        device: where it runs.
-        batch: series at a time.
     """
 
-    name = "tirex"
-    distribution = "tirex-ts"
-    files = ("model.ckpt",)
+    name: ClassVar = "tirex"
+    distribution: ClassVar = "tirex-ts"
+    files: ClassVar = FILES
 
-    def __init__(
-        self,
-        weights: str = "NX-AI/TiRex",
-        pool: Pooling = "mean",
-        metric: Metric = "euclidean",
-        norm: Normalisation = "channel",
-        dtype: Precision = "float32",
-        device: Device = "auto",
-        batch: Annotated[int, Interval(1)] = 512,
-    ) -> None:
-        self.weights = weights
-        self.pool = pool
-        self.metric = metric
-        self.norm = norm
-        self.dtype = dtype
-        self.device = device
-        self.batch = batch
+    weights: str = WEIGHTS
+    batch: Annotated[int, Interval(1)] = 512
 
     def paths(self) -> tuple[Path, ...]:
         """Where the checkpoint is; the licence is shown first."""

@@ -10,21 +10,23 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.encoders.base import Metric, Vectors
+from readbench.encoders.base import BatchEncoder, Metric, Vectors
 from readbench.encoders.cache import window_digests
-from readbench.encoders.contrast import Weights, initial_weights, represent, train
-from readbench.encoders.devices import Device, inference, package, pick_device
-from readbench.encoders.scaling import scale, scaling_statistics
+from readbench.encoders.contrast import WIDTH, Weights, initial_weights, represent, train
+from readbench.encoders.devices import Device, inference, one_thread, package, pick_device
+from readbench.encoders.raw import Grid
 from readbench.errors import DataError, MethodError
 from readbench.locks import exclusive
 from readbench.parameters import Interval
 from readbench.paths import cache_root
 from readbench.registry import ENCODERS
-from readbench.windows import Normalisation, WindowSet, channel_axis, dense
+from readbench.windows import Normalisation, WindowSet
 
 VERSION = 1
 """Raised whenever the network or its training changes, so that stored weights are not mixed."""
-TRAINING_BATCH, ENCODING_BATCH = 8, 32
+TRAINING_BATCH = 8
+LAYERS_AT_ONCE = 4
+"""Outputs of the widest layers that exist at the same time while a window is encoded."""
 SHORTEST = 16
 """Windows are interpolated to at least this many points."""
 LARGEST_INPUT = 1e3
@@ -34,7 +36,7 @@ SMALL_CORPUS, FEW_STEPS, MANY_STEPS = 100_000, 200, 600
 
 
 @ENCODERS.register("ts2vec", title="TS2Vec", family="embedder", requires=("torch",), extra="models")
-class TS2Vec:
+class TS2Vec(BatchEncoder):
     """TS2Vec, trained on the corpus without labels: the maximum over time of 320 learned numbers.
 
     The network sees all channels at once, on the corpus's channel axis (matched by name, a missing one at its mean) and
@@ -71,9 +73,7 @@ class TS2Vec:
         """Train on the windows of the corpus, or read what an earlier training on them left."""
         if not len(corpus):
             raise DataError("ts2vec needs a corpus to be trained on, and this one is empty.")
-        self.stats_ = scaling_statistics(self.norm, corpus, normals)
-        self.axis_ = channel_axis(corpus)
-        self.length_ = int(np.clip(corpus.lengths.max(), SHORTEST, self.length))
+        self.grid_ = Grid.of(corpus, normals, self.norm, shortest=SHORTEST, longest=self.length)
         path = cache_root() / "models" / "ts2vec" / f"{self._training_key(corpus)}.npz"
         with exclusive(path.with_suffix(".lock")):
             if not path.exists():
@@ -82,49 +82,49 @@ class TS2Vec:
         return self
 
     def _train(self, corpus: WindowSet) -> Weights:
-        size = len(corpus) * len(self.axis_) * self.length_
-        weights = train(
-            initial_weights(len(self.axis_), self.seed),
-            lambda rows: self._grid(corpus[rows]),
-            windows=len(corpus),
-            steps=self.steps or (FEW_STEPS if size <= SMALL_CORPUS else MANY_STEPS),
-            batch=TRAINING_BATCH,
-            seed=self.seed,
-            device=pick_device(self.device, "ts2vec"),
-        )
+        size = len(corpus) * self.grid_.size
+        with one_thread():
+            weights = train(
+                initial_weights(len(self.grid_.axis), self.seed),
+                lambda rows: self._inputs(corpus[rows]),
+                windows=len(corpus),
+                steps=self.steps or (FEW_STEPS if size <= SMALL_CORPUS else MANY_STEPS),
+                batch=TRAINING_BATCH,
+                seed=self.seed,
+                device=pick_device(self.device, "ts2vec"),
+            )
         if not all(np.isfinite(value).all() for value in weights.values()):
             raise MethodError("ts2vec: the training diverged on this corpus. Try norm=window.")
         return weights
 
-    def _grid(self, windows: WindowSet) -> NDArray[np.float32]:
-        """(N, C, T) scaled values on the corpus's channels and length."""
-        values = dense(scale(windows, self.norm, self.stats_), channels=self.axis_, length=self.length_)
-        return values.clip(-LARGEST_INPUT, LARGEST_INPUT)
+    def _inputs(self, windows: WindowSet) -> NDArray[np.float32]:
+        """(N, C, T) what the network sees."""
+        return self.grid_(windows).clip(-LARGEST_INPUT, LARGEST_INPUT)
 
-    def encode(self, windows: WindowSet) -> Vectors:
-        """(N, 320) vectors."""
+    def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
+        """(N,) numbers of each window, on the grid as well, and inside the network."""
+        return super().footprint(windows) + self.grid_.size + LAYERS_AT_ONCE * WIDTH * self.grid_.length
+
+    def encode_batch(self, windows: WindowSet) -> Vectors:
+        """(B, 320) maxima over time."""
         torch, device = package("torch", "ts2vec"), pick_device(self.device, "ts2vec")
         weights = {name: torch.from_numpy(value).to(device) for name, value in self.weights_.items()}
-        vectors = [np.empty((0, 0), np.float32)]
-        with inference(device, "float32"):
-            for block in windows.blocks(ENCODING_BATCH):
-                values = torch.from_numpy(self._grid(block)).to(device)
-                vectors.append(represent(weights, values).amax(dim=2).cpu().numpy())
-        return np.concatenate(vectors[1:] or vectors)
+        with one_thread(), inference(device, "float32"):
+            values = torch.from_numpy(self._inputs(windows)).to(device)
+            vectors: Vectors = represent(weights, values).amax(dim=2).cpu().numpy()
+        return vectors
 
     def fingerprint(self) -> str:
         """Hash of the trained weights, the grid and the scaling."""
-        identity = (VERSION, self.axis_, self.length_, self.norm, self.stats_.fingerprint() if self.stats_ else "")
-        digest = hashlib.sha256(repr(identity).encode())
+        digest = hashlib.sha256(f"ts2vec {VERSION} {self.grid_.fingerprint()}".encode())
         for name in sorted(self.weights_):
             digest.update(self.weights_[name].tobytes())
         return digest.hexdigest()[:16]
 
     def _training_key(self, corpus: WindowSet) -> str:
         """Hash of all that the training depends on."""
-        settings = (VERSION, self.steps, self.length_, self.norm, self.seed)
-        statistics = self.stats_.fingerprint() if self.stats_ else ""
-        digest = hashlib.sha256(repr((settings, statistics)).encode())
+        settings = (VERSION, self.steps, self.seed, self.grid_.fingerprint())
+        digest = hashlib.sha256(repr(settings).encode())
         digest.update(b"".join(window_digests(corpus)))
         return digest.hexdigest()[:24]
 

@@ -5,7 +5,7 @@
 * a folder, or a file where the network is a single file;
 * a hub id such as `amazon/chronos-2`, with `@revision` behind it to pin one. Where the environment variable
   `READBENCH_MODELS` names a folder, `amazon/chronos-2` below it is taken first, so that machines without network access
-  run the same method texts as those with it.
+  run the same method texts as those with it; then what the hub's own cache holds; then the hub is asked.
 """
 
 from __future__ import annotations
@@ -30,14 +30,24 @@ def locate(weights: str, files: tuple[str, ...], owner: str) -> tuple[Path, ...]
         files: names of the files, as the hub has them.
         owner: the encoder that asks.
     """
-    for place in _local_places(weights):
-        if place.is_file() and len(files) == 1:
-            return (place,)
-        if place.is_dir():
-            return _inside(place, files, owner)
-    if _is_path(weights):
-        raise DataError(f"{owner}: there is no {weights}. Give the folder that holds {' and '.join(files)}.")
-    return _inside(_download(weights, files, owner), files, owner)
+    place = _place(weights, files)
+    if place is None and not _is_path(weights):
+        place = _download(weights, files, owner)
+    reason = _reason(place, weights, files)
+    if place is None or reason:
+        raise DataError(f"{owner} {reason}")
+    return (place,) if place.is_file() else tuple(place / name for name in files)
+
+
+def missing(weights: str, files: tuple[str, ...]) -> str:
+    """Why a network cannot be used without a download, and what to do; empty when all its files are here.
+
+    The text goes on after the name of an encoder. Nothing is imported and no network is asked.
+
+    >>> missing("./nowhere", ("model.ckpt",))
+    'finds no ./nowhere: give the folder that holds model.ckpt.'
+    """
+    return _reason(_place(weights, files), weights, files)
 
 
 def digest(paths: tuple[Path, ...]) -> str:
@@ -52,11 +62,46 @@ def _file_digest(path: Path, size: int, changed: int) -> str:  # noqa: ARG001 - 
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _local_places(weights: str) -> list[Path]:
+def _place(weights: str, files: tuple[str, ...]) -> Path | None:
+    """The folder or file on this machine that the weights mean; None where there is none."""
     places = [Path(weights).expanduser()]
     if models := os.environ.get("READBENCH_MODELS"):
         places.append(Path(models) / weights)
-    return places
+    for place in places:
+        if place.is_dir() or (place.is_file() and len(files) == 1):
+            return place
+    snapshot = _snapshot(weights)
+    return None if _lacking(snapshot, files) else snapshot
+
+
+def _snapshot(weights: str) -> Path:
+    """Where the hub's own cache keeps a repository, in the layout that its documentation promises."""
+    name, _, revision = weights.partition("@")
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    home = Path(os.environ.get("HF_HOME") or base / "huggingface")
+    root = Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser() / f"models--{name.replace('/', '--')}"
+    reference = root / "refs" / (revision or "main")
+    commit = reference.read_text().strip() if reference.is_file() else revision
+    return root / "snapshots" / commit
+
+
+def _lacking(place: Path, files: tuple[str, ...]) -> list[str]:
+    """Files that a folder lacks; a single file lacks nothing."""
+    return [] if place.is_file() else [name for name in files if not (place / name).is_file()]
+
+
+def _reason(place: Path | None, weights: str, files: tuple[str, ...]) -> str:
+    names = " and ".join(files)
+    if place is None and _is_path(weights):
+        return f"finds no {weights}: give the folder that holds {names}."
+    if place is None:
+        return (
+            f"needs the weights {weights}, which are not on this machine: a run of the method by its name asks the"
+            f" Hugging Face hub for them. {_advice(weights, files)}"
+        )
+    if lacking := _lacking(place, files):
+        return f"finds no {' and '.join(lacking)} in {place}, which must hold {names}."
+    return ""
 
 
 def _is_path(weights: str) -> bool:
@@ -64,11 +109,12 @@ def _is_path(weights: str) -> bool:
     return weights.startswith((".", "~", "/")) or "\\" in weights or weights.count("/") != 1
 
 
-def _inside(folder: Path, files: tuple[str, ...], owner: str) -> tuple[Path, ...]:
-    missing = [name for name in files if not (folder / name).is_file()]
-    if missing:
-        raise DataError(f"{owner}: {folder} lacks {' and '.join(missing)}. It must hold {' and '.join(files)}.")
-    return tuple(folder / name for name in files)
+def _advice(weights: str, files: tuple[str, ...]) -> str:
+    name = weights.partition("@")[0]
+    return (
+        f"Without access, fetch {' and '.join(files)} from https://huggingface.co/{name} elsewhere; then pass"
+        f" their folder as weights=FOLDER, or put it at {name} in the folder that READBENCH_MODELS names."
+    )
 
 
 def _download(weights: str, files: tuple[str, ...], owner: str) -> Path:
@@ -80,8 +126,6 @@ def _download(weights: str, files: tuple[str, ...], owner: str) -> Path:
         except (OSError, ValueError) as error:  # what the hub's errors have in common
             _unreachable[weights] = str(error).split("\n")[0]
     raise DataError(
-        f"{owner}: the weights {weights!r} are not on this machine and the Hugging Face hub did not give them"
-        f" ({_unreachable[weights]}). Where there is access, fetch {' and '.join(files)} from"
-        f" https://huggingface.co/{name}; then pass their folder, as in {owner}(weights=FOLDER), or put it at {name} in"
-        f" the folder that READBENCH_MODELS names."
+        f"{owner}: the weights {weights} are not on this machine and the Hugging Face hub did not give them"
+        f" ({_unreachable[weights]}). {_advice(weights, files)}"
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.data import Task
+from readbench.encoders import Vectors
 from readbench.evaluate import PerQuery, evaluate
+from readbench.experiment.budget import ALL, Budget
 from readbench.experiment.plan import Cell
 from readbench.experiment.version import code_version
 from readbench.pipeline import Evidence, LegSystem, System
 from readbench.ranking import rank
 from readbench.retrieve import Scores
-from readbench.spec import MethodSpec
+from readbench.spec import Leg, MethodSpec
 from readbench.windows import WindowSet
 
 RANKING_DEPTH = 100
@@ -33,7 +37,7 @@ class Outcome:
 
     Args:
         cell: which one.
-        fingerprint: of task, method, level and code.
+        fingerprint: of task, method, level, label budget, weights and code.
         seconds: wall time per stage, as measured when the scores were computed.
         queries: ids of the Q queries.
         groups: their split groups, for cluster bootstraps.
@@ -62,10 +66,35 @@ class Scored:
     seconds: dict[str, float]
 
 
-def cell_fingerprint(task_fingerprint: str, spec: MethodSpec, rho: int) -> str:
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """A task, and where what was computed on it is kept.
+
+    Args:
+        task: with all labels.
+        fingerprint: of the task.
+        cache: cache root.
+    """
+
+    task: Task
+    fingerprint: str
+    cache: Path
+
+
+def cell_fingerprint(setup: Setup, system: System, rho: int, budget: Budget) -> str:
     """Hash of everything a cell's result depends on."""
-    identity = (task_fingerprint, spec.fingerprint(), rho, code_version())
+    contents = [leg.content_key for leg in system.legs]
+    return _fingerprint(setup.fingerprint, system.spec, rho, *contents, _budget_key(budget))
+
+
+def _fingerprint(task_fingerprint: str, spec: MethodSpec, rho: int, *further: str) -> str:
+    """Hash of a task, a method, a level, the code and whatever further there is: empty parts do not count."""
+    identity = (task_fingerprint, spec.fingerprint(), rho, code_version(), *filter(None, further))
     return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+
+
+def _budget_key(budget: Budget) -> str:
+    return "" if budget == ALL else f"labels {budget}"
 
 
 def judge(cell: Cell, fingerprint: str, task: Task, scored: Scored) -> Outcome:
@@ -84,41 +113,65 @@ def judge(cell: Cell, fingerprint: str, task: Task, scored: Scored) -> Outcome:
     )
 
 
-def scored_level(task: Task, task_fingerprint: str, system: System, rho: int, cache: Path) -> Scored:
-    """Scores of a whole method at one level: each leg from the cache or computed, then fused and reranked."""
-    legs = [scored_leg(task, task_fingerprint, leg, rho, cache) for leg in system.legs]
+def scored_level(setup: Setup, system: System, rho: int, budget: Budget = ALL) -> Scored:
+    """Scores of a whole method at one level, under one label budget: legs scored, then fused and reranked.
+
+    Methods meet the task as the budget shows it, and nothing else of it.
+    """
+    budget.check(system)
+    shown = replace(setup, task=budget.shown(setup.task))
+    legs = [scored_leg(shown, leg, rho, budget) for leg in system.legs]
     seconds = {stage: sum(leg.seconds[stage] for leg in legs) for stage in STAGES}
     scores = system.combine([leg.scores for leg in legs])
     if not system.rerankers:
         return Scored(scores, seconds)
-    evidence = _evidence(task, task_fingerprint, system, rho, cache)
+    corpus, true = shown.task.corpus_at(rho), setup.task.corpus_at(rho).labels
+    leg = system.representing
+    vectors = _represented(setup.task, leg.leg, leg.content_key, rho, setup.cache)
+    labels = budget.known(corpus.labels, true, scores)
+    evidence = Evidence(*vectors, labels, _similarity(shown, system, rho, budget))
     began = time.perf_counter()
     scores = system.rerank(scores, evidence)
     return Scored(scores, seconds | {"rerank": time.perf_counter() - began})
 
 
-def _evidence(task: Task, task_fingerprint: str, system: System, rho: int, cache: Path) -> Evidence:
-    """What the rerankers may use at one level; scores between corpus items are computed, and cached, if asked for."""
-    corpus = task.corpus_at(rho)
-    leg = system.representing
-    leg.fit(corpus, task.normals)
+@lru_cache(maxsize=3)
+def _represented(task: Task, leg: Leg, content: str, rho: int, cache: Path) -> tuple[Vectors, Vectors]:  # noqa: ARG001
+    """(Q, D) and (N, D) vectors of queries and corpus for the rerankers of one level, the same under every budget.
+
+    `content` says what the files of the leg hold: other weights are other vectors.
+    """
+    system, corpus = LegSystem(leg, cache), task.corpus_at(rho)
+    if system.embeds:
+        system.fit(corpus, task.normals)
+    return system.represent(corpus, task.queries)
+
+
+def _similarity(shown: Setup, system: System, rho: int, budget: Budget) -> Callable[[], Scores]:
+    """Computes, or reads from the cache, the (N, N) scores between the items of a level, when it is called.
+
+    A reranker holds it, so it knows the labels only where a leg reads them.
+    """
+    task = shown.task
+    corpus = task.corpus if any(leg.uses_labels for leg in system.legs) else task.corpus.anonymous()
+    items = Setup(replace(task, queries=corpus, corpus=corpus), f"{shown.fingerprint} corpus", shown.cache)
 
     def similarity() -> Scores:
-        own = replace(task, queries=task.corpus)
-        legs = [scored_leg(own, f"{task_fingerprint} corpus", part, rho, cache) for part in system.legs]
-        return system.combine([part.scores[task.levels[rho]] for part in legs])
+        legs = [scored_leg(items, leg, rho, budget) for leg in system.legs]
+        return system.combine([leg.scores[items.task.levels[rho]] for leg in legs])
 
-    return Evidence(*leg.represent(corpus, task.queries), corpus.labels, similarity)
+    return similarity
 
 
-def scored_leg(task: Task, task_fingerprint: str, leg: LegSystem, rho: int, cache: Path) -> Scored:
+def scored_leg(setup: Setup, leg: LegSystem, rho: int, budget: Budget = ALL) -> Scored:
     """The score matrix of one leg at one level: from the cache, or computed and cached.
 
     A pairwise method is scored once, on the largest corpus; every smaller corpus is a subset of its columns. One that
-    depends on the whole corpus is fitted and scored at each level.
+    depends on the whole corpus is fitted and scored at each level; one that reads labels, under each budget.
     """
-    level = rho if leg.corpus_dependent else max(task.levels)
-    path = cache / "scores" / f"{cell_fingerprint(task_fingerprint, leg.spec, level)}.npz"
+    task, level = setup.task, rho if leg.corpus_dependent else max(setup.task.levels)
+    labels = _budget_key(budget) if leg.uses_labels else ""
+    path = setup.cache / "scores" / f"{_fingerprint(setup.fingerprint, leg.spec, level, leg.content_key, labels)}.npz"
     stored = _read(path)
     if stored is None:
         stored = _compute(leg, task.queries, task.corpus_at(level), task.normals)

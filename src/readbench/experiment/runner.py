@@ -28,6 +28,9 @@ class Listener:
     def building(self, dataset: str, recordings: int, windows: int) -> None:
         """A dataset is being built: so many recordings and windows so far."""
 
+    def encoding(self, leg: str, done: int, total: int) -> None:
+        """A leg computes vectors: so many of the windows at hand have theirs."""
+
     def cell(self, report: CellReport) -> None:
         """A cell has ended."""
 
@@ -77,7 +80,7 @@ def run(
     _build_all(plan, setting, listener)
     refreshed = time.monotonic()
     try:
-        for reports in execute(plan.jobs(), setting, executor, workers):
+        for reports in execute(plan.jobs(), setting, executor, workers, listener.encoding):
             for report in reports:
                 _count(summary, report)
                 listener.cell(report)
@@ -127,7 +130,7 @@ def _manifest(plan: Plan, setting: Setting, executor: Executor, summary: Summary
         "simulated": [d for d in plan.datasets if build_source(d).info.simulated],
         "composition": asdict(setting.composition),
         "code": code_version(),
-        "methods": {method: _method_facts(method) for method in plan.methods},
+        "methods": {method: _method_facts(plan, method) for method in plan.methods},
         "tasks": dict(sorted(summary.tasks.items())),
         "notes": dict(sorted(summary.notes.items())),
         "versions": {name: version(name) for name in ("numpy", "scipy", "pyarrow")}
@@ -139,6 +142,11 @@ def _manifest(plan: Plan, setting: Setting, executor: Executor, summary: Summary
     }
 
 
-def _method_facts(method: str) -> dict[str, str]:
+def _method_facts(plan: Plan, method: str) -> dict[str, Any]:
     spec = parse(method)
-    return {"title": spec.title, "family": spec.entries()[0].family, "fingerprint": spec.fingerprint()}
+    return {
+        "title": spec.title,
+        "family": spec.entries()[0].family,
+        "labels": plan.budgets[method],
+        "fingerprint": spec.fingerprint(),
+    }

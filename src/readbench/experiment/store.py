@@ -1,10 +1,11 @@
 """The run folder: one small file per finished cell, and the tables made from them.
 
 ```
-cells/DATASET/seed-S/rho-R/METHOD.parquet   written whole as soon as the cell ends: what resuming relies on
+cells/DATASET/seed-S/rho-R/METHOD.parquet   written whole as soon as the cell ends: what resuming relies on;
+                    under a label budget in a folder labels-BUDGET below rho-R
 scores.csv          one row per cell in plan order; a failed cell has its reason in `status`
 scores_mean.csv     mean and standard deviation over the split seeds
-per_query.parquet   long rows: dataset, seed, rho, method, query, group, metric, value
+per_query.parquet   long rows: dataset, seed, rho, labels, method, query, group, metric, value
 rankings/DATASET.parquet   top-100 lists
 run.json            plan, versions, fingerprints, machine, wall time
 ```
@@ -30,10 +31,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from readbench.evaluate import MACRO_F1, METRICS
+from readbench.experiment.budget import ALL
 from readbench.experiment.cells import STAGES, Outcome
 from readbench.experiment.plan import Cell, Plan
 
-KEY = ("dataset", "seed", "rho", "method")
+KEY = ("dataset", "seed", "rho", "labels", "method")
 COLUMNS = (*METRICS, MACRO_F1)
 TIMES = tuple(f"{stage}_s" for stage in STAGES)
 HEADER = (*KEY, "queries", *COLUMNS, *TIMES, "status")
@@ -50,9 +52,9 @@ class RunStore:
         """Where a cell's file is."""
         slug = re.sub(r"[^\w.+|-]", "_", cell.method).replace("|", "_")[:80]
         unique = hashlib.sha256(cell.method.encode()).hexdigest()[:8]
-        return (
-            self.folder / "cells" / cell.dataset / f"seed-{cell.seed}" / f"rho-{cell.rho}" / f"{slug}-{unique}.parquet"
-        )
+        level = self.folder / "cells" / cell.dataset / f"seed-{cell.seed}" / f"rho-{cell.rho}"
+        place = level if cell.labels == str(ALL) else level / f"labels-{cell.labels}"
+        return place / f"{slug}-{unique}.parquet"
 
     def save(self, outcome: Outcome) -> None:
         """Write a cell's file whole, or not at all."""
@@ -94,7 +96,7 @@ class RunStore:
         if not path.exists():
             return None
         summary = _summary(pq.read_schema(path))
-        row = {"dataset": cell.dataset, "seed": str(cell.seed), "rho": str(cell.rho), "method": cell.method}
+        row = {name: str(getattr(cell, name)) for name in KEY}
         row |= {"queries": str(summary["queries"]), "status": summary["status"]}
         row |= {name: f"{value:.6f}" for name, value in summary["means"].items()}
         return row | {f"{stage}_s": f"{value:.4f}" for stage, value in summary["seconds"].items()}
@@ -171,14 +173,15 @@ def _summary(schema: pa.Schema) -> dict[str, Any]:
 
 
 def _mean_rows(rows: list[dict[str, str]]) -> tuple[tuple[str, ...], list[dict[str, str]]]:
-    header = ("dataset", "rho", "method", "seeds", *(f"{c}{suffix}" for c in COLUMNS for suffix in ("", "_sd")))
-    groups: dict[tuple[str, str, str], list[dict[str, str]]] = {}
+    names = tuple(name for name in KEY if name != "seed")
+    header = (*names, "seeds", *(f"{c}{suffix}" for c in COLUMNS for suffix in ("", "_sd")))
+    groups: dict[tuple[str, ...], list[dict[str, str]]] = {}
     for row in rows:
         if row["status"] == DONE:
-            groups.setdefault((row["dataset"], row["rho"], row["method"]), []).append(row)
+            groups.setdefault(tuple(row[name] for name in names), []).append(row)
     means = []
-    for (dataset, rho, method), members in groups.items():
-        mean = {"dataset": dataset, "rho": rho, "method": method, "seeds": str(len(members))}
+    for key, members in groups.items():
+        mean = dict(zip(names, key, strict=True)) | {"seeds": str(len(members))}
         for column in COLUMNS:
             values = np.array([float(member[column]) for member in members])
             mean[column] = f"{values.mean():.6f}"
@@ -192,6 +195,7 @@ def _key_columns(cell: Cell, n: int) -> dict[str, Any]:
         "dataset": pa.array([cell.dataset] * n).dictionary_encode(),
         "seed": np.full(n, cell.seed, np.int32),
         "rho": np.full(n, cell.rho, np.int32),
+        "labels": pa.array([cell.labels] * n).dictionary_encode(),
         "method": pa.array([cell.method] * n).dictionary_encode(),
     }
 

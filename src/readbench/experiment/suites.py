@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from readbench.errors import UnknownNameError, UsageError
-from readbench.experiment.plan import Plan
+from readbench.experiment.budget import parse_budget
+from readbench.experiment.plan import EVERY_LABEL, Plan
+from readbench.pipeline import System
 from readbench.registry import SOURCES
 from readbench.spec import parse
 
@@ -18,8 +20,11 @@ SYMBOLIC = ("sax-bm25", "sfa-bm25")
 EMBEDDERS = ("charm", "chronos-2", "mantis", "tirex", "rocket")
 FUSION_LEGS = ("dtw-i", "dtw-d", "sbd-d", "sax-bm25", "sfa-bm25")
 FUSION_MODES = ("|", "|ws|", "|2step|")
-RERANKERS = ("prf", "purity", "qpurity", "majvote", "gpc")
+LABEL_AWARE = ("purity", "qpurity", "majvote", "gpc")
+RERANKERS = ("prf", *LABEL_AWARE)
 REFERENCES = ("mr-hydra", "rdst")
+BUDGETS = ("0", "5", "10", "20", "50", "100")
+"""Labels a query in the suite `budget`."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,18 @@ class Suite:
 
     plan: Plan
     skipped: dict[str, str]
+
+    def under(self, labels: tuple[str, ...]) -> Suite:
+        """The suite under other label budgets, without the methods that cannot run under some of them."""
+        refused: dict[str, str] = {}
+        for method in self.plan.methods:
+            try:
+                for text in labels:
+                    parse_budget(text).check(System(method))
+            except UsageError as error:
+                refused[method] = str(error)
+        methods = tuple(method for method in self.plan.methods if method not in refused)
+        return Suite(replace(self.plan, methods=methods, labels=labels), self.skipped | refused)
 
 
 def suite(name: str, root: Path | None) -> Suite:
@@ -44,7 +61,8 @@ def suite(name: str, root: Path | None) -> Suite:
         reasons = "; ".join(sorted(set(skipped.values())))
         raise UsageError(f"Nothing of suite {name!r} can run here: {reasons}")
     datasets = _datasets(None if name == "quick" else root)
-    return Suite(Plan(datasets=datasets, methods=methods), skipped)
+    labels = BUDGETS if name == "budget" else EVERY_LABEL
+    return Suite(Plan(datasets=datasets, methods=methods, labels=labels), skipped)
 
 
 def quick() -> Iterable[str]:
@@ -93,6 +111,12 @@ def rerank() -> Iterable[str]:
     return [text for pool in pools for text in (pool, *(f"{pool}+{r}" for r in RERANKERS))]
 
 
+def budget() -> Iterable[str]:
+    """Label-aware rerankers on one pool, from no label to 100 labels a query; GPC also with a window that stays."""
+    pool = "rocket+nr|dtw-i"
+    return [pool, *(f"{pool}+{reranker}" for reranker in (*LABEL_AWARE, "gpc(k=20)"))]
+
+
 def paper() -> Iterable[str]:
     """Everything of the paper: base retrievers, NR, the fusion grid, rerankers, references."""
     return [*classical(), *nr(), *fusion(), *rerank(), *REFERENCES]
@@ -108,6 +132,7 @@ SUITES: dict[str, Callable[[], Iterable[str]]] = {
     "nr-k": nr_k,
     "fusion": fusion,
     "rerank": rerank,
+    "budget": budget,
     "paper": paper,
 }
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import readbench
 
-ROOMS = ("windows", "data", "encoders", "retrieve", "rerank", "supervised", "evaluate")
-MODULES = ("ranking.py", "pipeline.py", "spec.py", "parameters.py", "registry.py")
+ROOMS = ("kernels", "windows", "data", "encoders", "retrieve", "rerank", "supervised", "evaluate")
+MODULES = ("ranking.py", "pipeline.py", "spec.py", "parameters.py", "registry.py", "experiment/budget.py")
 
 
 @cache

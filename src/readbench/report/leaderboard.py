@@ -30,7 +30,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Row:
-    """One method: the headline at each level, other metrics and the mean rank at the first level."""
+    """One method: the headline at each level, other metrics and the mean rank at the first level.
+
+    All are those under the last label budget of the run.
+    """
 
     method: str
     title: str
@@ -78,7 +81,11 @@ def leaderboard(results: Results) -> Leaderboard:
 
 def figure(results: Results, metric: str, rho: int, method: int) -> Figure:
     """Mean over datasets and seeds of one metric, spread over seeds of the mean over datasets."""
-    values = results.values[metric][:, :, results.levels.index(rho), method]
+    return figure_of(results.at(metric, rho)[:, :, method])
+
+
+def figure_of(values: NDArray[np.float64]) -> Figure:
+    """Mean of (datasets, seeds) values, and the spread over seeds of the mean over datasets."""
     per_seed = values.mean(axis=0)
     spread = float(per_seed.std(ddof=1)) if len(per_seed) > 1 else float("nan")
     return Figure(float(per_seed.mean()), spread)
@@ -86,7 +93,7 @@ def figure(results: Results, metric: str, rho: int, method: int) -> Figure:
 
 def dataset_scores(results: Results, rho: int) -> NDArray[np.float64]:
     """(datasets, methods) headline metric at one level, averaged over seeds."""
-    scores: NDArray[np.float64] = results.values[HEADLINE][:, :, results.levels.index(rho), :].mean(axis=1)
+    scores: NDArray[np.float64] = results.at(HEADLINE, rho).mean(axis=1)
     return scores
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
@@ -17,7 +16,7 @@ from readbench.report.results import Results
 
 @dataclass(frozen=True)
 class Comparison:
-    """Best minus other at the first level.
+    """Best minus other at the first level, under the last label budget.
 
     Args:
         other: the method compared with.
@@ -38,7 +37,7 @@ def comparisons(results: Results, board: Leaderboard) -> list[Comparison]:
     ranked = [row.method for row in board.rows if row.method in complete]
     if len(ranked) < 2:
         return []
-    values, clusters = _per_query(results.folder, results.levels[0], ranked)
+    values, clusters = _per_query(results, ranked)
     p_values = _wilcoxon(results, ranked)
     return [
         Comparison(
@@ -51,12 +50,15 @@ def comparisons(results: Results, board: Leaderboard) -> list[Comparison]:
     ]
 
 
-def _per_query(folder: Path, rho: int, methods: list[str]) -> tuple[NDArray[np.float64], list[str]]:
+def _per_query(results: Results, methods: list[str]) -> tuple[NDArray[np.float64], list[str]]:
     """(methods, queries) headline values and each query's split group; rows stand in plan order throughout."""
-    table = pq.read_table(folder / "per_query.parquet", filters=[("rho", "=", rho), ("metric", "=", HEADLINE)])
+    filters = [("rho", "=", results.levels[0]), ("metric", "=", HEADLINE)]
+    table = pq.read_table(results.folder / "per_query.parquet", filters=filters)
     rows = []
     for method in methods:
-        own = table.filter(pc.equal(table["method"].cast("string"), method))
+        here = pc.equal(table["method"].cast("string"), method)
+        under = pc.equal(table["labels"].cast("string"), results.budgets(method)[-1])
+        own = table.filter(pc.and_(here, under))
         rows.append(own["value"].to_numpy())
     pairs = zip(own["dataset"].to_pylist(), own["group"].to_pylist(), strict=True)
     return np.stack(rows), [f"{dataset}/{group}" for dataset, group in pairs]

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.errors import RunError
+from readbench.experiment.budget import ALL
+from readbench.experiment.plan import Cell
 from readbench.experiment.store import COLUMNS, DONE
 
 
@@ -24,8 +26,10 @@ class Results:
         datasets: names, in plan order.
         seeds: split seeds.
         levels: pollution levels in percent.
+        labels: label budgets, from the first to the last of the plan.
         methods: canonical texts.
-        values: metric -> (dataset, seed, level, method), NaN where a cell failed or is missing.
+        values: metric -> (dataset, seed, level, budget, method), NaN where a cell failed or is missing. A method that
+            reads no label has the same value under every budget.
         failures: (cell name, reason) of failed cells.
         manifest: content of `run.json`.
     """
@@ -34,6 +38,7 @@ class Results:
     datasets: tuple[str, ...]
     seeds: tuple[int, ...]
     levels: tuple[int, ...]
+    labels: tuple[str, ...]
     methods: tuple[str, ...]
     values: dict[str, NDArray[np.float64]]
     failures: tuple[tuple[str, str], ...]
@@ -51,9 +56,22 @@ class Results:
         """Whether a dataset is simulated."""
         return dataset in self.manifest["simulated"]
 
+    def budgets(self, method: str) -> tuple[str, ...]:
+        """Label budgets that a method ran under: `all` alone for one that reads no label."""
+        return tuple(self.manifest["methods"][method]["labels"])
+
+    def at(self, metric: str, rho: int) -> NDArray[np.float64]:
+        """(dataset, seed, method) values at one level, under the last budget of the plan."""
+        values: NDArray[np.float64] = self.values[metric][:, :, self.levels.index(rho), -1]
+        return values
+
     def complete(self) -> NDArray[np.intp]:
         """Indices of the methods with a value in every cell: those that can be ranked against each other."""
-        return np.flatnonzero(~np.isnan(self.values["NDCG@10"]).any(axis=(0, 1, 2)))
+        return np.flatnonzero(~np.isnan(self.values["NDCG@10"]).any(axis=(0, 1, 2, 3)))
+
+
+AXES = {"datasets": "dataset", "seeds": "seed", "levels": "rho", "labels": "labels", "methods": "method"}
+"""Lists of the plan that are axes of the values, and their columns in `scores.csv`."""
 
 
 def read_results(folder: Path) -> Results:
@@ -63,28 +81,26 @@ def read_results(folder: Path) -> Results:
         manifest = json.loads((folder / "run.json").read_text())
         with (folder / "scores.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
-    except (OSError, ValueError) as error:
+        lists = {name: tuple(manifest["plan"][name]) for name in AXES}
+    except (OSError, ValueError, KeyError) as error:
         raise RunError(f"{folder} is not a run folder ({error}). Make one: readbench run --out {folder}") from error
-    plan = manifest["plan"]
-    axes = [list(map(str, plan[name])) for name in ("datasets", "seeds", "levels", "methods")]
-    values = {name: np.full([len(axis) for axis in axes], np.nan) for name in COLUMNS}
+    axes = {column: tuple(map(str, lists[name])) for name, column in AXES.items()}
+    values = {name: np.full([len(axis) for axis in axes.values()], np.nan) for name in COLUMNS}
     failures = []
     for row in rows:
-        place = tuple(
-            axis.index(row[key]) for axis, key in zip(axes, ("dataset", "seed", "rho", "method"), strict=True)
-        )
         if row["status"] != DONE:
-            failures.append((f"{row['dataset']} seed {row['seed']} rho {row['rho']} {row['method']}", row["status"]))
+            cell = Cell(row["dataset"], int(row["seed"]), int(row["rho"]), row["method"], row["labels"])
+            failures.append((str(cell), row["status"]))
             continue
+        place = _place(row, axes, manifest["methods"][row["method"]]["labels"])
         for name in COLUMNS:
             values[name][place] = float(row[name])
-    return Results(
-        folder=folder,
-        datasets=tuple(plan["datasets"]),
-        seeds=tuple(plan["seeds"]),
-        levels=tuple(plan["levels"]),
-        methods=tuple(plan["methods"]),
-        values=values,
-        failures=tuple(failures),
-        manifest=manifest,
+    return Results(folder=folder, **lists, values=values, failures=tuple(failures), manifest=manifest)
+
+
+def _place(row: dict[str, str], axes: dict[str, tuple[str, ...]], budgets: list[str]) -> tuple[int | slice, ...]:
+    """Where the value of a row belongs: everywhere along the budgets for a method that ran once for all of them."""
+    return tuple(
+        slice(None) if column == "labels" and budgets == [str(ALL)] else axis.index(row[column])
+        for column, axis in axes.items()
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from readbench.experiment.budget import ALL, parse_budget
 from readbench.report.leaderboard import HEADLINE, Leaderboard, dataset_scores
 from readbench.report.paired import Comparison
 from readbench.report.results import Results
@@ -51,14 +52,14 @@ def leaderboard_table(results: Results, board: Leaderboard) -> Table:
     count = len(results.seeds)
     spread = f"mean ± standard deviation over {count} split seeds" if count > 1 else "one split seed"
     caption = f"{HEADLINE} over {describe(results)}, {spread}; rank, P@10, HR@10 and macro-F1 at ρ={first}%"
-    return Table("leaderboard", caption, header, rows)
+    return Table("leaderboard", caption + _under(results), header, rows)
 
 
 def comparison_table(results: Results, board: Leaderboard, compared: list[Comparison]) -> Table:
     """The best method against each other one."""
     caption = (
         f"{board.rows[0].title} minus the others, {HEADLINE} at ρ={results.levels[0]}% over all queries,"
-        " with 95 % paired bootstrap intervals; p: Wilcoxon over datasets, Holm"
+        " with 95 % paired bootstrap intervals; p: Wilcoxon over datasets, Holm" + _under(results)
     )
     header = ["Other", "Difference", "over queries", "over split groups", "p"]
     rows = [
@@ -76,7 +77,8 @@ def dataset_table(results: Results, board: Leaderboard) -> Table:
     scores = dataset_scores(results, first)
     names = [f"{d}{SIMULATED}" if results.simulated(d) else d for d in results.datasets]
     rows = [[row.title, *map(_number, scores[:, results.methods.index(row.method)])] for row in board.rows]
-    return Table("datasets", f"{HEADLINE} per dataset at ρ={first}%", ["Method", *names], rows, labels=1)
+    caption = f"{HEADLINE} per dataset at ρ={first}%" + _under(results)
+    return Table("datasets", caption, ["Method", *names], rows, labels=1)
 
 
 def remarks(results: Results, board: Leaderboard) -> list[str]:
@@ -112,6 +114,12 @@ def describe(results: Results) -> str:
     kind = "simulated " if simulated == total else ""
     mixed = f", {simulated} of them simulated" if 0 < simulated < total else ""
     return f"{total} {kind}dataset{'s' if total > 1 else ''}{mixed}"
+
+
+def _under(results: Results) -> str:
+    """Which label budget a table shows, where it is not all labels."""
+    last = parse_budget(results.labels[-1])
+    return "" if last == ALL else f"; with {last.words}"
 
 
 def _number(value: float, digits: int = 3) -> str:

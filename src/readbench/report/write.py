@@ -8,6 +8,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from readbench.plots import save
+from readbench.report.budgets import budget_curve, budget_table, draw_budgets
 from readbench.report.leaderboard import leaderboard
 from readbench.report.paired import comparisons
 from readbench.report.results import Results
@@ -15,7 +17,7 @@ from readbench.report.tables import Table, comparison_table, dataset_table, lead
 
 
 def write_report(results: Results, folder: Path) -> list[Path]:
-    """Write `leaderboard.md` and one CSV per table into a folder; returns what was written."""
+    """Write `leaderboard.md`, one CSV per table and the figures into a folder; returns what was written."""
     tables, lines = _content(results)
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / "leaderboard.md"
@@ -25,6 +27,17 @@ def write_report(results: Results, folder: Path) -> list[Path]:
         path = folder / f"{table.name}.csv"
         path.write_text(table.csv())
         files.append(path)
+    return files + _write_figures(results, folder)
+
+
+def _write_figures(results: Results, folder: Path) -> list[Path]:
+    """The curve over the label budget, where a run has several budgets, as SVG and PNG."""
+    curve = budget_curve(results)
+    if curve is None:
+        return []
+    files = [folder / f"budgets.{suffix}" for suffix in ("svg", "png")]
+    for path in files:
+        save(draw_budgets(curve), path)
     return files
 
 
@@ -40,6 +53,8 @@ def show_report(results: Results, console: Console) -> None:
 def _content(results: Results) -> tuple[list[Table], list[str]]:
     board = leaderboard(results)
     tables = [leaderboard_table(results, board), dataset_table(results, board)]
+    if curve := budget_curve(results):
+        tables.append(budget_table(curve))
     if compared := comparisons(results, board):
         tables.append(comparison_table(results, board, compared))
     return tables, remarks(results, board)

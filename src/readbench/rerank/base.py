@@ -25,8 +25,8 @@ class Pool:
         scores: (Q, K) base scores, descending.
         queries: (Q, D) representation of the queries.
         items: (N, D) representation of all corpus items; `items[candidates]` are those of the pool.
-        labels: (Q, K) labels of the candidates; -1 where unlabelled, all -1 for rerankers that use none.
-        corpus_labels: (N,) labels of the corpus; -1 where unlabelled, all -1 for rerankers that use none.
+        corpus_labels: (Q, N) labels of the corpus that each query may know; -1 where a label is unknown, all -1 for
+            rerankers that use none. Often one row seen Q times: read it, never write to it.
         similarity: computes the base scorer's (N, N) scores between corpus items when first asked for.
     """
 
@@ -34,9 +34,13 @@ class Pool:
     scores: Scores
     queries: Vectors
     items: Vectors
-    labels: NDArray[np.int32]
     corpus_labels: NDArray[np.int32]
     similarity: Callable[[], Scores]
+
+    @cached_property
+    def labels(self) -> NDArray[np.int32]:
+        """(Q, K) labels of the candidates; -1 where unknown."""
+        return np.take_along_axis(self.corpus_labels, self.candidates, axis=1)
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
@@ -53,7 +57,9 @@ class Pool:
 class Reranker(Protocol):
     """Anything that scores a pool anew (no base class to inherit from).
 
-    `uses_labels`: it reads labels. `depth`: how many candidates it sees; None for the whole corpus.
+    `uses_labels`: it reads labels. `depth`: how many candidates it sees; None for the whole corpus. One that reads
+    labels uses those there are: where none is known it keeps the base order. A parameter named `pool` is the size of
+    its pool, which an experiment raises to the number of labels that it grants each query.
     """
 
     @property

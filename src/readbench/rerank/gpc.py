@@ -37,7 +37,7 @@ class GaussianProcess:
     among the labels (one label, none, all normal), or training points that are all the same.
 
     Args:
-        k: how many first hits the classifier is fitted on.
+        k: how many first hits the classifier is fitted on; none: as many as the pool has.
         variance: share of the variance that the PCA keeps, with at least one component.
         kernel: exp(-|x - x'|_1) as in the paper, x . x', or exp(-|x - x'|^2 / 2).
         scope: what is reordered, the pool or the whole corpus; the classifier is the same.
@@ -48,7 +48,7 @@ class GaussianProcess:
 
     def __init__(
         self,
-        k: Annotated[int, Interval(2)] = 20,
+        k: Annotated[int, Interval(2)] | None = None,
         variance: Annotated[float, Interval(0, 1)] = 0.95,
         kernel: Kernel = "laplacian",
         scope: Literal["pool", "corpus"] = "pool",
@@ -61,16 +61,21 @@ class GaussianProcess:
         self.pool = pool
 
     @property
+    def window(self) -> int:
+        """How many first hits the classifier is fitted on."""
+        return self.k or self.pool
+
+    @property
     def depth(self) -> int | None:
         """The pool, and at least the k hits of the fit; None for the whole corpus."""
-        return None if self.scope == "corpus" else max(self.pool, self.k)
+        return None if self.scope == "corpus" else max(self.pool, self.window)
 
     def rerank(self, pool: Pool) -> Scores:
         """(Q, K) new scores."""
         scores = pool.scores.astype(np.float32)
         names = np.unique(pool.labels[pool.labelled])
         classes = np.where(pool.labelled, np.searchsorted(names, pool.labels), UNLABELLED)
-        window = classes[:, : self.k]
+        window = classes[:, : self.window]
         # Two classes are there when some labelled candidate differs from the highest one.
         several = ((window != window.max(axis=1, keepdims=True, initial=-1)) & (window >= 0)).any(axis=1)
         for rows in _blocks(np.flatnonzero(several), self._numbers(pool, len(names))):
@@ -80,14 +85,14 @@ class GaussianProcess:
     def _numbers(self, pool: Pool, count: int) -> int:
         """Size of the largest array for one query: fitted by new points, for each class."""
         columns = int(pool.candidates.shape[1])
-        points = min(self.k, columns)
+        points = min(self.window, columns)
         new = 1 if pool.labelled.all() else columns + 1
         return max(points, new) * points * min(count, points)
 
     def _block(self, pool: Pool, rows: NDArray[np.int64], classes: Classes, count: int) -> Scores:
         """(B, K) new scores of some queries, each with two classes or more."""
-        window, unlabelled = classes[:, : self.k], classes < 0
-        near, below = np.split(pool.candidates[rows], [self.k], axis=1)
+        window, unlabelled = classes[:, : self.window], classes < 0
+        near, below = np.split(pool.candidates[rows], [self.window], axis=1)
         if not unlabelled.any():
             below = below[:, :0]
         inner, outer = cosines(pool.items, near, pool.queries[rows], below)

@@ -104,18 +104,19 @@ def neighbour_purity(pool: Pool, k: int) -> tuple[NDArray[np.float64], NDArray[n
 
     Neighbours are found by the pool's own scorer, an item is never its own, and those without a label do not count:
     the share is of the labelled ones. It is unknown for a candidate without a label or without labelled neighbours.
+    Which labels are known is a matter of the query.
 
     Returns:
         (Q, K) shares, zero where unknown, and (Q, K) which are known.
     """
-    corpus = len(pool.corpus_labels)
+    corpus = len(pool.items)
     if corpus < 2 or not pool.labelled.any():  # comparing the corpus with itself may take long
         return np.zeros(pool.labels.shape), np.zeros(pool.labels.shape, bool)
     used, places = np.unique(pool.candidates, return_inverse=True)
     similarity = pool.corpus_similarity[used]
     similarity[np.arange(len(used)), used] = -np.inf
-    neighbours = pool.corpus_labels[rank(similarity, min(k, corpus - 1))]
-    around = neighbours[places.reshape(pool.candidates.shape)]
+    neighbours = rank(similarity, min(k, corpus - 1))[places.reshape(pool.candidates.shape)]
+    around = pool.corpus_labels[np.arange(len(neighbours))[:, None, None], neighbours]
     same = ((around == pool.labels[:, :, None]) & (around != UNLABELLED)).sum(axis=2)
     labelled = (around != UNLABELLED).sum(axis=2)
     return same / np.maximum(labelled, 1), pool.labelled & (labelled > 0)

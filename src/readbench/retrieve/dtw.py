@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from readbench.errors import ParameterError
+from readbench.kernels.threads import Team
 from readbench.parameters import Interval
 from readbench.registry import RETRIEVERS
 from readbench.retrieve.base import Hits, Scores
@@ -16,7 +17,6 @@ from readbench.windows.reconcile import Alignment
 
 if TYPE_CHECKING:  # compiled code: imported where it is used
     from readbench.retrieve.kernels.dtw_corpus import TiledCorpus
-    from readbench.retrieve.kernels.dtw_threads import Team
     from readbench.retrieve.kernels.dtw_tiles import Tiles
 
 
@@ -49,8 +49,6 @@ class _Warping:
         """(Q, N) negative distances."""
         if not len(queries) or not len(self.corpus_):
             return np.zeros((len(queries), len(self.corpus_)), np.float32)
-        from readbench.retrieve.kernels.dtw_threads import Team  # noqa: PLC0415 - compiles
-
         with Team() as team:
             return np.negative(self._corpus().distances(self._queries(queries, team), team))
 
@@ -69,12 +67,11 @@ class _Warping:
         if not len(queries) or not k:
             return Hits(np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32))
         from readbench.retrieve.kernels.dtw_search import search  # noqa: PLC0415 - compiles
-        from readbench.retrieve.kernels.dtw_threads import Team  # noqa: PLC0415
 
         places = None if seeds is None else self._seeds(np.asarray(seeds), len(queries))
         with Team() as team:
-            nearest = search(self._queries(queries, team), self._corpus(), k, team, places)
-        return Hits(nearest.item, np.negative(nearest.distance))
+            items, distances = search(self._queries(queries, team), self._corpus(), k, team, places)
+        return Hits(items, np.negative(distances))
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the tiles, which are made again where they are needed."""

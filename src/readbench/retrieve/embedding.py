@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from readbench.encoders import EmbeddingCache, Encoder, Metric, Vectors
+from readbench.encoders import EmbeddingCache, Encoder, Metric, Pretrained, Vectors
 from readbench.retrieve.base import Scores
 from readbench.retrieve.euclidean import euclidean_distances
 from readbench.retrieve.residual import Transform, unit
@@ -35,6 +35,11 @@ class EmbeddingRetriever:
     def corpus_dependent(self) -> bool:
         """Whether the vectors depend on the corpus."""
         return self.encoder.corpus_dependent
+
+    @property
+    def content_key(self) -> str:
+        """Hash of the files that the encoder reads; empty where it reads none."""
+        return self.encoder.weights_fingerprint() if isinstance(self.encoder, Pretrained) else ""
 
     @property
     def metric(self) -> Metric:

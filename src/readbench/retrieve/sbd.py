@@ -9,8 +9,7 @@ correlation 0 with everything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,9 @@ from readbench.retrieve.base import Scores
 from readbench.retrieve.rows import Rows, Scaler, common_axis, joined_channels
 from readbench.windows import Normalisation, WindowSet
 from readbench.windows.reconcile import Alignment
+
+if TYPE_CHECKING:  # compiled code: imported where it is used
+    from readbench.retrieve.kernels.correlator import SpectralCorpus
 
 QUERY_BYTES = 128 * 2**20
 """Queries are compared in batches whose spectra fit in this; the corpus passes by, one tile of items at a time."""
@@ -41,27 +43,40 @@ class _ShapeBased:
         """Keep the corpus and the statistics to scale it by."""
         self.corpus_ = corpus
         self.scale_ = Scaler(self.norm, corpus, normals)
+        self.axis_ = common_axis(self.align, corpus)
+        self._spectra: SpectralCorpus | None = None
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the spectra, which are made again where they are needed."""
+        return {**self.__dict__, "_spectra": None}
 
     def _peaks(self, queries: WindowSet) -> NDArray[np.float32]:
         """(Q, N) largest normalised cross-correlations."""
-        from readbench.retrieve.kernels.correlation import LANES  # noqa: PLC0415 - brings numba
-        from readbench.retrieve.kernels.correlator import (  # noqa: PLC0415
-            Correlator,
-            spectrum_bytes,
-            transform_size,
-        )
-
         out = np.empty((len(queries), len(self.corpus_)), np.float32)
-        axis = common_axis(self.align, self.corpus_, queries)
-        size = transform_size(int(self.corpus_.lengths.max(initial=1)), int(queries.lengths.max(initial=1)))
-        batch = max(2, QUERY_BYTES // spectrum_bytes(size, len(axis)))
-        for first, some in _numbered(queries, batch):
-            correlator = Correlator(self._rows(some, axis), size, joint=self.joint)
-            for column, tile in _numbered(self.corpus_, LANES):
-                found = correlator.peaks(self._rows(tile, axis))
-                out[first : first + len(some), column : column + len(tile)] = found
+        if not out.size:
+            return out
+        from readbench.retrieve.kernels.correlator import Correlator  # noqa: PLC0415 - brings numba
+
+        corpus = self._corpus(int(queries.lengths.max()))
+        known = set(self.axis_)
+        axis = (*self.axis_, *(name for name in common_axis(self.align, queries) if name not in known))
+        batch = max(2, QUERY_BYTES // corpus.transforms.window_bytes(len(axis)))
+        for first, some in zip(range(0, len(queries), batch), queries.blocks(batch), strict=True):
+            correlator = Correlator(self._rows(some, axis), corpus.transforms)
+            for column, tile in corpus.tiles():
+                out[first : first + len(some), column : column + tile.used] = correlator.peaks(tile)
         return out
+
+    def _corpus(self, longest: int) -> SpectralCorpus:
+        """Spectra for queries of up to this length: those of the call before where they serve."""
+        from readbench.retrieve.kernels.correlator import SpectralCorpus, Transforms, transform_size  # noqa: PLC0415
+
+        size = transform_size(int(self.corpus_.lengths.max()), longest)
+        if self._spectra is None or self._spectra.transforms.size != size:
+            transforms = Transforms(size, len(self.axis_), joint=self.joint)
+            self._spectra = SpectralCorpus(self.corpus_, lambda some: self._rows(some, self.axis_), transforms)
+        return self._spectra
 
     def _rows(self, windows: WindowSet, axis: tuple[str, ...]) -> Rows:
         return Rows.of(self.scale_(windows), axis, self.align)
@@ -103,8 +118,3 @@ class DependentShapeBased(_ShapeBased):
         similarity = self._peaks(queries)
         similarity -= 1
         return np.minimum(similarity, 0, out=similarity)
-
-
-def _numbered(windows: WindowSet, size: int) -> Iterator[tuple[int, WindowSet]]:
-    """Blocks of a set, each with the position of its first window."""
-    return zip(range(0, len(windows), size), windows.blocks(size), strict=True)

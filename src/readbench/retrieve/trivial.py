@@ -9,7 +9,7 @@ import numpy as np
 from readbench.parameters import Interval
 from readbench.registry import RETRIEVERS
 from readbench.retrieve.base import Scores
-from readbench.windows import WindowSet
+from readbench.windows import UNLABELLED, WindowSet
 
 
 @RETRIEVERS.register("random", title="Random", family="trivial")
@@ -40,15 +40,16 @@ class Random:
 
 @RETRIEVERS.register("majority", title="Majority", family="trivial")
 class Majority:
-    """The most frequent corpus label first, the same for every query; normal counts as a label."""
+    """The most frequent corpus label first, the same for every query; normal counts as a label, none does not."""
 
     uses_labels = True
     corpus_dependent = True
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
         """Find the most frequent label; ties go to the lower index."""
-        values, counts = np.unique(corpus.labels, return_counts=True)
-        self.prevalent_ = corpus.labels == values[counts.argmax()]
+        known = corpus.labels[corpus.labels != UNLABELLED]
+        values, counts = np.unique(known, return_counts=True)
+        self.prevalent_ = np.isin(corpus.labels, values[counts.argmax()] if len(known) else [])
         return self
 
     def score(self, queries: WindowSet) -> Scores:

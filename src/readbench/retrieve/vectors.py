@@ -8,17 +8,15 @@ comparison, whatever the number of threads, and equal vectors get equal scores.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.encoders import Metric, Vectors
 from readbench.errors import NotFiniteError, ParameterError, UsageError
+from readbench.kernels.threads import Team
 from readbench.retrieve.base import Hits, Scores
-
-if TYPE_CHECKING:
-    from readbench.retrieve.kernels.dtw_threads import Team
 
 MOST_QUERIES = 512
 """Queries that pass over the corpus together: their codes should stay in a core's cache."""
@@ -50,8 +48,6 @@ def top_k(
     >>> top_k(np.array([[0, 2]], np.float32), corpus, 2, "cosine").indices
     array([[0, 2]])
     """
-    from readbench.retrieve.kernels.dtw_threads import Team  # noqa: PLC0415 - its room compiles
-
     queries, corpus = _checked(queries, corpus, k)
     k = min(k, len(corpus))
     hits = Hits(np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32))
@@ -171,8 +167,8 @@ def _search(rounded: _Rounded, corpus: Vectors, k: int, team: Team) -> tuple[NDA
 
 def _scan(rounded: _Rounded, corpus: Vectors, first: int, last: int, k: int) -> tuple[NDArray[np.int64], Scores]:
     """The k best of corpus vectors [first, last) in no order; places that are left score -inf."""
+    from readbench.kernels.memory import BLOCK, aligned  # noqa: PLC0415
     from readbench.retrieve.kernels.codes import ROWS, pair_count  # noqa: PLC0415
-    from readbench.retrieve.kernels.dtw_lanes import BLOCK, aligned  # noqa: PLC0415
     from readbench.retrieve.kernels.nearest import scan  # noqa: PLC0415
 
     shape, pairs = (len(rounded.vectors), k), pair_count(corpus.shape[1])

@@ -2,11 +2,19 @@
 
 ```python
 import pytest
-from readbench.testing import RETRIEVER_CHECKS, SOURCE_CHECKS
+from readbench.testing import ENCODER_CHECKS, RERANKER_CHECKS, RETRIEVER_CHECKS, SOURCE_CHECKS
 
 @pytest.mark.parametrize("check", RETRIEVER_CHECKS, ids=lambda check: check.__name__)
 def test_my_method_keeps_the_contract(check):
     check("my-method(k=3)")
+
+@pytest.mark.parametrize("check", ENCODER_CHECKS, ids=lambda check: check.__name__)
+def test_my_encoder_keeps_the_contract(check):
+    check("my-encoder")
+
+@pytest.mark.parametrize("check", RERANKER_CHECKS, ids=lambda check: check.__name__)
+def test_my_reranker_keeps_the_contract(check):
+    check("my-reranker(k=5)")
 
 @pytest.mark.parametrize("check", SOURCE_CHECKS, ids=lambda check: check.__name__)
 def test_my_source_keeps_the_contract(check):
@@ -14,16 +22,23 @@ def test_my_source_keeps_the_contract(check):
 ```
 """
 
+from readbench.testing.encoders import ENCODER_CHECKS, EncoderCheck
 from readbench.testing.reach import reachable
+from readbench.testing.rerankers import RERANKER_CHECKS, RerankerCheck
 from readbench.testing.retrievers import RETRIEVER_CHECKS, RetrieverCheck
-from readbench.testing.samples import sample_windows
+from readbench.testing.samples import sample_pool, sample_windows
 from readbench.testing.sources import SOURCE_CHECKS, SourceCheck
 
 __all__ = [
+    "ENCODER_CHECKS",
+    "RERANKER_CHECKS",
     "RETRIEVER_CHECKS",
     "SOURCE_CHECKS",
+    "EncoderCheck",
+    "RerankerCheck",
     "RetrieverCheck",
     "SourceCheck",
     "reachable",
+    "sample_pool",
     "sample_windows",
 ]

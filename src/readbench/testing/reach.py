@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-_STOP = (type, ModuleType, FunctionType, BuiltinFunctionType)
+_STOP = (type, ModuleType, BuiltinFunctionType)
 
 
 def reachable(*roots: object) -> Iterator[object]:
     """Every object that can be reached from the roots through attributes, containers, buffers and array bases.
 
-    Classes, modules and functions are not entered: they are code, the same for every query. Deliberate inspection of
-    the interpreter (frames of callers, the garbage collector's list of all objects) is outside this walk.
+    Of functions only what they were closed over and their defaults are entered; classes, modules and the rest of a
+    function are code, the same for every query. Deliberate inspection of the interpreter (frames of callers, the
+    garbage collector's list of all objects) is outside this walk.
 
     >>> secret = object()
     >>> any(found is secret for found in reachable({"a": [1, (secret,)]}))
@@ -30,6 +31,9 @@ def reachable(*roots: object) -> Iterator[object]:
             continue
         seen[id(item)] = item
         yield item
+        if isinstance(item, FunctionType):
+            pending.extend([item.__closure__, item.__defaults__, item.__kwdefaults__])
+            continue
         pending.extend(gc.get_referents(item))
         if isinstance(item, np.ndarray):
             pending.append(item.base)

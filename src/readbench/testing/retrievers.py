@@ -13,7 +13,7 @@ from readbench.pipeline import System
 from readbench.ranking import rank
 from readbench.retrieve import Scores
 from readbench.testing.samples import sample_windows
-from readbench.windows import ChannelStats, WindowSet, concatenate
+from readbench.windows import UNLABELLED, ChannelStats, WindowSet, concatenate
 
 RetrieverCheck = Callable[[str], None]
 """Takes a method text and raises AssertionError where the method breaks the contract."""
@@ -111,6 +111,14 @@ def labels_are_read_only_where_declared(method: str) -> None:
     np.testing.assert_array_equal(results[0], results[1])
 
 
+def a_partly_labelled_corpus_is_scored(method: str) -> None:
+    """Items without a label have finite scores, with few labels and with none at all."""
+    corpus, queries = sample_windows(12), sample_windows(5, seed=1)
+    for known in (6, 1, 0):
+        labels = np.where(np.arange(12) < known, corpus.labels, UNLABELLED).astype(np.int32)
+        assert np.isfinite(_scores(method, replace(corpus, labels=labels), queries)).all()
+
+
 def corpus_dependence_is_declared(method: str) -> None:
     """A method that declares itself pairwise scores an item the same whatever stands beside it."""
     if System(method).corpus_dependent:
@@ -149,6 +157,7 @@ RETRIEVER_CHECKS: tuple[RetrieverCheck, ...] = (
     results_repeat,
     inputs_stay_as_they_were,
     labels_are_read_only_where_declared,
+    a_partly_labelled_corpus_is_scored,
     corpus_dependence_is_declared,
     normals_may_be_missing_or_present,
     it_travels_between_processes,

@@ -1,10 +1,12 @@
-"""Small sets of windows for checks."""
+"""Small sets of windows, and pools to rerank, for checks."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from readbench.windows import WindowSet
+from readbench.ranking import rank
+from readbench.rerank import Pool
+from readbench.windows import UNLABELLED, WindowSet
 
 CLASSES = ("normal", "leak", "clog", "drift")
 
@@ -42,4 +44,45 @@ def sample_windows(
         groups=[f"run {i // 2}" for i in range(count)],
         assets=[f"plant {i % 3}" for i in range(count)],
         times=np.arange(count) * 60.0,
+    )
+
+
+def sample_pool(
+    seed: int = 0,
+    *,
+    queries: int = 6,
+    items: int = 30,
+    depth: int = 20,
+    classes: int = 4,
+    labelled: float = 1.0,
+) -> Pool:
+    """A pool over a corpus of noisy clusters; scores are negative distances.
+
+    Args:
+        seed: of everything.
+        queries: Q.
+        items: N, the size of the corpus.
+        depth: K, how many candidates each query has, at most N.
+        classes: number of clusters, class 0 being normal.
+        labelled: share of the corpus that has a label, the same for all queries.
+
+    >>> sample_pool(queries=2, depth=5).labels.shape
+    (2, 5)
+    """
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((classes, 6))
+    labels = rng.integers(0, classes, items).astype(np.int32)
+    vectors = (centres[labels] + 0.7 * rng.standard_normal((items, 6))).astype(np.float32)
+    asked = (centres[rng.integers(0, classes, queries)] + 0.7 * rng.standard_normal((queries, 6))).astype(np.float32)
+    labels[rng.random(items) >= labelled] = UNLABELLED
+    scores = -np.linalg.norm(asked[:, None] - vectors[None], axis=2)
+    candidates = rank(scores, depth)
+    similarity = -np.linalg.norm(vectors[:, None] - vectors[None], axis=2).astype(np.float32)
+    return Pool(
+        candidates=candidates,
+        scores=np.take_along_axis(scores, candidates, axis=1),
+        queries=asked,
+        items=vectors,
+        corpus_labels=np.broadcast_to(labels, (queries, items)),
+        similarity=lambda: similarity,
     )

@@ -16,22 +16,12 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
-from readbench.encoders.kernels.lanes import (
-    LANES,
-    add,
-    compiled,
-    count_above,
-    load,
-    multiply,
-    no_counts,
-    splat,
-    store,
-    subtract,
-    total,
-    types,
-)
+from readbench.encoders.kernels.counts import LANES, count_above, load, no_counts, splat, total
+from readbench.kernels.compiling import compiled
+from readbench.kernels.lanes import add, multiply, store, subtract
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]

@@ -12,23 +12,22 @@ instruction for the pattern below.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from readbench.retrieve.kernels.dtw_lanes import BLOCK, LANES, Node, compiled, transpose_block
+from readbench.kernels.compiling import Node, compiled, operation
+from readbench.kernels.lanes import wide_registers
+from readbench.kernels.memory import BLOCK, transpose_block
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-_WIDE: Final = LANES == 64
-"""Whether registers have 512 bits, as the lanes of DTW tell."""
+_WIDE: Final = wide_registers()
 _LANES: Final = 16 if _WIDE else 8
 _VECTORS: Final = 2
 ROWS: Final = _LANES * _VECTORS
@@ -46,7 +45,6 @@ _SUMS = ir.VectorType(_INT, _LANES)
 _CODES = ir.VectorType(ir.IntType(16), 2 * _LANES)
 _PRODUCTS = ir.VectorType(_INT, 2 * _LANES)
 _BOUNDS = ir.VectorType(ir.DoubleType(), _LANES)
-_operation: Callable[[Callable[..., Node]], Callable[..., Node]] = intrinsic
 KINDS: Node = types
 """Numba's types, some of which mypy would not let pass."""
 _floats, _doubles, _int, _double = types.float32[::1], types.float64[::1], types.intp, types.float64
@@ -77,7 +75,7 @@ def pack_queries(codes: NDArray[np.int16]) -> Ints:
     return np.ascontiguousarray(padded.view(np.int32).reshape(tiles, QUERIES, pairs).transpose(0, 2, 1)).ravel()
 
 
-@_operation
+@operation
 def _float_of_bits(_typing: Node, bits: Node) -> Node:  # noqa: ARG001 - numba reads the names
     """The single-precision number with these bits."""
 
@@ -237,7 +235,7 @@ def _data(context: Node, builder: Node, signature: Node, values: Node, argument:
     return context.make_array(signature.args[argument])(context, builder, values[argument]).data
 
 
-@_operation
+@operation
 def add_products(
     _typing: Node,
     panel: Node,
@@ -266,7 +264,7 @@ def add_products(
     return types.none(panel, types.intp, queries, types.intp, types.intp, sums), generate
 
 
-@_operation
+@operation
 def promising(_typing: Node, sums: Node, rows: Node, tile: Node, at: Node, found: Node) -> Node:  # noqa: ARG001
     """Compare a panel with a tile of queries: found[q] has bit r where vector r may be good enough for query q.
 

@@ -134,20 +134,40 @@ def _part(re: Float, im: Float, row: int, mirror: int, first: Float, second: Flo
         bi[lane] = half * (yr[lane] - xr[lane])
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def query_pairs(spectra: Float, count: int) -> Float:
+    """(P, n / 2 + 1, C, 4) the first `count` spectra of a tile as `joint_peaks` reads queries, divided by n.
+
+    Real, imaginary, real, imaginary part of two queries together; where `count` is odd, the last is beside nothing.
+    """
+    frequencies, channels = spectra.shape[:2]
+    share = np.float32(0.5 / (frequencies - 1))
+    pairs = np.empty(((count + 1) // 2, frequencies, channels, 4), np.float32)
+    for f in range(frequencies):
+        for c in range(channels):
+            re, im = spectra[f, c, 0], spectra[f, c, 1]
+            for p in range(len(pairs)):
+                pairs[p, f, c, 0] = re[2 * p] * share
+                pairs[p, f, c, 1] = im[2 * p] * share
+                pairs[p, f, c, 2] = re[2 * p + 1] * share
+                pairs[p, f, c, 3] = im[2 * p + 1] * share
+    return pairs
+
+
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def joint_peaks(tile: Float, queries: Float, steps: Index, lengths: Index, place: Index, turn: Float) -> Float:
     """Peaks of correlations summed over the channels under one shared lag.
 
     Args:
         tile: (n / 2 + 1, C, 2, LANES) of `tile_spectra`.
-        queries: (P, n / 2 + 1, C, 4) real, imaginary, real, imaginary part of the two queries of a pair.
+        queries: (P, n / 2 + 1, C, 4) of `query_pairs`.
         steps: (2 P,) lengths of the queries.
         lengths: (LANES,) lengths of the items.
         place: of `places`.
         turn: of `turns`.
 
     Returns:
-        (2 P, LANES) n times the largest correlation over all lags at which query and item overlap.
+        (2 P, LANES) the largest correlation over all lags at which query and item overlap.
     """
     n = len(place)
     re, im = np.empty((n, LANES), np.float32), np.empty((n, LANES), np.float32)

@@ -19,19 +19,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from readbench.retrieve.kernels.dtw_lanes import (
-    LANES,
-    Node,
-    add,
-    add_square,
-    compiled,
-    inlined,
-    least_cost,
-    load,
-    splat,
-    store,
-    subtract,
-)
+from readbench.kernels.compiling import Node, compiled, inlined
+from readbench.kernels.lanes import add, add_square, least_cost, store, subtract
+from readbench.retrieve.kernels.dtw_lanes import LANES, load, splat
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]

@@ -14,22 +14,11 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from readbench.kernels.compiling import Node, compiled, inlined
+from readbench.kernels.lanes import add, add_square, greatest, least, store, subtract
+from readbench.kernels.memory import aligned
 from readbench.retrieve.kernels.dtw import Floats, Ints, radius
-from readbench.retrieve.kernels.dtw_lanes import (
-    LANES,
-    Node,
-    add,
-    add_square,
-    aligned,
-    compiled,
-    greatest,
-    inlined,
-    least,
-    load,
-    splat,
-    store,
-    subtract,
-)
+from readbench.retrieve.kernels.dtw_lanes import LANES, load, splat
 from readbench.retrieve.kernels.dtw_tiles import TILES, Tiles
 
 _INF, _ZERO = np.float32(np.inf), np.float32(0)
@@ -85,7 +74,10 @@ def ranges(queries: Tiles, deepest: int) -> Ranges:
 def _range_of_points(
     points: Floats, depth: int, reach: int, upper: Floats, lower: Floats, high: Floats, low: Floats
 ) -> None:
-    """Largest and smallest of the points at most `reach` from each of `depth` positions, by doubling windows."""
+    """Largest and smallest of the points at most `reach` from each of `depth` positions, by doubling windows.
+
+    Vectors run along time here. What they compute behind the last whole window is not read.
+    """
     size, window = depth + 2 * reach, 2 * reach + 1
     for p in range(size):
         inside = 0 <= p - reach < len(points)
@@ -93,9 +85,9 @@ def _range_of_points(
         low[p] = points[p - reach] if inside else _INF
     width = 1
     while 2 * width <= window:
-        for p in range(size - width):
-            high[p] = max(high[p], high[p + width])
-            low[p] = min(low[p], low[p + width])
+        for p in range(0, size - width, LANES):
+            store(high, p, greatest(load(high, p), load(high, p + width)))
+            store(low, p, least(load(low, p), load(low, p + width)))
         width *= 2
     for j in range(depth):
         upper[j] = max(high[j], high[j + window - width])
@@ -137,8 +129,8 @@ def _outside(total: Node, value: Node, low: Node, high: Node) -> Node:
     return add_square(total, greatest(greatest(subtract(value, high), subtract(low, value)), splat(_ZERO)))
 
 
-@compiled(types.none(TILES, TILES, _int, _float, RANGES))
-def _prepare(queries: Tiles, tiles: Tiles, tile: int, band: float, own: Ranges) -> None:
+@compiled(types.none(TILES, TILES, _int, _int, _float, RANGES))
+def _prepare(queries: Tiles, tiles: Tiles, tile: int, every: int, band: float, own: Ranges) -> None:
     """Each query's radius for a tile, and its ranges where they are not those of the tile before."""
     depth = tiles.depth[tile]
     for query in range(len(queries.start)):
@@ -149,7 +141,7 @@ def _prepare(queries: Tiles, tiles: Tiles, tile: int, band: float, own: Ranges) 
         if own.ready[query, 0] == reach and own.ready[query, 1] == depth:
             continue
         own.ready[query, 0], own.ready[query, 1] = reach, depth
-        for c in range(queries.slots.shape[1]):
+        for c in range(0, queries.slots.shape[1], every):
             if queries.slots[query, c] >= 0:
                 begin = queries.start[query] + queries.slots[query, c] * length
                 points = queries.values[begin : begin + length]
@@ -196,7 +188,7 @@ def _bound_channel(  # noqa: PLR0913, PLR0917
     store(out, place, add(load(out, place), greatest(forwards, backwards)))
 
 
-@compiled(types.none(TILES, TILES, _int, _int, types.boolean, types.boolean, _float, RANGES, _floats))
+@compiled(types.none(TILES, TILES, _int, _int, types.boolean, types.boolean, _int, _float, RANGES, _floats))
 def bound(  # noqa: PLR0913, PLR0917
     queries: Tiles,
     tiles: Tiles,
@@ -204,6 +196,7 @@ def bound(  # noqa: PLR0913, PLR0917
     last: int,
     joint: bool,  # noqa: FBT001
     both: bool,  # noqa: FBT001
+    every: int,
     band: float,
     own: Ranges,
     out: Floats,
@@ -211,13 +204,14 @@ def bound(  # noqa: PLR0913, PLR0917
     """Write lower bounds of all queries' distances to tiles `first` to `last` into `out` (Q, tiles, LANES), flat.
 
     With `both`, in both directions; without, only the distance of the windows to the queries' ranges, which spares the
-    ranges of the tiles and is worth it for few queries.
+    ranges of the tiles and is worth it for few queries. Only every so many channels are summed: `every` is 1 unless
+    the sum need not be complete.
     """
     for tile in range(first, last):
-        _prepare(queries, tiles, tile, band, own)
+        _prepare(queries, tiles, tile, every, band, own)
         for query in range(len(queries.start)):
             store(out, (query * len(tiles.start) + tile) * LANES, splat(_ZERO))
-        for c in range(queries.slots.shape[1]):
+        for c in range(0, queries.slots.shape[1], every):
             own.ready[-1, 0] = 0
             for query in range(len(queries.start)):
                 place = (query * len(tiles.start) + tile) * LANES

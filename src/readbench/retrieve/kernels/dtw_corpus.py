@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
+from readbench.kernels.threads import Team
+from readbench.retrieve.kept import Kept
 from readbench.retrieve.kernels.dtw import Floats, Ints
 from readbench.retrieve.kernels.dtw_lanes import LANES
 from readbench.retrieve.kernels.dtw_scan import scan, workspace
-from readbench.retrieve.kernels.dtw_threads import Team
 from readbench.retrieve.kernels.dtw_tiles import Rows, Tiles, pack
 
 BLOCK_BYTES = 64 * 2**20
 """Tiles in memory at a time, where the corpus is streamed."""
-KEPT_BYTES = 512 * 2**20
-"""A corpus whose tiles are no larger keeps them from call to call."""
 
 
 class TiledCorpus:
@@ -36,8 +36,7 @@ class TiledCorpus:
         end = np.cumsum(size)
         new_block = np.flatnonzero(np.diff(end // BLOCK_BYTES)) + 1
         self._blocks: list[Ints] = np.split(order, new_block * LANES)
-        self._keep = bool(end[-1] <= KEPT_BYTES)
-        self._kept: dict[int, Tiles] = {}
+        self._kept = Kept[Tiles](int(end[-1]))
 
     def __len__(self) -> int:
         return len(self.rows.windows)
@@ -45,10 +44,7 @@ class TiledCorpus:
     def blocks(self, team: Team) -> Iterator[Tiles]:
         """All tiles, a block at a time."""
         for number, items in enumerate(self._blocks):
-            tiles = self._kept.get(number) or self.pack(items, team)
-            if self._keep:
-                self._kept[number] = tiles
-            yield tiles
+            yield self._kept.get(number, partial(self.pack, items, team))
 
     def pack(self, items: Ints, team: Team) -> Tiles:
         """Tiles of some windows."""

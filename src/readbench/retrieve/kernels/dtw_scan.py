@@ -11,8 +11,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numba import types
 
+from readbench.kernels.compiling import compiled
+from readbench.kernels.memory import aligned
 from readbench.retrieve.kernels.dtw import Floats, Ints, set_penalty, warp_channel, warp_jointly
-from readbench.retrieve.kernels.dtw_lanes import LANES, aligned, compiled
+from readbench.retrieve.kernels.dtw_lanes import LANES
 from readbench.retrieve.kernels.dtw_tiles import TILES, Tiles
 
 _LARGEST = np.finfo(np.float32).max

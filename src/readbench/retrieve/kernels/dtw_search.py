@@ -1,9 +1,10 @@
 """Exact nearest windows without all distances.
 
 The corpus passes by in steps. For each query, lower bounds say which windows of a step may still be among its k
-nearest; these wait in a list, the most promising first, until there are tiles full of them. Where few of the first
-windows of a step are ruled out, bounding costs more than it saves: then the whole step is compared, and the next steps
-too before bounds are tried again. What is found does not depend on any of this.
+nearest; these wait in a list, the most promising first, until there are tiles full of them. Where a sample of the step
+shows that too few would be ruled out, bounding costs more than it saves: then the whole step is compared, and the next
+steps with it before bounds are tried again, so that a search takes no longer than comparing everything. What is found
+does not depend on any of this.
 """
 
 from __future__ import annotations
@@ -13,37 +14,43 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.kernels.threads import Team
 from readbench.retrieve.kernels.dtw import Floats, Ints, radius
 from readbench.retrieve.kernels.dtw_bounds import bound, ranges
 from readbench.retrieve.kernels.dtw_corpus import TiledCorpus
 from readbench.retrieve.kernels.dtw_lanes import LANES
-from readbench.retrieve.kernels.dtw_threads import Team
+from readbench.retrieve.kernels.dtw_nearest import Nearest
 from readbench.retrieve.kernels.dtw_tiles import Tiles
 
 STEP_CELLS = 2**27
 """Cells of the recursion in a step: a few milliseconds of work."""
 FEWEST_TILES, MOST_TILES = 4, 64
-"""Tiles of a step, whatever their size."""
-PROBE = 16
-"""Of so many tiles of a step, the bounds of one decide about the others."""
+"""Tiles of a step, whatever their size.
+
+Few queries are compared with a corpus of the most tiles at once: there, a trial costs more than it may spare.
+"""
+PROBE_TILES, PROBE_CHANNELS = 16, 8
+"""Of so many tiles of a step, the bounds of one decide about all; about so many channels of it are enough."""
 WAITING_TILES = 4
 """Tiles full of promising windows that wait before they are compared."""
 LONGEST_PAUSE = 32
 """Steps after which bounds are tried again at the latest."""
 BOTH_WAYS = 4
 """Queries from which on bounds are taken in both directions: they share the ranges of the tiles."""
-CLEARLY = 0.8
+CLEARLY = 0.75
 """Share of the cost of comparing all that bounds may cost at most."""
 BATCH = 128
 """Queries bounded at once: limits memory."""
-BOUND_OPERATIONS, RANGE_OPERATIONS, PACK_OPERATIONS = 15, 40, 100
+BOUND_OPERATIONS, RANGE_OPERATIONS, PACK_OPERATIONS = 17, 45, 110
 """Cost per point of a bound, of the ranges that all queries share, and of packing, in vector operations (measured)."""
+QUERY_OPERATIONS = 3 * 10**6
+"""Cost of keeping the list of a query that waits, per step."""
 
 LARGEST = np.finfo(np.float32).max
 """What a distance is at most."""
 
 
-def search(queries: Tiles, corpus: TiledCorpus, k: int, team: Team, seeds: Ints | None = None) -> Nearest:
+def search(queries: Tiles, corpus: TiledCorpus, k: int, team: Team, seeds: Ints | None = None) -> tuple[Ints, Floats]:
     """The k windows of the corpus nearest to each query, exactly.
 
     Args:
@@ -53,6 +60,9 @@ def search(queries: Tiles, corpus: TiledCorpus, k: int, team: Team, seeds: Ints 
         team: threads to use.
         seeds: (Q, m) windows that are likely to be near, from another method; negative places are empty. They only
             save work, and do so from k of them on.
+
+    Returns:
+        Positions (Q, k) and distances (Q, k), nearest first; ties keep corpus order.
     """
     run = _Search(queries, corpus, k, team)
     if seeds is not None:
@@ -61,34 +71,7 @@ def search(queries: Tiles, corpus: TiledCorpus, k: int, team: Team, seeds: Ints 
         for tiles in run.steps(block):
             run.pass_by(tiles)
     run.compare_waiting(fewest=1)
-    return run.nearest
-
-
-class Nearest:
-    """The k nearest windows of each query so far; of equally near ones, those that come first in the corpus.
-
-    Attributes:
-        item: (Q, k) positions in the corpus, nearest first.
-        distance: (Q, k).
-        within: (Q,) no farther window can be among the nearest.
-    """
-
-    def __init__(self, queries: int, k: int) -> None:
-        self.item = np.full((queries, k), np.iinfo(np.int64).max)
-        self.distance = np.full((queries, k), np.inf, np.float32)
-        self.within = np.full(queries, np.inf, np.float32)
-
-    def offer(self, query: int, items: Ints, distances: Floats) -> None:
-        """Take in windows that were not offered before."""
-        k = self.item.shape[1]
-        if len(distances) > k:
-            self.within[query] = min(self.within[query], np.partition(distances, k - 1)[k - 1])
-        near = distances <= self.within[query]
-        distance = np.append(self.distance[query], distances[near])
-        item = np.append(self.item[query], items[near])
-        order = np.lexsort((item, distance))[:k]
-        self.distance[query], self.item[query] = distance[order], item[order]
-        self.within[query] = min(self.within[query], distance[order[-1]])
+    return run.nearest.ranked()
 
 
 class _Search:
@@ -100,64 +83,90 @@ class _Search:
         self.nearest = Nearest(count, k)
         self.waiting = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in range(count)]
         self.pause = np.zeros(count, np.int64)
-        self.failures = np.zeros(count, np.int64)
+        self.failures = np.ones(count, np.int64)
 
     def start_from(self, seeds: Ints) -> None:
         """Limit how far the nearest can be by the k-th nearest of the seeds."""
-        k = self.nearest.item.shape[1]
+        k = self.nearest.k
         own = [np.unique(row[row >= 0]) for row in seeds]
         jobs = [(query, items) for query, items in enumerate(own) if len(items) >= k]
         for (query, _), distances in zip(jobs, self.team.each(self._compare, jobs), strict=True):
-            self.nearest.within[query] = np.partition(distances, k - 1)[k - 1]
+            self.nearest.within[query] = np.partition(distances[0], k - 1)[k - 1]
 
     def steps(self, block: Tiles) -> Iterator[Tiles]:
-        """A block in pieces: what the first show spares work on the others."""
+        """A block in pieces: what the first show spares work on the others.
+
+        As long as no query tries bounds, steps pass by together.
+        """
         depth = int(block.depth[-1])
         cells = int(block.stored.max()) * LANES * depth * (2 * radius(depth, depth, self.corpus.band) + 1)
-        size = min(max(STEP_CELLS // (cells * len(self.pause)), FEWEST_TILES), MOST_TILES)
-        for start in range(0, len(block.start), size):
-            yield _select(block, slice(start, start + size))
+        at_once = len(self.pause) < BOTH_WAYS and len(self.corpus) <= MOST_TILES * LANES
+        fewest = MOST_TILES if at_once else FEWEST_TILES
+        size = min(max(STEP_CELLS // (cells * len(self.pause)), fewest), MOST_TILES)
+        start = 0
+        while start < len(block.start):
+            stop = start + size * max(1, int(self.pause.min()))
+            yield _select(block, slice(start, stop))
+            start = stop
 
     def pass_by(self, tiles: Tiles) -> None:
         """Compare the queries with a step of the corpus, or keep what may be near for later."""
-        for start in range(0, len(self.pause), BATCH):
-            batch = np.arange(start, min(start + BATCH, len(self.pause)))
-            trying = (self.pause[batch] == 0) & (self.nearest.within[batch] < LARGEST)
-            trying[trying] = self._bound(batch[trying], tiles)
-            left = batch[~trying]
-            if len(left):
-                self._compare_all(left, tiles)
-            self.pause[left] = np.maximum(self.pause[left] - 1, 0)
-        self.compare_waiting(fewest=WAITING_TILES * LANES)
+        trying = np.flatnonzero((self.pause == 0) & (self.nearest.within < LARGEST))
+        self.pause = np.maximum(self.pause - max(1, self.pause.min()), 0)
+        bounded = np.zeros(len(self.pause), bool)
+        for start in range(0, len(trying), BATCH):
+            some = trying[start : start + BATCH]
+            bounded[some] = self._bound(some, tiles)
+        self._compare_all(np.flatnonzero(~bounded), tiles)
+        if bounded.any():
+            self.compare_waiting(fewest=WAITING_TILES * LANES)
 
     def _bound(self, trying: Ints, tiles: Tiles) -> NDArray[np.bool_]:
-        """For which of the queries bounds pay in this step; what may be near to these is waiting now."""
-        if not len(trying):
-            return np.empty(0, bool)
-        few = -(-len(tiles.start) // PROBE)
-        probe, rest = _select(tiles, slice(0, few)), _select(tiles, slice(few, None))
-        bounds = self._bounds(trying, probe)
-        pays = self._pays(trying, tiles, (bounds <= self.nearest.within[trying, None]).mean(axis=1))
+        """Which of the queries are bounded in this step; what may be near to these is waiting now.
+
+        Where bounds paid in the step before, no sample is needed to try them again.
+        """
+        bounded = self.failures[trying] == 0
+        doubtful = trying[~bounded]
+        if len(doubtful):
+            bounded[~bounded] = self._judge(doubtful, tiles, self._share_of_sample(doubtful, tiles))
+        chosen = trying[bounded]
+        if len(chosen):
+            bounds = self._bounds(chosen, tiles)
+            self._judge(chosen, tiles, self._share_left(chosen, bounds))
+            self._wait(chosen, tiles.items.reshape(-1), bounds)
+        return bounded
+
+    def _judge(self, trying: Ints, tiles: Tiles, share: Floats) -> NDArray[np.bool_]:
+        """For which queries it pays to bound a step where bounds leave such a share; the others pause."""
+        pays = self._pays(trying, tiles, share)
         self.failures[trying] = np.where(pays, 0, self.failures[trying] + 1)
         self.pause[trying] = np.where(pays, 0, np.minimum(2 ** self.failures[trying], LONGEST_PAUSE))
-        chosen = trying[pays]
-        if len(chosen):
-            bounds = np.hstack([bounds[pays], self._bounds(chosen, rest)])
-            self._wait(chosen, tiles.items.reshape(-1), bounds)
         return pays
 
-    def _bounds(self, chosen: Ints, tiles: Tiles) -> Floats:
+    def _share_left(self, chosen: Ints, bounds: Floats) -> Floats:
+        """(chosen,) share of the windows that bounds (chosen, lanes) leave."""
+        share: Floats = (bounds <= self.nearest.within[chosen, None]).mean(axis=1)
+        return share
+
+    def _share_of_sample(self, trying: Ints, tiles: Tiles) -> Floats:
+        """(trying,) about which share of a step bounds would leave, by those of a few channels of its first tiles."""
+        channels = self.queries.slots.shape[1]
+        every = max(1, channels // PROBE_CHANNELS)
+        sample = _select(tiles, slice(0, -(-len(tiles.start) // PROBE_TILES)))
+        bounds = self._bounds(trying, sample, every) * np.float32(channels / len(range(0, channels, every)))
+        return self._share_left(trying, bounds)
+
+    def _bounds(self, chosen: Ints, tiles: Tiles, every: int = 1) -> Floats:
         """(chosen, lanes) lower bounds, a little lower still by what rounding may have added."""
         count = len(tiles.start)
         out = np.empty((len(chosen), count * LANES), np.float32)
-        if not count:
-            return out
         queries, deepest = _select(self.queries, chosen), int(tiles.depth.max())
         corpus, both = self.corpus, len(chosen) >= BOTH_WAYS
 
         def work(first: int, last: int) -> None:
             scratch = ranges(queries, deepest)
-            bound(queries, tiles, first, last, corpus.joint, both, corpus.band, scratch, out.reshape(-1))
+            bound(queries, tiles, first, last, corpus.joint, both, every, corpus.band, scratch, out.reshape(-1))
 
         self.team.share(work, count)
         terms = int(self.queries.depth.max()) + deepest + self.queries.slots.shape[1] + 2
@@ -165,12 +174,18 @@ class _Search:
         return sure
 
     def _pays(self, chosen: Ints, tiles: Tiles, share: Floats) -> NDArray[np.bool_]:
-        """Whether bounds, and comparing the share of windows that they leave, cost clearly less than comparing all."""
-        corpus, channels = self.corpus, tiles.slots.shape[1]
-        reach = [radius(int(self.queries.depth[query]), int(tiles.depth[-1]), corpus.band) for query in chosen]
-        compare = (2 + 3 / channels if corpus.joint else 4) * (2 * np.array(reach) + 1)
+        """Whether bounds, and comparing the share of windows that they leave, cost clearly less than comparing all.
+
+        Half a tile of the whole corpus is compared in addition, because the last one is seldom full.
+        """
+        corpus, channels, lanes = self.corpus, tiles.slots.shape[1], tiles.items.size
+        lengths, own = np.unique(self.queries.depth[chosen], return_inverse=True)
+        reach = np.array([radius(int(length), int(tiles.depth[-1]), corpus.band) for length in lengths])[own]
+        compare = (2 + 3 / channels if corpus.joint else 4) * (2 * reach + 1)
         bounding = BOUND_OPERATIONS + RANGE_OPERATIONS / len(chosen) * (len(chosen) >= BOTH_WAYS)
-        pays: NDArray[np.bool_] = bounding + share * (compare + PACK_OPERATIONS) < CLEARLY * compare
+        fixed = QUERY_OPERATIONS / (lanes * int(tiles.stored.max() * tiles.depth[-1]))
+        left = share + LANES / 2 / len(corpus)
+        pays: NDArray[np.bool_] = fixed + bounding + left * (compare + PACK_OPERATIONS) < CLEARLY * compare
         return pays
 
     def _wait(self, chosen: Ints, items: Ints, bounds: Floats) -> None:
@@ -192,7 +207,7 @@ class _Search:
         for most in (LANES, None):
             jobs = [(query, items) for query in ready for items in self._take(query, most, whole=fewest > 1)]
             for (query, items), distances in zip(jobs, self.team.each(self._compare, jobs), strict=True):
-                self.nearest.offer(query, items, distances)
+                self.nearest.offer(np.array([query]), items, distances)
 
     def _take(self, query: int, most: int | None, *, whole: bool) -> list[Ints]:
         """Take up to `most` windows that wait, in portions of two tiles; only full tiles if they must be whole."""
@@ -205,17 +220,19 @@ class _Search:
         return [items[start : min(start + 2 * LANES, taken)] for start in range(0, taken, 2 * LANES)]
 
     def _compare(self, job: tuple[int, Ints]) -> Floats:
-        """Distances of one query to some windows, in the calling thread."""
+        """(1, n) distances of one query to some windows, in the calling thread."""
         query, items = job
         alone = Team(1)
         tiles = self.corpus.pack(items, alone)
-        return self.corpus.scan(_select(self.queries, slice(query, query + 1)), tiles, alone)[0, : len(items)]
+        found = self.corpus.scan(_select(self.queries, slice(query, query + 1)), tiles, alone)
+        return np.ascontiguousarray(found[:, : len(items)])
 
     def _compare_all(self, chosen: Ints, tiles: Tiles) -> None:
-        items = tiles.items[tiles.items >= 0]
-        distances = self.corpus.scan(_select(self.queries, chosen), tiles, self.team)
-        for query, own in zip(chosen, distances, strict=True):
-            self.nearest.offer(query, items, own[: len(items)])
+        if not len(chosen):
+            return
+        queries = self.queries if len(chosen) == len(self.pause) else _select(self.queries, chosen)
+        distances = self.corpus.scan(queries, tiles, self.team)
+        self.nearest.offer(chosen, tiles.items.reshape(-1), distances)
 
 
 def _select(tiles: Tiles, chosen: slice | Ints) -> Tiles:

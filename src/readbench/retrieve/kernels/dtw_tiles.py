@@ -14,8 +14,10 @@ import numpy as np
 from numba import carray, types
 from numpy.typing import NDArray
 
-from readbench.retrieve.kernels.dtw_lanes import BLOCK, LANES, aligned, compiled, floats_at, transpose_block
-from readbench.retrieve.kernels.dtw_threads import Team
+from readbench.kernels.compiling import compiled
+from readbench.kernels.memory import BLOCK, aligned, floats_at, transpose_block
+from readbench.kernels.threads import Team
+from readbench.retrieve.kernels.dtw_lanes import LANES
 from readbench.windows import Normalisation, WindowSet
 from readbench.windows.reconcile import LARGEST_SCORE, Alignment, ChannelStats
 

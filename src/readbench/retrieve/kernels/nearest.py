@@ -1,15 +1,14 @@
 """The k best of a range of the corpus for each query, in one pass.
 
-What the codes cannot rule out is compared in double precision; the k best so far are kept in a heap whose root is the
-worst of them, and the root is what the next vectors have to beat.
+What the codes cannot rule out is compared in double precision; the k best so far are kept in a heap.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
+from readbench.kernels.compiling import compiled
 from readbench.retrieve.kernels.codes import (
     CHUNK,
     KINDS,
@@ -22,12 +21,10 @@ from readbench.retrieve.kernels.codes import (
     pack_panel,
     promising,
 )
-from readbench.retrieve.kernels.dtw_lanes import compiled
-
-Longs = NDArray[np.int64]
+from readbench.retrieve.kernels.heap import Longs, behind, replace_root
 
 _int, _single, _double = types.intp, types.float32, types.float64
-_floats, _longs = types.float32[::1], types.int64[::1]
+_floats = types.float32[::1]
 _vector, _matrix = (KINDS.Array(types.float32, axes, "C", readonly=True) for axes in (1, 2))
 _ROUNDING = 2.0**-22
 """More than what a score loses when it is stored in single precision."""
@@ -61,27 +58,6 @@ def exact_score(query: Floats, length: float, row: Floats, cosine: bool) -> np.f
     product, square = _product(query, row)
     size = length * np.sqrt(square)
     return np.float32(product / size) if size > 0 else np.float32(0)
-
-
-@compiled(types.boolean(_single, _int, _single, _int))
-def _behind(score: np.float32, item: int, other: np.float32, other_item: int) -> bool:
-    """Whether an item ranks behind another: lower score, or the same and later in the corpus."""
-    return bool(score < other or (score == other and item > other_item))
-
-
-@compiled(types.none(_floats, _longs, _single, _int))
-def _replace_root(scores: Floats, items: Longs, score: np.float32, item: int) -> None:
-    """Put an item in place of the root of a heap and let it sink to where it belongs."""
-    place = 0
-    while 2 * place + 1 < len(scores):
-        child = 2 * place + 1
-        if child + 1 < len(scores) and _behind(scores[child + 1], items[child + 1], scores[child], items[child]):
-            child += 1
-        if not _behind(scores[child], items[child], score, item):
-            break
-        scores[place], items[place] = scores[child], items[child]
-        place = child
-    scores[place], items[place] = score, item
 
 
 @compiled(_double(_single, _double, types.boolean))
@@ -163,8 +139,8 @@ def scan(  # noqa: PLR0913, PLR0917 - flat arrays in, flat arrays out
                     if not bits >> (item - start) & 1:
                         continue
                     score = exact_score(queries[q], lengths[q], corpus[item], cosine)
-                    if _behind(scores[q, 0], items[q, 0], score, item):
-                        _replace_root(scores[q], items[q], score, item)
+                    if behind(scores[q, 0], items[q, 0], score, item):
+                        replace_root(scores[q], items[q], score, item)
                         place = (3 * tile + 2) * QUERIES + q - tile * QUERIES
                         tiles[place] = _threshold(scores[q, 0], lengths[q], cosine)
     return -1

@@ -1,0 +1,201 @@
+"""Sonde: the encoder that ships with the package, trained on synthetic signals alone (see docs/sonde.md).
+
+A channel of a window, scaled by its normal operation and brought to 512 points, becomes 512 numbers. How the channels
+of a window become one vector is a parameter: by default each channel's departure from normal operation, at places of
+its own (`readbench.encoders.departure`, pooling `keyed`); the paper's mean over channels is `sonde(pool=mean)`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.encoders.base import Metric, Vectors
+from readbench.encoders.cache import window_digests
+from readbench.encoders.channels import ChannelEncoder, Pooling, Rows, names_of, pool_channels
+from readbench.encoders.departure import NormalOperation
+from readbench.encoders.devices import package, pick_device
+from readbench.encoders.scaling import scale
+from readbench.errors import UsageError
+from readbench.kernels.threads import Team
+from readbench.locks import exclusive
+from readbench.parameters import Interval
+from readbench.paths import cache_root
+from readbench.registry import ENCODERS
+from readbench.windows import ChannelStats, WindowSet
+
+LENGTH, WIDTH = 512, 512
+VERSION = 1
+"""Raised whenever vectors change, so that stored ones are not mixed."""
+REFERENCE_WINDOWS = 256
+"""Normal windows that the reference is taken from, at most: evenly spread over those there are."""
+LEAST_SPREAD = 0.1
+"""A channel's scale is its spread in normal operation, and at least this share of its spread in the corpus."""
+Reference = Literal["normals", "none"]
+Runtime = Literal["cpu", "cuda"]
+
+
+@ENCODERS.register("sonde", title="Sonde", family="embedder")
+class Sonde(ChannelEncoder):
+    """Our own encoder: what each channel does beyond normal operation, and which channel it is.
+
+    Args:
+        pool: how the vectors of the channels become one.
+        reference: what vectors are measured by: the windows of normal operation, or nothing.
+        metric: how vectors are compared.
+        device: `cpu` runs anywhere; `cuda` needs the package torch and is for bulk encoding.
+        batch: series at a time.
+    """
+
+    corpus_dependent = False
+
+    def __init__(
+        self,
+        pool: Pooling = "keyed",
+        reference: Reference = "normals",
+        metric: Metric = "cosine",
+        device: Runtime = "cpu",
+        batch: Annotated[int, Interval(1)] = 32,
+    ) -> None:
+        self.pool: Pooling = pool
+        self.reference: Reference = reference
+        self.metric: Metric = metric
+        self.device: Runtime = device
+        self.batch = batch
+        self.stats_: ChannelStats | None = None
+        self.usual_: NormalOperation | None = None
+
+    def admissible(self, length: int) -> int:  # noqa: ARG002 - every length becomes the same
+        """512 points, whatever the window has."""
+        return LENGTH
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
+        """Settle how channels are scaled, and what their vectors are in normal operation."""
+        self.stats_ = operating_statistics(corpus, normals)
+        self.usual_ = self._normal_operation(normals) if self.reference == "normals" else None
+        return self
+
+    def encode_batch(self, windows: WindowSet) -> Vectors:
+        """(B, D) pooled vectors of the departures."""
+        if self.stats_ is None:
+            raise UsageError("Fit the encoder first: it scales windows by what it is fitted on.")
+        if not len(windows):
+            return np.empty((0, 0), np.float32)
+        vectors = self.channel_vectors(scale(windows, "channel", self.stats_))
+        if self.usual_ is not None:
+            vectors = self.usual_.departures(vectors, names_of(windows))
+        return pool_channels(vectors, windows, self.pool)
+
+    def embed(self, series: NDArray[np.float32]) -> Vectors:
+        """(B, 512) vectors of series (B, 512)."""
+        if self.device == "cuda":
+            return _on_gpu(series)
+        vectors: Vectors = session().run(["vectors"], {"series": series})[0]
+        return vectors
+
+    def each(self, work: Callable[[Rows], Vectors], parts: list[Rows]) -> list[Vectors]:
+        """Parts share the threads, one each: the vectors are the same for any number of threads."""
+        if self.device == "cuda":
+            return super().each(work, parts)
+        with Team() as team:
+            return team.each(work, parts)
+
+    def weights_fingerprint(self) -> str:
+        """Hash of the weights and of the code that uses them."""
+        return f"{VERSION}-{_weights_digest()}"
+
+    def fingerprint(self) -> str:
+        """Hash of the weights, the parameters that shape a vector, the scaling and the reference."""
+        statistics = self.stats_.fingerprint() if self.stats_ else ""
+        usual = self.usual_.fingerprint() if self.usual_ else ""
+        identity = (self.weights_fingerprint(), self.pool, self.reference, statistics, usual)
+        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+
+    def _normal_operation(self, normals: WindowSet) -> NormalOperation:
+        """Statistics of the normals' vectors; kept in the cache, since encoding them takes its time."""
+        if len(normals) > REFERENCE_WINDOWS:
+            normals = normals[np.linspace(0, len(normals) - 1, REFERENCE_WINDOWS).astype(np.intp)]
+        key = hashlib.sha256(repr((self.weights_fingerprint(), self.stats_ and self.stats_.fingerprint())).encode())
+        key.update(b"".join(window_digests(normals)))
+        path = cache_root() / "models" / "sonde" / f"{key.hexdigest()[:24]}.npz"
+        with exclusive(path.with_suffix(".lock")):
+            if not path.exists():
+                _store(self._measured(normals), path)
+            return _read(path)
+
+    def _measured(self, normals: WindowSet) -> NormalOperation:
+        if not len(normals):
+            return NormalOperation.of(np.empty((0, WIDTH), np.float32), np.empty(0, np.str_))
+        parts = [(self.channel_vectors(scale(b, "channel", self.stats_)), names_of(b)) for b in self.batches(normals)]
+        return NormalOperation.of(np.concatenate([v for v, _ in parts]), np.concatenate([n for _, n in parts]))
+
+
+def operating_statistics(corpus: WindowSet, normals: WindowSet) -> ChannelStats:
+    """Mean and spread of each channel in normal operation; those of the corpus where normals know nothing of it.
+
+    A channel that hardly moves in normal operation is scaled by a share of its spread in the corpus instead: else the
+    first movement of a valve would be off every scale.
+    """
+    whole = corpus.stats or ChannelStats.of(corpus)
+    if not len(normals):
+        return whole
+    own = ChannelStats.of(normals)
+    mean = whole.mean | own.mean
+    std = {n: max(own.std[n], LEAST_SPREAD * whole.std.get(n, 0.0)) if n in own.std else whole.std[n] for n in mean}
+    return ChannelStats(mean, std)
+
+
+@lru_cache(maxsize=1)
+def session() -> Any:  # noqa: ANN401 - the runtime has no types
+    """The network, loaded once, one thread a call."""
+    import onnxruntime  # noqa: PLC0415 - slow to import, needed only here
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(_weights(), options, providers=["CPUExecutionProvider"])
+
+
+def _weights() -> bytes:
+    return files("readbench.encoders").joinpath("models/sonde.onnx").read_bytes()
+
+
+@lru_cache(maxsize=1)
+def _weights_digest() -> str:
+    return hashlib.sha256(_weights()).hexdigest()[:16]
+
+
+def _on_gpu(series: NDArray[np.float32]) -> Vectors:
+    torch = package("torch", "sonde(device=cuda)")
+    device = pick_device("cuda", "sonde")
+    with torch.inference_mode():
+        vectors: Vectors = _torch_network(device)(torch.from_numpy(series).to(device)).float().cpu().numpy()
+    return vectors
+
+
+@lru_cache(maxsize=1)
+def _torch_network(device: str) -> Any:  # noqa: ANN401 - a torch module
+    with as_file(files("readbench.encoders").joinpath("models/sonde.onnx")) as path:
+        return package("readbench.training.export", "sonde(device=cuda)").load(path).to(device)
+
+
+def _store(usual: NormalOperation, path: Path) -> None:
+    """Write all or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    with partial.open("wb") as file:
+        np.savez(file, names=np.array(usual.names, np.str_), mean=usual.mean, deviation=usual.deviation)
+    partial.replace(path)
+
+
+def _read(path: Path) -> NormalOperation:
+    with np.load(path) as stored:
+        return NormalOperation(tuple(stored["names"].tolist()), stored["mean"], stored["deviation"])

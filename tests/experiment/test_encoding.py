@@ -1,0 +1,168 @@
+"""Runs with encoders: weights count by what they hold, progress is told, and a kill loses no finished block."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from readbench.cli.progress import RunProgress
+from readbench.data import load_task
+from readbench.data.simulators import Tanks
+from readbench.encoders import Pretrained
+from readbench.encoders import cache as encoder_cache
+from readbench.experiment import Budget, cells, run
+from readbench.experiment.cells import Setup, scored_level
+from readbench.experiment.runner import Listener
+from readbench.pipeline import LegSystem, System
+from readbench.registry import ENCODERS
+from readbench.spec import Leg
+from tests.experiment.encoders import WEIGHTS_VARIABLE, Filed, register
+from tests.experiment.helpers import rows_without_times, small_plan
+
+
+@pytest.fixture
+def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    register()
+    path = tmp_path / "weights"
+    path.write_text("1.0")
+    monkeypatch.setenv(WEIGHTS_VARIABLE, str(path))
+    yield path
+    del ENCODERS._entries["filed"]
+
+
+def test_a_leg_says_what_its_files_hold(weights: Path) -> None:
+    leg = System("filed").legs[0]
+    before = leg.content_key
+    weights.write_text("2.0")
+    assert before
+    assert leg.content_key not in {"", before}
+    assert System("euclidean").legs[0].content_key == System("raw").legs[0].content_key == ""
+    assert isinstance(Filed(), Pretrained)
+
+
+@pytest.mark.parametrize("method", ["filed", "filed|euclidean", "filed+prf"])
+def test_replaced_weights_are_never_answered_with_old_results(method: str, weights: Path, tmp_path: Path) -> None:
+    plan = small_plan(methods=(method,), levels=(0,))
+    run(plan, tmp_path / "run", cache=tmp_path / "cache")
+    old = rows_without_times(tmp_path / "run")
+    assert run(plan, tmp_path / "run", cache=tmp_path / "cache").reused == 1
+    weights.write_text("0.01")
+    assert run(plan, tmp_path / "run", cache=tmp_path / "cache").computed == 1
+    run(plan, tmp_path / "fresh", cache=tmp_path / "other cache")
+    assert rows_without_times(tmp_path / "run") == rows_without_times(tmp_path / "fresh") != old
+
+
+def test_missing_weights_fail_the_cells_with_their_reason(weights: Path, tmp_path: Path, private_cache: Path) -> None:
+    weights.unlink()
+    summary = run(small_plan(methods=("filed", "random"), levels=(0,)), tmp_path / "run", cache=private_cache)
+    assert [report.cell.method for report in summary.failures] == ["filed"]
+    assert "No such file" in summary.failures[0].failure
+
+
+class Hearing(Listener):
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, int, int]] = []
+
+    def encoding(self, leg: str, done: int, total: int) -> None:
+        self.heard.append((leg, done, total))
+
+
+@pytest.mark.parametrize("executor", ["local", "processes"])
+def test_progress_of_encoding_reaches_the_listener(executor: str, tmp_path: Path) -> None:
+    listener = Hearing()
+    plan = small_plan(methods=("rocket(features=84)+nr",), levels=(0,))
+    run(plan, tmp_path, cache=tmp_path / "cache", executor=executor, listener=listener)  # type: ignore[arg-type]
+    assert {leg for leg, _, _ in listener.heard} == {"rocket(features=84)+nr"}
+    assert (0, 1000) in {(done, total) for _, done, total in listener.heard}
+    assert (256, 1000) in {(done, total) for _, done, total in listener.heard}
+    assert listener.heard[-1][1] == listener.heard[-1][2]
+    known = len(listener.heard)
+    run(plan, tmp_path / "again", cache=tmp_path / "cache", listener=listener)
+    assert len(listener.heard) == known  # nothing is encoded again, and nothing is told
+
+
+def test_the_progress_line_shows_windows_and_goes_when_all_are_encoded() -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=160)
+    with RunProgress(console, total=3) as progress:
+        progress.encoding("mantis+nr", 0, 1000)
+        progress.encoding("mantis+nr", 256, 1000)
+        progress._progress.refresh()
+        assert "encoding windows: mantis+nr" in screen.getvalue()
+        assert "256/1000" in screen.getvalue()
+        progress.encoding("mantis+nr", 1000, 1000)
+        assert len(progress._progress.tasks) == 1
+        progress.encoding("mantis+nr", 1000, 1000)
+
+
+CHILD = """
+import sys
+from pathlib import Path
+import tests.experiment.encoders as encoders
+from readbench.experiment import Budget, cells, run
+from tests.experiment.helpers import small_plan
+
+encoders.register()
+encode = encoders.Filed.encode
+def slow(self, windows):
+    vectors = encode(self, windows)
+    if encoders.Filed.encoded > 600:
+        sys.stdin.read()  # until it is killed
+    return vectors
+encoders.Filed.encode = slow
+run(small_plan(methods=("filed",), levels=(0,)), Path(sys.argv[1]), cache=Path(sys.argv[2]))
+"""
+
+
+def test_a_run_killed_while_encoding_keeps_its_finished_blocks(weights: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "run"), str(tmp_path / "cache")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, env=os.environ, cwd=Path(__file__).parents[2])
+    deadline = time.monotonic() + 120
+    while len(list((tmp_path / "cache").rglob("embeddings/**/*.npz"))) < 2:
+        assert process.poll() is None, "the run ended before its third block"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert process.stdin is not None
+    process.stdin.close()
+    Filed.encoded = 0
+    summary = run(small_plan(methods=("filed",), levels=(0,)), tmp_path / "run", cache=tmp_path / "cache")
+    assert weights.exists()
+    assert summary.computed == 1
+    assert Filed.encoded == 1250 + 100 - 2 * encoder_cache.BLOCK
+
+
+def test_vectors_that_rerankers_see_follow_the_weights(tmp_path: Path, weights: Path) -> None:
+    task = load_task(Tanks(), seed=7, cache=tmp_path / "cache")
+    setup = Setup(task, "task", tmp_path / "cache")
+    one = scored_level(setup, System("filed+prf", setup.cache), 0)
+    weights.write_text("0.5")
+    two = scored_level(setup, System("filed+prf", setup.cache), 0)
+    assert not (one.scores == two.scores).all()
+
+
+def test_vectors_that_rerankers_see_are_computed_once_for_all_budgets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Leg] = []
+
+    class Counted(LegSystem):
+        def __init__(self, leg: Leg, cache: Path) -> None:
+            built.append(leg)
+            super().__init__(leg, cache)
+
+    monkeypatch.setattr(cells, "LegSystem", Counted)
+    setup = Setup(load_task(Tanks(), seed=7, cache=tmp_path / "cache"), "task", tmp_path / "cache")
+    for count in (0, 5, 50):
+        scored_level(setup, System("euclidean+majvote", setup.cache), 0, Budget(per_query=count))
+    assert len(built) == 1

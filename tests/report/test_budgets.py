@@ -1,0 +1,107 @@
+"""The report of a run over label budgets, against values worked out by hand."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from readbench.errors import RunError
+from readbench.experiment import run
+from readbench.plots import METHOD_COLOURS, REFERENCE_GREY
+from readbench.report import Results, read_results, write_report
+from readbench.report.budgets import budget_curve, budget_table, draw_budgets
+from tests.experiment.helpers import small_plan
+
+METHODS = ("euclidean", "euclidean+majvote", "euclidean+gpc")
+BUDGETS = ("0", "5", "50")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("budgets")
+    plan = small_plan(methods=METHODS, labels=BUDGETS, seeds=(0, 1), levels=(0,))
+    run(plan, folder, cache=tmp_path_factory.getbasetemp() / "cache")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> Results:
+    return read_results(folder)
+
+
+def naive_mean(folder: Path, method: str, labels: str) -> float:
+    with (folder / "scores.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    own = [float(r["NDCG@10"]) for r in rows if r["method"] == method and r["labels"] in {labels, "all"}]
+    assert len(own) == 2
+    return sum(own) / 2
+
+
+def test_the_curve_is_the_mean_under_each_budget(folder: Path, results: Results) -> None:
+    curve = budget_curve(results)
+    assert curve is not None
+    assert [line.flat for line in curve.lines] == [True, False, False]
+    for method, line in zip(METHODS, curve.lines, strict=True):
+        expected = [naive_mean(folder, method, labels) for labels in BUDGETS]
+        assert [figure.mean for figure in line.figures] == pytest.approx(expected)
+    assert len({figure.mean for figure in curve.lines[0].figures}) == 1
+    assert curve.lines[1].figures[0].mean == curve.lines[0].figures[0].mean
+    assert curve.lines[1].figures[2].mean != curve.lines[0].figures[2].mean
+
+
+def test_the_leaderboard_and_the_comparisons_are_those_of_the_last_budget(folder: Path, results: Results) -> None:
+    assert results.at("NDCG@10", 0).shape == (1, 2, 3)
+    for m, method in enumerate(METHODS):
+        assert results.at("NDCG@10", 0)[:, :, m].mean() == pytest.approx(naive_mean(folder, method, "50"))
+    page = write_report(results, folder / "report")[0].read_text()
+    assert "; with 50 labels a query" in page
+    table = (folder / "report" / "comparisons.csv").read_text().splitlines()
+    best = max(METHODS, key=lambda method: naive_mean(folder, method, "50"))
+    other = next(method for method in METHODS if results.title(method) == table[1].split(",")[0])
+    difference = naive_mean(folder, best, "50") - naive_mean(folder, other, "50")
+    assert float(table[1].split(",")[1]) == pytest.approx(difference, abs=6e-4)
+
+
+def test_names_are_cut_down_to_what_they_add(results: Results) -> None:
+    curve = budget_curve(results)
+    assert curve is not None
+    table = budget_table(curve)
+    assert table.header == ["Method", *BUDGETS]
+    assert [row[0] for row in table.rows] == ["ED", "+Majority-Vote", "+GPC"]
+
+
+def test_the_picture_has_a_dashed_line_and_a_colour_for_each_method(results: Results) -> None:
+    curve = budget_curve(results)
+    assert curve is not None
+    axis = draw_budgets(curve).axes[0]
+    drawn = axis.get_lines()
+    assert [line.get_color() for line in drawn] == [REFERENCE_GREY, *METHOD_COLOURS[:2]]
+    assert [line.is_dashed() for line in drawn] == [True, False, False]
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == list(BUDGETS)
+    for line, expected in zip(drawn, curve.lines, strict=True):
+        assert np.array(line.get_ydata()).tolist() == [figure.mean for figure in expected.figures]
+
+
+def test_the_report_is_written_with_its_figures_and_is_the_same_again(folder: Path, results: Results) -> None:
+    first = {path.name: path.read_bytes() for path in write_report(results, folder / "one")}
+    second = {path.name: path.read_bytes() for path in write_report(results, folder / "two")}
+    assert first == second
+    assert {"budgets.csv", "budgets.svg", "budgets.png"} <= first.keys()
+
+
+def test_one_budget_has_no_curve(tmp_path: Path, private_cache: Path) -> None:
+    run(small_plan(methods=("random",), levels=(0,)), tmp_path, cache=private_cache)
+    results = read_results(tmp_path)
+    assert budget_curve(results) is None
+    assert not [path for path in write_report(results, tmp_path / "report") if path.stem == "budgets"]
+
+
+def test_a_folder_of_another_version_is_no_run_folder(tmp_path: Path, private_cache: Path) -> None:
+    run(small_plan(methods=("random",), levels=(0,)), tmp_path, cache=private_cache)
+    manifest = tmp_path / "run.json"
+    manifest.write_text(manifest.read_text().replace('"labels"', '"other"'))
+    with pytest.raises(RunError, match="is not a run folder"):
+        read_results(tmp_path)
