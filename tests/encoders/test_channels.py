@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from readbench.encoders.channels import ChannelEncoder, Pooling
+from readbench.encoders.channels import KEYED_WIDTH, ChannelEncoder, Pooling, _key, pool_channels
 from readbench.testing import sample_windows
 from readbench.windows import WindowSet
 
@@ -44,6 +44,49 @@ def test_the_keyed_pooling_knows_which_channel_is_which() -> None:
     encoder = Moments("keyed")
     np.testing.assert_allclose(encoder.encode(one), encoder.encode(same), rtol=1e-5, atol=1e-6)
     assert not np.allclose(encoder.encode(one), encoder.encode(swapped), atol=1e-3)
+
+
+def keyed_slowly(vectors: NDArray[np.float32], channels: tuple[str, ...]) -> NDArray[np.float64]:
+    """The keyed vector of one window, number by number."""
+    out = np.zeros(KEYED_WIDTH)
+    for vector, name in zip(vectors, channels, strict=True):
+        places, signs = _key(name, len(vector), KEYED_WIDTH)
+        for number, place, sign in zip(vector.tolist(), places.tolist(), signs.tolist(), strict=True):
+            out[place] += sign * number
+    return out
+
+
+def test_the_keyed_pooling_equals_a_slow_loop() -> None:
+    windows = sample_windows(6, channels=5, ragged=True)
+    vectors = np.random.default_rng(0).normal(size=(int(windows.channel_counts.sum()), 300)).astype(np.float32)
+    ends = np.cumsum(windows.channel_counts)
+    expected = [keyed_slowly(own, w.channels) for own, w in zip(np.split(vectors, ends[:-1]), windows, strict=True)]
+    np.testing.assert_allclose(pool_channels(vectors, windows, "keyed"), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_channel_s_key_follows_from_its_name_alone_and_loses_nothing() -> None:
+    places, signs = _key("flow", 512, KEYED_WIDTH)
+    assert len(set(places.tolist())) == 512
+    assert set(signs.tolist()) == {-1.0, 1.0}
+    assert places[:4].tolist() == [2075, 619, 346, 3622]  # vectors are kept between versions and machines
+    assert not np.array_equal(places, _key("level", 512, KEYED_WIDTH)[0])
+
+
+def test_keyed_products_are_those_of_the_channels_side_by_side_within_chance() -> None:
+    rng = np.random.default_rng(0)
+    for trial in range(20):
+        names = tuple(f"sensor {trial} {k}" for k in range(8))
+        windows = WindowSet.from_arrays(list(np.zeros((2, 8, 4))), channels=names)
+        vectors = rng.normal(size=(16, 512)).astype(np.float32)
+        one, two = pool_channels(vectors, windows, "keyed")
+        first, second = vectors[:8].ravel(), vectors[8:].ravel()
+        chance = np.linalg.norm(first) * np.linalg.norm(second) / np.sqrt(KEYED_WIDTH)
+        assert abs(one @ two - first @ second) < 4 * chance
+
+
+def test_long_vectors_widen_the_keyed_one() -> None:
+    window = WindowSet.from_arrays([np.zeros((2, 4))])
+    assert pool_channels(np.ones((2, KEYED_WIDTH + 5), np.float32), window, "keyed").shape == (1, KEYED_WIDTH + 5)
 
 
 def test_stats_puts_mean_deviation_and_maximum_side_by_side() -> None:

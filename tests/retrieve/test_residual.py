@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
-from readbench.retrieve.residual import NormalResidual, unit
+from readbench.encoders import unit
+from readbench.retrieve.residual import NormalResidual
 from tests.naive import residual as naive
 
 vectors = arrays(np.float32, (5, 4), elements=st.floats(-3, 3, width=16))

@@ -88,3 +88,10 @@ class BatchEncoder(ABC):
             out[done : done + len(batch)] = vectors
             done += len(batch)
         return out
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Rows of length one; rows of length zero stay zero."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: Vectors = np.divide(vectors, norms, out=np.zeros_like(vectors, dtype=np.float32), where=norms > 1e-12)
+    return units

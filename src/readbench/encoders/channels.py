@@ -9,6 +9,8 @@ padded. What is done with the C vectors of a window is the pooling:
   keeps which channel departs. The same channel lines up in any two windows, whatever others they have; two different
   channels meet by chance only, so the product of two such vectors is that of the vectors side by side, give or take
   1 / sqrt(width) of their lengths.
+* `both`: `keyed` and, with half its weight, `mean`, each of length one: windows that have no channel in common can
+  still be compared.
 """
 
 from __future__ import annotations
@@ -22,14 +24,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.encoders.base import BatchEncoder, Vectors
+from readbench.encoders.base import BatchEncoder, Vectors, unit
 from readbench.windows import WindowSet, resample
 
-Pooling = Literal["mean", "stats", "keyed"]
+Pooling = Literal["mean", "stats", "keyed", "both"]
+BOTH: tuple[Pooling, ...] = ("keyed", "mean")
 Rows = NDArray[np.intp]
 """Numbers of series, counted through the channels of all windows."""
 KEYED_WIDTH = 4096
 """Numbers of a keyed vector, unless the channels' own vectors are longer."""
+MEAN_WEIGHT = 0.5
+"""Of the mean beside the keyed vector, in `both`."""
 VECTOR_NUMBERS = 2048
 """Numbers set aside for the vector of a channel, which waits for those of the other channels of its batch."""
 POINTS = 2**20
@@ -120,6 +125,9 @@ def pool_channels(vectors: Vectors, windows: WindowSet, mode: Pooling) -> Vector
         windows: N windows, at least one.
         mode: see the module.
     """
+    if mode == "both":
+        keyed, mean = (unit(pool_channels(vectors, windows, part)) for part in BOTH)
+        return np.concatenate([keyed, np.float32(MEAN_WEIGHT**0.5) * mean], axis=1)
     owners = owners_of(windows)
     if mode == "keyed":
         return _keyed(vectors, owners, windows)

@@ -2,11 +2,14 @@
 
 The vector e_c of channel c is measured by the normal vectors of the same channel:
 
-    r_c = (e_c - mean_c) / deviation_c          per dimension
-    d_c = r_c / |r_c| * log(1 + |r_c|^2 / D)^2  its direction, and how far it went
+    r_c = (e_c - mean_c) / (deviation_c + 0.01)   per dimension, D of them
+    a_c = |r_c|^2 / D                             how far it went
+    d_c = r_c / sqrt(a_c) * log(1 + a_c)^p        its direction, as loud as it went far
+    p = 3/2 log10(1 + C)                          in a window of C channels
 
-A channel that behaves as usual has |r_c|^2 / D near one and little weight; one that departs speaks louder, but only
-with the square of the logarithm of how far it went, so that no single channel drowns the others.
+A channel that behaves as usual has a_c near one and little weight; one that departs speaks louder, but only with a
+power of the logarithm of how far it went, so that no single channel drowns the others. The more channels there are,
+the more of them have nothing to do with the fault, and the quieter those must be: p is 0.7 for two and 2.6 for fifty.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from readbench.encoders.base import Vectors
 
 LEAST_DEVIATION = 1e-2
 """Added to every deviation: a dimension that never moved in normal operation must not decide alone."""
+SHARPNESS = 1.5
+"""How much quieter usual channels are with every tenfold number of channels."""
 FEWEST = 8
 """Vectors that a channel needs before its own statistics are trusted."""
 
@@ -62,10 +67,16 @@ class NormalOperation:
             np.array(deviations, np.float32).reshape(shape),
         )
 
-    def departures(self, vectors: Vectors, names: NDArray[np.str_]) -> Vectors:
-        """(M, D) departures of the channels' vectors; unknown channels are measured by the mean of the known ones.
+    def departures(self, vectors: Vectors, names: NDArray[np.str_], channels: NDArray[np.integer]) -> Vectors:
+        """(M, D) departures of the channels' vectors.
 
-        Where no channel is known, nothing is usual: the vectors stay as they are.
+        Unknown channels are measured by the mean of the known ones. Where no channel is known, nothing is usual: the
+        vectors stay as they are.
+
+        Args:
+            vectors: (M, D).
+            names: (M,) of the channels.
+            channels: (M,) how many the window of each has.
         """
         if not self.names:
             return vectors
@@ -74,8 +85,9 @@ class NormalOperation:
         mean = np.vstack([self.mean, self.mean.mean(axis=0)])[rows]
         deviation = np.vstack([self.deviation, self.deviation.mean(axis=0)])[rows]
         residual = (vectors - mean) / (deviation + LEAST_DEVIATION)
-        energy = np.mean(residual**2, axis=1, keepdims=True)
-        loud: Vectors = residual * (np.log1p(energy) ** 2 / np.sqrt(energy + 1e-6))
+        away = np.mean(residual**2, axis=1, keepdims=True)
+        power = SHARPNESS * np.log10(1 + channels)[:, None]
+        loud: Vectors = residual * (np.log1p(away) ** power / np.sqrt(away + 1e-6))
         return loud.astype(np.float32)
 
     def fingerprint(self) -> str:

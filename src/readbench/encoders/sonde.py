@@ -2,7 +2,7 @@
 
 A channel of a window, scaled by its normal operation and brought to 512 points, becomes 512 numbers. How the channels
 of a window become one vector is a parameter: by default each channel's departure from normal operation, at places of
-its own (`readbench.encoders.departure`, pooling `keyed`); the paper's mean over channels is `sonde(pool=mean)`.
+its own (`readbench.encoders.departure`, pooling `both`); the paper's mean over channels is `sonde(pool=mean)`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from readbench.encoders.base import Metric, Vectors
 from readbench.encoders.cache import window_digests
 from readbench.encoders.channels import ChannelEncoder, Pooling, Rows, names_of, pool_channels
 from readbench.encoders.departure import NormalOperation
-from readbench.encoders.devices import package, pick_device
+from readbench.encoders.devices import inference, package, pick_device
 from readbench.encoders.scaling import scale
 from readbench.errors import UsageError
 from readbench.kernels.threads import Team
@@ -59,7 +59,7 @@ class Sonde(ChannelEncoder):
 
     def __init__(
         self,
-        pool: Pooling = "keyed",
+        pool: Pooling = "both",
         reference: Reference = "normals",
         metric: Metric = "cosine",
         device: Runtime = "cpu",
@@ -91,7 +91,8 @@ class Sonde(ChannelEncoder):
             return np.empty((0, 0), np.float32)
         vectors = self.channel_vectors(scale(windows, "channel", self.stats_))
         if self.usual_ is not None:
-            vectors = self.usual_.departures(vectors, names_of(windows))
+            counts = np.repeat(windows.channel_counts, windows.channel_counts)
+            vectors = self.usual_.departures(vectors, names_of(windows), counts)
         return pool_channels(vectors, windows, self.pool)
 
     def embed(self, series: NDArray[np.float32]) -> Vectors:
@@ -176,7 +177,7 @@ def _weights_digest() -> str:
 def _on_gpu(series: NDArray[np.float32]) -> Vectors:
     torch = package("torch", "sonde(device=cuda)")
     device = pick_device("cuda", "sonde")
-    with torch.inference_mode():
+    with inference(device, "float32"):
         vectors: Vectors = _torch_network(device)(torch.from_numpy(series).to(device)).float().cpu().numpy()
     return vectors
 

@@ -7,10 +7,10 @@ from typing import Self
 
 import numpy as np
 
-from readbench.encoders import EmbeddingCache, Encoder, Metric, Pretrained, Vectors
+from readbench.encoders import EmbeddingCache, Encoder, Metric, Pretrained, Vectors, unit
 from readbench.retrieve.base import Scores
 from readbench.retrieve.euclidean import euclidean_distances
-from readbench.retrieve.residual import Transform, unit
+from readbench.retrieve.residual import Transform
 from readbench.windows import WindowSet
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Protocol, Self
 
 import numpy as np
 
-from readbench.encoders import Metric, Vectors
+from readbench.encoders import Metric, Vectors, unit
 from readbench.parameters import Interval
 from readbench.ranking import rank
 from readbench.registry import TRANSFORMS
@@ -76,10 +76,3 @@ class NormalResidual:
         total = np.einsum("bk,bkd->bd", kept.astype(np.float32), self.pool_[nearest])
         expected: Vectors = (total / np.maximum(kept.sum(axis=1, keepdims=True), 1)).astype(np.float32)
         return expected
-
-
-def unit(vectors: Vectors) -> Vectors:
-    """Rows of length one; rows of length zero stay zero."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    units: Vectors = np.divide(vectors, norms, out=np.zeros_like(vectors, dtype=np.float32), where=norms > 1e-12)
-    return units

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -23,21 +24,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     config = _configured(options)
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu":
+        torch.set_num_threads(1)  # the same weights whatever the number of processors
     training = Training(config, options.out, device, compiled=device == "cuda")
 
     def probe(step: int, body: Body) -> None:
         _say(f"step {step}  same fault first in a new plant: {fault_found(body, device):.3f}")
 
     body = training.run(_say, probe if options.probe else None)
-    metadata = {
+    export(body, options.out / "sonde.onnx", _metadata(config, device))
+    _say(f"wrote {options.out / 'sonde.onnx'}")
+
+
+def _metadata(config: Config, device: str) -> dict[str, Any]:
+    """What the file of weights says about itself."""
+    return {
         "config": config.to_json(),
         "data": "synthetic only: carriers, mechanisms and plants of readbench.training; no dataset of the benchmark",
         "versions": {"readbench": version("readbench"), "torch": torch.__version__},
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
         "licence": "Apache-2.0",
     }
-    export(body, options.out / "sonde.onnx", metadata)
-    _say(f"wrote {options.out / 'sonde.onnx'}")
 
 
 def _say(text: str) -> None:

@@ -18,6 +18,8 @@ from readbench.training.draws import LENGTH
 
 CODE_SCALES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 PATCH_STATISTICS, WINDOW_STATISTICS = 6, 3
+FINEST = LENGTH // 8
+"""Patches, at most: what the first two convolutions leave."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,12 @@ class Shape:
     hidden: int = 1024
     patches: int = 16
     projection: int = 128
+
+    def __post_init__(self) -> None:
+        if self.patches < 1 or FINEST % self.patches:
+            raise ValueError(f"patches must be a power of two up to {FINEST}. Got {self.patches} instead.")
+        if self.width % self.heads:
+            raise ValueError(f"width must be a multiple of heads. Got {self.width} and {self.heads} instead.")
 
 
 class Block(nn.Module):
@@ -50,7 +58,7 @@ class Block(nn.Module):
         """(B, P, W) -> (B, P, W)."""
         batch, count, width = tokens.shape
         parts = self.attention(self.before_attention(tokens))
-        query, key, value = parts.view(batch, count, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        query, key, value = parts.view(batch, count, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4).unbind()
         mixed = ops.scaled_dot_product_attention(query, key, value).transpose(1, 2).reshape(batch, count, width)
         tokens = tokens + self.out(mixed)
         return tokens + self.network(self.before_network(tokens))
@@ -63,7 +71,7 @@ class Body(nn.Module):
         super().__init__()
         self.shape = shape
         width = shape.width
-        stride = LENGTH // shape.patches // 8
+        stride = FINEST // shape.patches
         self.stem = nn.Sequential(
             nn.Conv1d(2, 64, 9, 2, 4),
             nn.GELU(),

@@ -23,7 +23,7 @@ def smooth(draws: Draws, n: int, views: int) -> Tensor:
     """Gaussian processes by random Fourier features: RBF, rational quadratic, Matern-like, periodic; sums, products."""
     first, second = (_gaussian_process(draws, n, views) for _ in range(2))
     weight, how = draws.uniform(n, 1, 1, low=0.1), draws.choice(3, n, 1, 1)
-    return _pick(how, [first, first + weight * second, first * (1 + weight * second)])
+    return standardised(_pick(how, [first, first + weight * second, first * (1 + weight * second)]))
 
 
 def _gaussian_process(draws: Draws, n: int, views: int, features: int = 32) -> Tensor:

@@ -53,6 +53,11 @@ class Config:
     seed: int = 0
     shape: Shape = field(default_factory=Shape)
 
+    def __post_init__(self) -> None:
+        if not self.families or not set(self.families) <= set(FAMILIES):
+            known, given = ", ".join(FAMILIES), ", ".join(self.families)
+            raise ValueError(f"families must be some of {known}. Got {given!r} instead.")
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)

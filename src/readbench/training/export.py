@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +24,31 @@ SMALLEST = 64
 
 def export(body: Body, path: Path, metadata: dict[str, Any]) -> None:
     """Write the body: input `series` (B, 512), output `vectors` (B, 2 width), any B."""
-    body = body.cpu().eval()
-    buffer = io.BytesIO()
-    torch.onnx.export(
-        body,
-        (torch.zeros(2, LENGTH),),
-        buffer,
-        input_names=["series"],
-        output_names=["vectors"],
-        dynamic_axes={"series": {0: "count"}, "vectors": {0: "count"}},
-        opset_version=OPSET,
-        do_constant_folding=False,  # parameters keep their names, so that `load` finds them
-        dynamo=False,
-    )
-    model = halved(onnx.load_model_from_string(buffer.getvalue()))
+    model = halved(_traced(body.cpu()))
     helper.set_model_props(model, {name: json.dumps(value) for name, value in metadata.items()})
     onnx.checker.check_model(model)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(model.SerializeToString())
+
+
+def _traced(body: Body) -> onnx.ModelProto:
+    """The body as a graph whose tensors have the names of its parameters, so that `load` finds them."""
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter that keeps the names is the older one, and says so
+        torch.onnx.export(
+            body,
+            (torch.zeros(2, LENGTH),),
+            buffer,
+            input_names=["series"],
+            output_names=["vectors"],
+            dynamic_axes={"series": {0: "count"}, "vectors": {0: "count"}},
+            opset_version=OPSET,
+            do_constant_folding=False,
+            training=torch.onnx.TrainingMode.TRAINING,  # else equal tensors become one, and the others lose their names
+            dynamo=False,
+        )
+    return onnx.load_model_from_string(buffer.getvalue())
 
 
 def halved(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import time
 from collections.abc import Callable
@@ -28,7 +29,7 @@ Hook = Callable[[int, Body], None]
 
 
 class Training:
-    """One run, from scratch or from its checkpoint.
+    """One run, from scratch or from its checkpoint: on a CPU both end in the same bits.
 
     Args:
         config: what to train.
@@ -59,55 +60,65 @@ class Training:
             now = time.monotonic()
             if now - told > REPORT_SECONDS or self.step == self.config.steps:
                 told = now
-                rate = (self.step - first) / (now - began)
-                left = (self.config.steps - self.step) / rate
-                numbers = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
-                report(f"step {self.step}/{self.config.steps}  {numbers}  {rate:.1f} steps/s  {left:.0f} s left")
+                report(self._state_of_things(losses, (self.step - first) / (now - began)))
                 if hook:
                     hook(self.step, self.average)
-            if now - saved > CHECKPOINT_SECONDS:
+            if now - saved > CHECKPOINT_SECONDS and self._draws_next():
                 saved = now
-                self.save()
-        self.save()
+                self._save()
+        self._save()
         return self.average
 
     def advance(self) -> dict[str, Tensor]:
         """One step; returns the losses."""
         for group in self.optimiser.param_groups:
-            group["lr"] = self._rate()
-        with torch.no_grad():
-            programs, plant = self._drawn()
-            pairs = augmented(self.draws, programs)
-            inputs, mask = hidden_patches(self.draws, pairs.transpose(0, 1).flatten(0, 1), self.config.shape.patches)
-            channels = [] if plant is None else [plant.faulty.flatten(0, 3), plant.normal.flatten(0, 2)]
-            every = torch.cat([inputs, *channels])
-        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
-            vectors, projections, picture = self._forward(every)
-        count = len(inputs)
-        losses = {
-            "program": same_program(
-                projections[: count // 2], projections[count // 2 : count], self.config.temperature
-            ),
-            "picture": redrawn(picture[:count], pairs.transpose(0, 1).flatten(0, 1), mask),
-        }
-        loss = losses["program"] + self.config.picture_weight * losses["picture"]
-        if plant is not None:
-            cut = plant.faulty.shape[:4].numel()
-            faulty = vectors[count : count + cut].unflatten(0, plant.faulty.shape[:4])
-            normal = vectors[count + cut :].unflatten(0, plant.normal.shape[:3])
-            losses["fault"] = same_fault(faulty, normal, self.config.temperature)
-            loss = loss + self.config.plant_weight * losses["fault"]
+            group["lr"] = rate(self.config, self.step)
+        losses = self._losses()
         self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        _weighted(losses, self.config).backward()
         nn.utils.clip_grad_norm_(self.learner.parameters(), 1.0)
         self.optimiser.step()
         self._follow()
         self.step += 1
         return losses
 
-    def save(self) -> None:
-        """Write the checkpoint whole."""
+    def _losses(self) -> dict[str, Tensor]:
+        """The losses on the batch of this step, by name."""
+        with torch.no_grad():
+            programs, plant = self._drawn()
+            series = augmented(self.draws, programs).transpose(0, 1).flatten(0, 1)
+            inputs, mask = hidden_patches(self.draws, series, self.config.shape.patches)
+            channels = [] if plant is None else [plant.faulty.flatten(0, 3), plant.normal.flatten(0, 2)]
+            every = torch.cat([inputs, *channels])
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
+            vectors, projections, picture = self._forward(every)
+        count, temperature = len(inputs), self.config.temperature
+        first, second = projections[:count].chunk(2)
+        losses = {
+            "program": same_program(first, second, temperature),
+            "picture": redrawn(picture[:count], series, mask),
+        }
+        if plant is not None:
+            faulty, normal = vectors[count:].split([len(part) for part in channels])
+            losses["fault"] = same_fault(
+                faulty.unflatten(0, plant.faulty.shape[:4]), normal.unflatten(0, plant.normal.shape[:3]), temperature
+            )
+        return losses
+
+    def _state_of_things(self, losses: dict[str, Tensor], speed: float) -> str:
+        """One line about this step, at so many steps a second."""
+        steps, numbers = self.config.steps, " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
+        left = (steps - self.step) / speed
+        return f"step {self.step}/{steps}  {numbers}  {speed:.1f} steps/s  {left:.0f} s left"
+
+    def _draws_next(self) -> bool:
+        """The next step begins with a draw: a run that goes on from here needs no batch of the step before."""
+        return self.step % self.config.reuse == 0
+
+    def _save(self) -> None:
+        """Write the checkpoint whole or not at all; only where the next step draws, or none is left."""
         state = {
+            "config": json.dumps(self.config.to_json()),
             "learner": self.learner.state_dict(),
             "average": self.average.state_dict(),
             "optimiser": self.optimiser.state_dict(),
@@ -120,20 +131,20 @@ class Training:
         partial.replace(self.checkpoint)
 
     def _restore(self, state: dict[str, Any]) -> None:
+        if state["config"] != json.dumps(self.config.to_json()):
+            raise ValueError(
+                f"{self.checkpoint} belongs to a run with other settings: {state['config']}. "
+                "Go on with those, or choose another folder."
+            )
         self.learner.load_state_dict(state["learner"])
         self.average.load_state_dict(state["average"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.draws.generator.set_state(state["random"].cpu())
         self.step = state["step"]
 
-    def _rate(self) -> float:
-        share = min(1.0, self.step / self.config.steps)
-        cosine = 0.5 * (1 + math.cos(math.pi * share)) + 0.002
-        return self.config.rate * min(1.0, (self.step + 1) / self.config.warmup) * cosine
-
     def _drawn(self) -> tuple[Tensor, Plants | None]:
         """Programs and plants: fresh ones, or those of the step before."""
-        if self._batch is None or self.step % self.config.reuse == 0:
+        if self._batch is None or self._draws_next():
             self._batch = self._programs(), self._plants()
         return self._batch
 
@@ -159,6 +170,17 @@ class Training:
         keep = min(self.config.average, (1 + self.step) / (10 + self.step))
         old, new = list(self.average.parameters()), list(self.learner.body.parameters())
         torch._foreach_lerp_(old, new, 1 - keep)
+
+
+def rate(config: Config, step: int) -> float:
+    """Learning rate: a line up to `config.rate`, times half a cosine down to nearly nothing."""
+    cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, step / config.steps))) + 0.002
+    return config.rate * min(1.0, (step + 1) / config.warmup) * cosine
+
+
+def _weighted(losses: dict[str, Tensor], config: Config) -> Tensor:
+    weights = {"program": 1.0, "picture": config.picture_weight, "fault": config.plant_weight}
+    return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
 
 
 def _groups(learner: Learner, config: Config) -> list[dict[str, Any]]:
