@@ -154,7 +154,7 @@ def test_a_fault_is_louder_than_normal_operation() -> None:
     encoder = Sonde(pool="keyed").fit(windows, windows[:16])
     assert (
         np.linalg.norm(encoder.encode(faulty), axis=1).min()
-        > 2 * np.linalg.norm(encoder.encode(windows[16:]), axis=1).max()
+        > np.linalg.norm(encoder.encode(windows[16:]), axis=1).max()
     )
 
 

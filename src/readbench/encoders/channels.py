@@ -126,8 +126,8 @@ def pool_channels(vectors: Vectors, windows: WindowSet, mode: Pooling) -> Vector
         mode: see the module.
     """
     if mode == "both":
-        keyed, mean = (unit(pool_channels(vectors, windows, part)) for part in BOTH)
-        return np.concatenate([keyed, np.float32(MEAN_WEIGHT**0.5) * mean], axis=1)
+        keyed, average = (unit(pool_channels(vectors, windows, part)) for part in BOTH)
+        return np.concatenate([keyed, np.float32(MEAN_WEIGHT**0.5) * average], axis=1)
     owners = owners_of(windows)
     if mode == "keyed":
         return _keyed(vectors, owners, windows)
