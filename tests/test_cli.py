@@ -10,6 +10,7 @@ import pytest
 COMMANDS = [
     "run",
     "report",
+    "opinions",
     "methods",
     "datasets",
     "bench",
@@ -79,7 +80,7 @@ def test_report_writes_markdown_and_csv(finished_run: Path) -> None:
 
 def test_a_run_over_label_budgets_says_what_it_leaves_out_and_is_reported_with_a_figure(tmp_path: Path) -> None:
     options = ("--datasets", "sim_tanks", "--rho", "0", "--seed", "7", "--label-budget", "0,10", "--out", str(tmp_path))
-    suite = readbench("run", *options)
+    suite = readbench("run", "--suite", "classical", *options)
     assert suite.returncode == 0, suite.stderr
     told, _, _ = " ".join(suite.stderr.split()).partition("cells computed")
     assert "skipped: majority: majority learns from the labels of the whole corpus" in told

@@ -6,8 +6,8 @@ of the queries, and of a corpus whose labels it may not use, is stripped there a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +19,7 @@ from readbench.encoders import EmbeddingCache, Vectors
 from readbench.errors import MethodError
 from readbench.ranking import places, rank
 from readbench.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS, Registry
-from readbench.rerank import Pool, Reranker
+from readbench.rerank import Pool, Reranker, Scene, View
 from readbench.retrieve import Retriever, Scores, checked_scores
 from readbench.retrieve.embedding import EmbeddingRetriever
 from readbench.retrieve.fusion import Fusion
@@ -66,8 +66,13 @@ class LegSystem:
 
     @property
     def content_key(self) -> str:
-        """Hash of the files it reads beside its parameters, such as weights; empty where it reads none."""
-        return self.retriever.content_key if isinstance(self.retriever, EmbeddingRetriever) else ""
+        """Hash of what it reads beside its parameters, such as weights or prompts; empty where it reads nothing."""
+        return str(getattr(self.retriever, "content_key", ""))
+
+    @property
+    def usage(self) -> dict[str, float]:
+        """What its last scores took beside time, by name; empty for all but language models."""
+        return dict(getattr(self.retriever, "usage", {}))
 
     def represent(self, corpus: WindowSet, queries: WindowSet) -> tuple[Vectors, Vectors]:
         """(Q, D) and (N, D) vectors of queries and corpus: embeddings, or scaled windows on the common grid."""
@@ -124,6 +129,22 @@ class System:
         """Whether scores of an item depend on the rest of the corpus; fused and reranked scores always do."""
         return len(self.legs) > 1 or bool(self.rerankers) or self.legs[0].corpus_dependent
 
+    @property
+    def content_keys(self) -> list[str]:
+        """Hashes of what its parts read beside their parameters; empty texts where they read nothing."""
+        return [leg.content_key for leg in self.legs] + [str(getattr(r, "content_key", "")) for r in self.rerankers]
+
+    @property
+    def usage(self) -> dict[str, float]:
+        """What the last reranking took beside time, by name; empty for all but language models."""
+        return added(getattr(reranker, "usage", {}) for reranker in self.rerankers)
+
+    def describe(self, description: str) -> None:
+        """Tell the parts that read prose what the source says of itself."""
+        for part in (*(leg.retriever for leg in self.legs), *self.rerankers):
+            if hasattr(part, "description"):
+                part.description = description
+
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Fit all legs."""
         for leg in self.legs:
@@ -136,9 +157,10 @@ class System:
         fused = self.combine([leg.score(queries) for leg in self.legs])
         if not self.rerankers:
             return fused
-        vectors, items = self.representing.represent(self._corpus, queries)
+        views = tuple(View(*leg.represent(self._corpus, queries)) for leg in self.viewing)
         labels = np.broadcast_to(self._corpus.labels, fused.shape)
-        return self.rerank(fused, Evidence(vectors, items, labels, self._similarity))
+        scene = partial(scene_of, queries, self._corpus)
+        return self.rerank(fused, Evidence(views, labels, group_numbers(self._corpus), self._similarity, scene))
 
     def combine(self, scores: list[Scores]) -> Scores:
         """Fuse the legs' scores over one corpus, from left to right."""
@@ -148,9 +170,9 @@ class System:
         return fused
 
     @property
-    def representing(self) -> LegSystem:
-        """The leg whose representation the rerankers see: the first that has an embedding, else the first."""
-        return next((leg for leg in self.legs if leg.embeds), self.legs[0])
+    def viewing(self) -> tuple[LegSystem, ...]:
+        """The legs whose representation the rerankers see: those that have an embedding, else the first."""
+        return tuple(leg for leg in self.legs if leg.embeds) or self.legs[:1]
 
     def rerank(self, scores: Scores, evidence: Evidence) -> Scores:
         """Apply the rerankers in turn; each reorders the top of the list and leaves the rest below as it was."""
@@ -158,7 +180,7 @@ class System:
             order = rank(scores)
             depth = min(reranker.depth or order.shape[1], order.shape[1])
             top = order[:, :depth]
-            pool = evidence.pool(top, np.take_along_axis(scores, top, axis=1), uses_labels=reranker.uses_labels)
+            pool = evidence.pool(top, np.take_along_axis(scores, top, axis=1), reranker)
             new = checked_scores(reranker.rerank(pool), len(top), depth, str(self.spec))
             order[:, :depth] = np.take_along_axis(top, rank(new), axis=1)
             scores = places(order)
@@ -173,21 +195,50 @@ class Evidence:
     """What rerankers may use of one corpus.
 
     Args:
-        queries: (Q, D) representation of the queries.
-        items: (N, D) representation of the corpus.
+        views: queries and corpus as each embedding leg sees them.
         labels: (Q, N) labels that each query may know, -1 where unknown.
+        groups: (N,) numbers of the corpus's recordings.
         similarity: computes (N, N) scores between corpus items.
+        scene: gives the windows to rerankers that read them.
     """
 
-    queries: Vectors
-    items: Vectors
+    views: tuple[View, ...]
     labels: NDArray[np.int32]
+    groups: NDArray[np.int64]
     similarity: Callable[[], Scores]
+    scene: Callable[[], Scene]
 
-    def pool(self, candidates: NDArray[np.int64], scores: Scores, *, uses_labels: bool) -> Pool:
-        """The pool as a reranker sees it: without labels unless it uses them."""
-        labels = self.labels if uses_labels else np.full_like(self.labels, UNLABELLED)
-        return Pool(candidates, scores, self.queries, self.items, labels, self.similarity)
+    def pool(self, candidates: NDArray[np.int64], scores: Scores, reranker: Reranker) -> Pool:
+        """The pool as a reranker sees it: without labels unless it uses them, and without windows likewise."""
+        scene = self.scene() if getattr(reranker, "reads_windows", False) else None
+        if reranker.uses_labels:
+            return Pool(candidates, scores, self.views, self.labels, self.groups, self.similarity, scene)
+        labels, groups = np.full_like(self.labels, UNLABELLED), np.zeros_like(self.groups)
+        scene = scene and replace(scene, classes=())
+        return Pool(candidates, scores, self.views, labels, groups, self.similarity, scene)
+
+
+def scene_of(queries: WindowSet, corpus: WindowSet) -> Scene:
+    """The windows of queries and corpus without any fact about them, and the names of the classes."""
+    return Scene(queries.anonymous(), corpus.anonymous(), corpus.classes)
+
+
+def added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Sums by name.
+
+    >>> added([{"calls": 2}, {"calls": 1, "cost": 0.5}])
+    {'calls': 3, 'cost': 0.5}
+    """
+    total: dict[str, float] = {}
+    for part in parts:
+        for name, value in part.items():
+            total[name] = total.get(name, 0) + value
+    return total
+
+
+def group_numbers(corpus: WindowSet) -> NDArray[np.int64]:
+    """(N,) the recording of each window as a number, which says nothing else about it."""
+    return np.unique(np.array(corpus.groups.tolist()), return_inverse=True)[1].astype(np.int64)
 
 
 def _build_leg(leg: Leg, cache: Path | None, encoding: Encoding | None) -> Retriever:

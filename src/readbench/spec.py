@@ -29,6 +29,12 @@ from readbench.parameters import Value
 from readbench.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, SOURCES, TRANSFORMS, Entry, Registry
 
 DEFAULT_FUSION = "rrf"
+COMPOSED = {
+    "ours": "sonde|ws(alpha=0.7)|dtw-i",
+    "flagship": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict",
+    "flagship-pool": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict(pool=20)",
+}
+"""Whole methods by name, as canonical texts: our best without labels, with all, with those of 20 candidates a query."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _PLAIN_VALUE = re.compile(r"[^\s,()|+='\"]+")
 
@@ -87,7 +93,10 @@ class MethodSpec:
 
     @property
     def title(self) -> str:
-        """Name in tables, as the paper writes its rows: `CHARM+NR|DTW-I+GPC`."""
+        """Name in tables, as the paper writes its rows: `CHARM+NR|DTW-I+GPC`; composed methods have their own."""
+        for name, text in COMPOSED.items():
+            if text == str(self):
+                return name.capitalize()
         titles = iter([entry.title for entry in self.entries()])
 
         def titled(stage: Stage) -> Stage:
@@ -99,8 +108,12 @@ class MethodSpec:
 
 
 def parse(text: str) -> MethodSpec:
-    """Read a method text; errors name the position or the nearest registered names."""
-    return _Reader(text).method()
+    """Read a method text, or the name of a composed method; errors name the position or the nearest known names.
+
+    >>> str(parse("ours"))
+    'sonde|ws(alpha=0.7)|dtw-i'
+    """
+    return _Reader(COMPOSED.get(text.strip().lower(), text)).method()
 
 
 def parse_dataset(text: str) -> Stage:
@@ -169,7 +182,8 @@ class _Reader:
         base = RETRIEVERS if name in RETRIEVERS else ENCODERS
         if name not in base:
             homes = (RETRIEVERS, ENCODERS, FUSIONS) if after_bar else (RETRIEVERS, ENCODERS)
-            raise UnknownNameError("method", name, [known for home in homes for known in home.names(aliases=True)])
+            known = [*COMPOSED, *(known for home in homes for known in home.names(aliases=True))]
+            raise UnknownNameError("method", name, known)
         stage = self.stage(base, name)
         transforms: list[Stage] = []
         rerankers: list[Stage] = []

@@ -310,7 +310,7 @@ def test_legs_that_learn_from_the_corpus_refuse_labels_by_query(tmp_path: Path, 
 
 
 def test_a_suite_skips_what_cannot_run_under_its_budgets() -> None:
-    chosen = suite("quick", None)
+    chosen = suite("classical", None)
     by_query, by_share = chosen.under(("5",)), chosen.under(("10%", "all"))
     assert "majority" in by_query.skipped
     assert "majority" not in by_query.plan.methods

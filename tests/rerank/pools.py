@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from readbench.ranking import rank
-from readbench.rerank import Pool
+from readbench.rerank import Pool, View
 
 
 def pool_of(
@@ -25,9 +25,9 @@ def pool_of(
     return Pool(
         candidates=np.arange(count)[None],
         scores=base[None],
-        queries=np.array([query], np.float32),
-        items=items,
+        views=(View(np.array([query], np.float32), items),),
         corpus_labels=known[None],
+        groups=np.arange(count),
         similarity=lambda: similarity,
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from readbench.rerank import Pool
+from readbench.rerank import Pool, View
 from readbench.rerank.feedback import PseudoRelevanceFeedback
 from readbench.rerank.purity import Purity, QueryPurity, neighbour_purity
 from readbench.rerank.vote import MajorityVote, vote
@@ -118,7 +118,13 @@ def test_an_item_without_purity_keeps_its_place_between_better_and_worse_ones() 
     labels = np.array([[1, -1, 2, 2, 2]], np.int32)
     items = np.array([[0, 0], [5, 0], [10, 0], [10, 1], [0, 1]], np.float32)
     similarity = -np.linalg.norm(items[:, None] - items[None], axis=2).astype(np.float32)
-    pool = replace(pool, items=items, corpus_labels=labels, similarity=lambda: similarity)
+    pool = replace(
+        pool,
+        views=(View(pool.queries, items),),
+        groups=np.arange(5),
+        corpus_labels=labels,
+        similarity=lambda: similarity,
+    )
     assert Purity(k=1).rerank(pool).tolist() == [[-0.5, 0.0, 0.5]]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.ranking import rank
-from readbench.rerank import Pool
+from readbench.rerank import Pool, View
 
 DEPTH = 20
 
@@ -23,7 +23,8 @@ def random_pool(queries: int, width: int, classes: int, items: int = 1000, seed:
     scores = asked @ vectors.T - (vectors**2).sum(axis=1) / 2
     top = rank(scores, DEPTH)
     best = np.take_along_axis(scores, top, axis=1)
-    return Pool(top, best, asked, vectors, np.broadcast_to(labels, (queries, items)), lambda: vectors @ vectors.T)
+    known = np.broadcast_to(labels, (queries, items))
+    return Pool(top, best, (View(asked, vectors),), known, np.arange(items), lambda: vectors @ vectors.T)
 
 
 def sklearn_probabilities(pool: Pool) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from readbench.cli import bench, cache, catalogue, data, doctor, report, run
+from readbench.cli import bench, cache, catalogue, data, doctor, opinions, report, run
 from readbench.errors import ReadbenchError, UsageError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command("run")(run.run_command)
 app.command("report")(report.report_command)
 app.command("methods")(catalogue.methods_command)
 app.command("datasets")(catalogue.datasets_command)
+app.command("opinions")(opinions.opinions_command)
 app.command("bench")(bench.bench_command)
 app.command("cache")(cache.cache_command)
 app.command("doctor")(doctor.doctor_command)

@@ -1,6 +1,7 @@
-"""How good a ranking is, and how sure one can be that one method is better than another."""
+"""How good a ranking is, whether stated certainty holds, and how sure one can be that one method beats another."""
 
 from readbench.evaluate.bootstrap import Interval, paired_bootstrap
+from readbench.evaluate.calibration import Reliability, coverage, expected_calibration_error, reliability
 from readbench.evaluate.metrics import (
     CUTOFFS,
     MACRO_F1,
@@ -14,6 +15,7 @@ from readbench.evaluate.metrics import (
     precision,
     relevance,
 )
+from readbench.evaluate.novelty import auroc, false_alarm_rate
 from readbench.evaluate.pairwise import WilcoxonResult, holm, wilcoxon, wilcoxon_holm
 from readbench.evaluate.significance import (
     FriedmanResult,
@@ -33,11 +35,16 @@ __all__ = [
     "Interval",
     "NemenyiResult",
     "PerQuery",
+    "Reliability",
     "WilcoxonResult",
+    "auroc",
     "cliques",
     "count_relevant",
+    "coverage",
     "critical_difference",
     "evaluate",
+    "expected_calibration_error",
+    "false_alarm_rate",
     "friedman",
     "hit_rate",
     "holm",
@@ -48,6 +55,7 @@ __all__ = [
     "paired_bootstrap",
     "precision",
     "relevance",
+    "reliability",
     "wilcoxon",
     "wilcoxon_holm",
 ]

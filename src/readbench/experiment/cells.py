@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.data import Task
-from readbench.encoders import Vectors
 from readbench.evaluate import PerQuery, evaluate
 from readbench.experiment.budget import ALL, Budget
 from readbench.experiment.plan import Cell
 from readbench.experiment.version import code_version
-from readbench.pipeline import Evidence, LegSystem, System
+from readbench.pipeline import Evidence, LegSystem, System, added, group_numbers, scene_of
 from readbench.ranking import rank
+from readbench.rerank import View
 from readbench.retrieve import Scores
 from readbench.spec import Leg, MethodSpec
 from readbench.windows import WindowSet
@@ -44,6 +45,7 @@ class Outcome:
         per_query: metrics.
         ranking: (Q, D) ids of the best items.
         scores: (Q, D) their scores.
+        usage: what it took beside time, by name: calls, tokens, dollars and failures of language models.
         failure: why it failed.
     """
 
@@ -55,6 +57,7 @@ class Outcome:
     per_query: PerQuery | None = None
     ranking: NDArray[Any] | None = None
     scores: Scores | None = None
+    usage: dict[str, float] = field(default_factory=dict)
     failure: str = ""
 
 
@@ -64,6 +67,7 @@ class Scored:
 
     scores: Scores
     seconds: dict[str, float]
+    usage: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +87,7 @@ class Setup:
 
 def cell_fingerprint(setup: Setup, system: System, rho: int, budget: Budget) -> str:
     """Hash of everything a cell's result depends on."""
-    contents = [leg.content_key for leg in system.legs]
-    return _fingerprint(setup.fingerprint, system.spec, rho, *contents, _budget_key(budget))
+    return _fingerprint(setup.fingerprint, system.spec, rho, *system.content_keys, _budget_key(budget))
 
 
 def _fingerprint(task_fingerprint: str, spec: MethodSpec, rho: int, *further: str) -> str:
@@ -110,6 +113,7 @@ def judge(cell: Cell, fingerprint: str, task: Task, scored: Scored) -> Outcome:
         per_query=evaluate(order, task.queries.labels, corpus.labels),
         ranking=corpus.ids[order],
         scores=np.take_along_axis(scored.scores, order, axis=1),
+        usage=scored.usage,
     )
 
 
@@ -119,32 +123,34 @@ def scored_level(setup: Setup, system: System, rho: int, budget: Budget = ALL) -
     Methods meet the task as the budget shows it, and nothing else of it.
     """
     budget.check(system)
+    system.describe(setup.task.info.description)
     shown = replace(setup, task=budget.shown(setup.task))
     legs = [scored_leg(shown, leg, rho, budget) for leg in system.legs]
     seconds = {stage: sum(leg.seconds[stage] for leg in legs) for stage in STAGES}
     scores = system.combine([leg.scores for leg in legs])
+    usage = added(leg.usage for leg in legs)
     if not system.rerankers:
-        return Scored(scores, seconds)
+        return Scored(scores, seconds, usage)
     corpus, true = shown.task.corpus_at(rho), setup.task.corpus_at(rho).labels
-    leg = system.representing
-    vectors = _represented(setup.task, leg.leg, leg.content_key, rho, setup.cache)
+    views = tuple(_represented(setup.task, leg.leg, leg.content_key, rho, setup.cache) for leg in system.viewing)
     labels = budget.known(corpus.labels, true, scores)
-    evidence = Evidence(*vectors, labels, _similarity(shown, system, rho, budget))
+    scene = partial(scene_of, setup.task.queries, corpus)
+    evidence = Evidence(views, labels, group_numbers(corpus), _similarity(shown, system, rho, budget), scene)
     began = time.perf_counter()
     scores = system.rerank(scores, evidence)
-    return Scored(scores, seconds | {"rerank": time.perf_counter() - began})
+    return Scored(scores, seconds | {"rerank": time.perf_counter() - began}, added([usage, system.usage]))
 
 
-@lru_cache(maxsize=3)
-def _represented(task: Task, leg: Leg, content: str, rho: int, cache: Path) -> tuple[Vectors, Vectors]:  # noqa: ARG001
-    """(Q, D) and (N, D) vectors of queries and corpus for the rerankers of one level, the same under every budget.
+@lru_cache(maxsize=8)
+def _represented(task: Task, leg: Leg, content: str, rho: int, cache: Path) -> View:  # noqa: ARG001
+    """Queries and corpus as the rerankers of one level see them, the same under every budget.
 
     `content` says what the files of the leg hold: other weights are other vectors.
     """
     system, corpus = LegSystem(leg, cache), task.corpus_at(rho)
     if system.embeds:
         system.fit(corpus, task.normals)
-    return system.represent(corpus, task.queries)
+    return View(*system.represent(corpus, task.queries))
 
 
 def _similarity(shown: Setup, system: System, rho: int, budget: Budget) -> Callable[[], Scores]:
@@ -179,7 +185,7 @@ def scored_leg(setup: Setup, leg: LegSystem, rho: int, budget: Budget = ALL) -> 
     if level == rho:
         return stored
     columns = np.isin(task.levels[level], task.levels[rho])
-    return Scored(stored.scores[:, columns], stored.seconds)
+    return replace(stored, scores=stored.scores[:, columns])
 
 
 def _compute(leg: LegSystem, queries: WindowSet, corpus: WindowSet, normals: WindowSet) -> Scored:
@@ -194,19 +200,21 @@ def _compute(leg: LegSystem, queries: WindowSet, corpus: WindowSet, normals: Win
         "fit": fitted - began - (encoded_fit - encoded),
         "score": ended - fitted - (encoded_all - encoded_fit),
     }
-    return Scored(scores, seconds)
+    return Scored(scores, seconds, leg.usage)
 
 
 def _read(path: Path) -> Scored | None:
     if not path.exists():
         return None
     with np.load(path) as stored:
-        return Scored(stored["scores"], dict(zip(STAGES, stored["seconds"].tolist(), strict=True)))
+        seconds = dict(zip(STAGES, stored["seconds"].tolist(), strict=True))
+        return Scored(stored["scores"], seconds, json.loads(str(stored["usage"])))
 
 
 def _write(path: Path, scored: Scored) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     with partial.open("wb") as file:
-        np.savez(file, scores=scored.scores, seconds=np.array([scored.seconds[s] for s in STAGES]))
+        seconds = np.array([scored.seconds[s] for s in STAGES])
+        np.savez(file, scores=scored.scores, seconds=seconds, usage=np.array(json.dumps(scored.usage)))
     partial.replace(path)

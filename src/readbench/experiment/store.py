@@ -7,6 +7,7 @@ scores.csv          one row per cell in plan order; a failed cell has its reason
 scores_mean.csv     mean and standard deviation over the split seeds
 per_query.parquet   long rows: dataset, seed, rho, labels, method, query, group, metric, value
 rankings/DATASET.parquet   top-100 lists
+usage.csv           where language models ran: calls, tokens, dollars and failures of their answers, one row each
 run.json            plan, versions, fingerprints, machine, wall time
 ```
 
@@ -80,6 +81,8 @@ class RunStore:
             table = self._rankings(cell for cell in plan.cells() if cell.dataset == dataset)
             if table is not None:
                 _atomic(self.folder / "rankings" / f"{dataset}.parquet", _parquet(table))
+        if usage := [row for cell in plan.cells() for row in self._usage(cell)]:
+            _atomic(self.folder / "usage.csv", _csv((*KEY, "what", "value"), usage))
 
     def write_scores(self, plan: Plan) -> None:
         """Write `scores.csv` and `scores_mean.csv`."""
@@ -100,6 +103,12 @@ class RunStore:
         row |= {"queries": str(summary["queries"]), "status": summary["status"]}
         row |= {name: f"{value:.6f}" for name, value in summary["means"].items()}
         return row | {f"{stage}_s": f"{value:.4f}" for stage, value in summary["seconds"].items()}
+
+    def _usage(self, cell: Cell) -> list[dict[str, str]]:
+        path = self.path(cell)
+        used = _summary(pq.read_schema(path)).get("usage", {}) if path.exists() else {}
+        key = {name: str(getattr(cell, name)) for name in KEY}
+        return [key | {"what": what, "value": f"{value:g}"} for what, value in sorted(used.items())]
 
     def _per_query(self, plan: Plan) -> pa.Table:
         parts = []
@@ -162,6 +171,7 @@ def _cell_table(outcome: Outcome) -> pa.Table:
         "queries": len(outcome.queries),
         "means": means,
         "seconds": outcome.seconds,
+        "usage": outcome.usage,
         "status": f"failed: {outcome.failure}" if outcome.failure else DONE,
     }
     return pa.table(columns).replace_schema_metadata({"readbench": json.dumps(summary)})

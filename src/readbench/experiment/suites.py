@@ -11,18 +11,21 @@ from readbench.experiment.budget import parse_budget
 from readbench.experiment.plan import EVERY_LABEL, Plan
 from readbench.pipeline import System
 from readbench.registry import SOURCES
-from readbench.spec import parse
+from readbench.spec import COMPOSED, parse
 
 FLOORS = ("random", "majority")
 SHORTCUTS = ("channel-presence", "stats")
 DISTANCES = ("euclidean", "sbd-d", "dtw-i", "dtw-d")
 SYMBOLIC = ("sax-bm25", "sfa-bm25")
-EMBEDDERS = ("charm", "chronos-2", "mantis", "tirex", "rocket")
+EMBEDDERS = ("charm", "chronos-2", "mantis", "tirex", "rocket", "sonde")
 FUSION_LEGS = ("dtw-i", "dtw-d", "sbd-d", "sax-bm25", "sfa-bm25")
 FUSION_MODES = ("|", "|ws|", "|2step|")
 LABEL_AWARE = ("purity", "qpurity", "majvote", "gpc")
 RERANKERS = ("prf", *LABEL_AWARE)
 REFERENCES = ("mr-hydra", "rdst")
+REAL = ("ctsr", "mit_bih", "petrobras_3w", "road", "skab", "tennessee_eastman")
+"""Real sources that suites run on. Of the others often only fragments are at hand: name them with `--datasets`."""
+QUICK_DATASETS = ("sim_tanks", "sim_motor", "sim_ecg")
 BUDGETS = ("0", "5", "10", "20", "50", "100")
 """Labels a query in the suite `budget`."""
 
@@ -60,14 +63,22 @@ def suite(name: str, root: Path | None) -> Suite:
     if not methods:
         reasons = "; ".join(sorted(set(skipped.values())))
         raise UsageError(f"Nothing of suite {name!r} can run here: {reasons}")
-    datasets = _datasets(None if name == "quick" else root)
+    if name == "quick":
+        return Suite(Plan(datasets=QUICK_DATASETS, methods=methods, seeds=(0,)), skipped)
     labels = BUDGETS if name == "budget" else EVERY_LABEL
-    return Suite(Plan(datasets=datasets, methods=methods, labels=labels), skipped)
+    return Suite(Plan(datasets=_datasets(root), methods=methods, labels=labels), skipped)
 
 
 def quick() -> Iterable[str]:
-    """Floors, shortcut probes and Euclidean distance, on the embedded data."""
-    return (*FLOORS, *SHORTCUTS, "euclidean")
+    """Floors, a shortcut probe, distances, encoders and our own systems, on the smaller of the embedded data."""
+    return ("random", "stats", "euclidean", "dtw-i", "rocket", "sonde", "ours", "flagship")
+
+
+def flagship() -> Iterable[str]:
+    """Our systems beside the paper's composition on the encoders that run here, and the supervised references."""
+    with_normals = COMPOSED["flagship"].replace("verdict", "verdict(drop_normals=false)")
+    ours = ("dtw-i", "rocket", "sonde", "ours", "flagship", with_normals, "flagship-pool")
+    return (*ours, "rocket+nr|dtw-i+gpc", "sonde+nr|dtw-i+gpc", *REFERENCES)
 
 
 def classical() -> Iterable[str]:
@@ -124,6 +135,7 @@ def paper() -> Iterable[str]:
 
 SUITES: dict[str, Callable[[], Iterable[str]]] = {
     "quick": quick,
+    "flagship": flagship,
     "classical": classical,
     "sbd": sbd,
     "norm": norm,
@@ -156,6 +168,6 @@ def _runnable(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _datasets(root: Path | None) -> tuple[str, ...]:
-    """Real sources that have a folder under the root, else the simulated ones."""
-    real = [e.name for e in SOURCES if root is not None and (root / e.name).is_dir()]
+    """Real sources of `REAL` that have a folder under the root, else the simulated ones."""
+    real = [name for name in REAL if root is not None and (root / name).is_dir()]
     return tuple(real or [e.name for e in SOURCES if e.build().info.simulated])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import readbench
 
-ROOMS = ("kernels", "windows", "data", "encoders", "retrieve", "rerank", "supervised", "evaluate")
+ROOMS = ("kernels", "windows", "data", "encoders", "llm", "retrieve", "rerank", "supervised", "evaluate")
 MODULES = ("ranking.py", "pipeline.py", "spec.py", "parameters.py", "registry.py", "experiment/budget.py")
 
 

@@ -10,10 +10,38 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.windows import UNLABELLED
+from readbench.windows import UNLABELLED, WindowSet
 
 Scores = NDArray[np.float32]
 Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Queries and corpus as one encoder sees them.
+
+    Args:
+        queries: (Q, D).
+        items: (N, D).
+    """
+
+    queries: Vectors
+    items: Vectors
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """The windows behind a pool, for rerankers that read the series themselves.
+
+    Args:
+        queries: Q windows without any fact about them.
+        items: the N windows of the corpus, likewise.
+        classes: names of the classes by label; empty where labels are hidden.
+    """
+
+    queries: WindowSet
+    items: WindowSet
+    classes: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,19 +51,31 @@ class Pool:
     Args:
         candidates: (Q, K) positions in the corpus, best first.
         scores: (Q, K) base scores, descending.
-        queries: (Q, D) representation of the queries.
-        items: (N, D) representation of all corpus items; `items[candidates]` are those of the pool.
+        views: queries and all corpus items as each embedding leg sees them, at least one.
         corpus_labels: (Q, N) labels of the corpus that each query may know; -1 where a label is unknown, all -1 for
             rerankers that use none. Often one row seen Q times: read it, never write to it.
+        groups: (N,) numbers of the corpus's recordings: cases of one recording are no evidence for each other.
         similarity: computes the base scorer's (N, N) scores between corpus items when first asked for.
+        scene: the windows, for rerankers that declare `reads_windows`; None for all others.
     """
 
     candidates: NDArray[np.int64]
     scores: Scores
-    queries: Vectors
-    items: Vectors
+    views: tuple[View, ...]
     corpus_labels: NDArray[np.int32]
+    groups: NDArray[np.int64]
     similarity: Callable[[], Scores]
+    scene: Scene | None = None
+
+    @property
+    def queries(self) -> Vectors:
+        """(Q, D) queries in the first view."""
+        return self.views[0].queries
+
+    @property
+    def items(self) -> Vectors:
+        """(N, D) corpus items in the first view; `items[candidates]` are those of the pool."""
+        return self.views[0].items
 
     @cached_property
     def labels(self) -> NDArray[np.int32]:
@@ -60,6 +100,10 @@ class Reranker(Protocol):
     `uses_labels`: it reads labels. `depth`: how many candidates it sees; None for the whole corpus. One that reads
     labels uses those there are: where none is known it keeps the base order. A parameter named `pool` is the size of
     its pool, which an experiment raises to the number of labels that it grants each query.
+
+    Optional, for rerankers around a language model: `reads_windows` (it is given the windows), `description` (set to
+    what the source says of itself), `content_key` (hash of what else decides its scores) and `usage` (what its last
+    scores took, by name).
     """
 
     @property

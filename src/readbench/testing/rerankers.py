@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from readbench.pipeline import System
 from readbench.ranking import rank
 from readbench.registry import RERANKERS
-from readbench.rerank import Pool, Reranker
+from readbench.rerank import Pool, Reranker, View
 from readbench.testing.samples import sample_pool
 from readbench.windows import UNLABELLED
 
@@ -38,8 +38,7 @@ def candidates_all_alike_do_not_break_it(reranker: str) -> None:
         flat = replace(
             pool,
             scores=np.zeros_like(pool.scores),
-            queries=np.full_like(pool.queries, value),
-            items=np.full_like(pool.items, value),
+            views=(View(np.full_like(pool.queries, value), np.full_like(pool.items, value)),),
             similarity=lambda: np.zeros((len(pool.items), len(pool.items)), np.float32),
         )
         assert np.isfinite(_built(reranker).rerank(flat)).all()
@@ -159,6 +158,6 @@ def _only(pool: Pool, query: int) -> Pool:
         pool,
         candidates=pool.candidates[row],
         scores=pool.scores[row],
-        queries=pool.queries[row],
+        views=(View(pool.queries[row], pool.items),),
         corpus_labels=pool.corpus_labels[row],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from readbench.ranking import rank
-from readbench.rerank import Pool
+from readbench.rerank import Pool, View
 from readbench.windows import UNLABELLED, WindowSet
 
 CLASSES = ("normal", "leak", "clog", "drift")
@@ -81,8 +81,8 @@ def sample_pool(
     return Pool(
         candidates=candidates,
         scores=np.take_along_axis(scores, candidates, axis=1),
-        queries=asked,
-        items=vectors,
+        views=(View(asked, vectors),),
         corpus_labels=np.broadcast_to(labels, (queries, items)),
+        groups=np.arange(items),
         similarity=lambda: similarity,
     )

@@ -59,13 +59,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--probe", action="store_true", help="report retrieval on new plants as training goes on")
     for name in ("steps", "seed", "pairs", "plants", "patches"):
         parser.add_argument(f"--{name}", type=int, help=f"instead of the preset's {name}")
+    parser.add_argument("--plant-weight", type=float, help="of the search for faults in the loss")
     parser.add_argument("--families", help="carriers to train on, separated by commas")
     return parser
 
 
 def _configured(options: argparse.Namespace) -> Config:
     config = TINY if options.preset == "tiny" else Config()
-    numbers = {name: getattr(options, name) for name in ("steps", "seed", "pairs", "plants")}
+    numbers = {name: getattr(options, name) for name in ("steps", "seed", "pairs", "plants", "plant_weight")}
     config = replace(config, **{name: value for name, value in numbers.items() if value is not None})
     if options.patches is not None:
         config = replace(config, shape=replace(config.shape, patches=options.patches))

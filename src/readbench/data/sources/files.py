@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from readbench.data.source import SourceInfo
+from readbench.data.sources.zips import is_zip, open_member
 from readbench.errors import DataError, SourceMissingError
 
 _GZIP = b"\x1f\x8b"
@@ -79,8 +82,15 @@ def check_unique(paths: Iterable[Path]) -> None:
 
 @contextmanager
 def open_binary(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading, gzipped or plain by its content; a broken one raises `DataError` with its name."""
+    """Open a file for reading, gzipped or plain by its content, or the one file inside a zip archive.
+
+    A broken one raises `DataError` with its name.
+    """
     try:
+        if is_zip(path):
+            with open_member(path) as member:
+                yield member
+            return
         with path.open("rb") as raw:
             start = raw.read(2)
             raw.seek(0)
@@ -89,7 +99,7 @@ def open_binary(path: Path) -> Iterator[IO[bytes]]:
                     yield unpacked  # type: ignore[misc]  # GzipFile reads like any binary file
             else:
                 yield raw
-    except (EOFError, OSError, zlib.error) as error:
+    except (BadZipFile, EOFError, OSError, zlib.error) as error:
         raise DataError(
             f"{path}: cannot be read ({error}). The file is damaged or incomplete: get it again."
         ) from error
@@ -107,33 +117,50 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
         ) from error
 
 
+def csv_columns(path: Path) -> tuple[str, ...]:
+    """Names in the header of a CSV file, gzipped or plain; all different."""
+    with open_binary(path) as file:
+        line = file.readline()
+    try:
+        names = next(csv.reader([line.decode("utf-8-sig").rstrip("\r\n")]), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path}: the header is no text ({error}). The file is damaged: get it again.") from error
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if not any(names) or twice:
+        what = f"the header names {twice[0]!r} twice" if twice else "no header"
+        raise DataError(f"{path}: {what}. The file is empty or damaged: get it again.")
+    return tuple(names)
+
+
 def read_csv(
-    path: Path, columns: Iterable[str], *, time: str = "", delimiter: str = ","
+    path: Path, columns: Iterable[str], *, time: str = "", delimiter: str = ",", header: Sequence[str] = ()
 ) -> dict[str, NDArray[np.float64]]:
     """The named columns of a small CSV file as numbers, (rows,) each; as `csv_blocks`, and at least one row."""
-    blocks = list(csv_blocks(path, columns, time=time, delimiter=delimiter))
+    blocks = list(csv_blocks(path, columns, time=time, delimiter=delimiter, header=header))
     if not any(values.size for block in blocks for values in block.values()):
         raise DataError(f"{path}: no rows after the header. The file is incomplete: get it again.")
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 
 def csv_blocks(
-    path: Path, columns: Iterable[str], *, time: str = "", delimiter: str = ","
+    path: Path, columns: Iterable[str], *, time: str = "", delimiter: str = ",", header: Sequence[str] = ()
 ) -> Iterator[dict[str, NDArray[np.float64]]]:
     """Stream the named columns of a CSV file, gzipped or plain, a few thousand rows at a time.
 
     Args:
-        path: file with a header.
+        path: file with a header, unless `header` stands in for it.
         columns: names of columns with numbers; an empty field is NaN.
         time: name of a column with ISO 8601 times, given as seconds since 1970.
         delimiter: between fields.
+        header: names of all columns of a file that has none.
     """
     kinds = dict.fromkeys(columns, pa.float64()) | ({time: pa.timestamp("us")} if time else {})
     try:
         with open_binary(path) as file:
             reader = pyarrow.csv.open_csv(
                 file,
-                read_options=pyarrow.csv.ReadOptions(use_threads=False),  # only then do its errors name the row
+                # Without threads, so that errors name the row.
+                read_options=pyarrow.csv.ReadOptions(use_threads=False, column_names=list(header)),
                 parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
                 convert_options=pyarrow.csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
             )
@@ -145,6 +172,24 @@ def csv_blocks(
         raise DataError(
             f"{path}: {what}. The file is damaged, re-encoded or of another version: get it again."
         ) from error
+
+
+def csv_parts(
+    path: Path, columns: Iterable[str], rows: int, *, time: str = "", delimiter: str = ","
+) -> Iterator[dict[str, NDArray[np.float64]]]:
+    """The same columns as `csv_blocks`, in parts of exactly `rows` rows, the last one shorter; at least one row."""
+    held: dict[str, NDArray[np.float64]] = {}
+    done = 0
+    for block in csv_blocks(path, columns, time=time, delimiter=delimiter):
+        held = {name: np.concatenate([held.get(name, values[:0]), values]) for name, values in block.items()}
+        while len(next(iter(held.values()))) >= rows:
+            yield {name: values[:rows] for name, values in held.items()}
+            held = {name: values[rows:] for name, values in held.items()}
+            done += rows
+    if any(values.size for values in held.values()):
+        yield held
+    elif not done:
+        raise DataError(f"{path}: no rows after the header. The file is incomplete: get it again.")
 
 
 def numbers_of(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
@@ -159,20 +204,21 @@ def numbers_of(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) / unit, np.float64)
 
 
-def check_times(path: Path, times: NDArray[np.float64], *, clock_change: float = 0.0) -> None:
+def check_times(path: Path, times: NDArray[np.float64], *, clock_change: float = 0.0, first_row: int = 1) -> None:
     """Raise `DataError` unless every row has a time that is later than in the row before.
 
     Args:
         path: named in the error.
         times: (rows,) seconds.
         clock_change: seconds by which the clock may go back between two rows at most a minute apart.
+        first_row: number of the first row, for the error.
     """
     steps = np.diff(times, prepend=-np.inf)
     put_back = (steps < 0) & (steps + clock_change > 0) & (steps + clock_change <= 60)
     wrong = np.flatnonzero(~((steps > 0) | put_back))
     if wrong.size:
         raise DataError(
-            f"{path}, row {wrong[0] + 1}: the time is missing or not later than in the row before. "
+            f"{path}, row {wrong[0] + first_row}: the time is missing or not later than in the row before. "
             "Sort the rows by time, remove repeated ones, or get the file again."
         )
 

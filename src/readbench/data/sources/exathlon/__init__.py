@@ -1,0 +1,5 @@
+"""Exathlon: disturbed Spark streaming applications."""
+
+from readbench.data.sources.exathlon.source import Exathlon
+
+__all__ = ["Exathlon"]

@@ -1,0 +1,105 @@
+"""Does a probability keep its word? Reliability, expected calibration error, coverage of prediction sets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from readbench.errors import NotFiniteError, ParameterError, UsageError
+
+BINS = 15
+Binning = Literal["mass", "width"]
+"""Bins that hold equally many answers, or that are equally wide between 0 and 1."""
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Stated against real certainty, bin by bin; empty bins are left out.
+
+    Args:
+        confidence: (B,) mean stated probability, ascending.
+        accuracy: (B,) share of right answers.
+        count: (B,) answers in the bin.
+    """
+
+    confidence: Floats
+    accuracy: Floats
+    count: NDArray[np.int64]
+
+    @property
+    def error(self) -> float:
+        """ECE = sum over bins of (count / n) |accuracy - confidence| (Naeini et al., 2015)."""
+        return float(np.average(np.abs(self.accuracy - self.confidence), weights=self.count))
+
+
+def reliability(confidence: ArrayLike, correct: ArrayLike, *, bins: int = BINS, by: Binning = "mass") -> Reliability:
+    """The reliability curve of answers.
+
+    Bins of equal mass are the default: answers crowd near certainty, where bins of equal width would put most of them
+    into one and leave a handful to each of the others. Equal confidences share a bin, so the order of the answers does
+    not matter and a bin may stay empty.
+
+    Args:
+        confidence: (n,) stated probability of each answer, in [0, 1].
+        correct: (n,) whether it was right.
+        bins: most bins.
+        by: what the bins have in common.
+
+    >>> curve = reliability([0.2, 0.2, 0.9, 0.9], [False, False, True, True], bins=2)
+    >>> curve.confidence, curve.accuracy, curve.count
+    (array([0.2, 0.9]), array([0., 1.]), array([2, 2]))
+    """
+    stated, right = _answers(confidence, correct)
+    if bins < 1:
+        raise ParameterError(f"The 'bins' parameter of reliability must be an int in the range [1, inf). Got {bins}.")
+    if by == "mass":
+        place = np.searchsorted(np.sort(stated), stated) * bins // len(stated)
+    else:
+        place = np.minimum((stated * bins).astype(np.intp), bins - 1)
+    count = np.bincount(place, minlength=bins)
+    filled = count > 0
+    sums = (np.bincount(place, weights=values, minlength=bins)[filled] for values in (stated, right))
+    said, was = (total / count[filled] for total in sums)
+    return Reliability(said, was, count[filled])
+
+
+def expected_calibration_error(
+    confidence: ArrayLike, correct: ArrayLike, *, bins: int = BINS, by: Binning = "mass"
+) -> float:
+    """Mean gap between stated and real certainty over the bins of `reliability`, weighted by their size.
+
+    >>> round(expected_calibration_error([0.8, 0.8, 0.8, 0.8], [True, True, False, False]), 3)
+    0.3
+    """
+    return reliability(confidence, correct, bins=bins, by=by).error
+
+
+def coverage(sets: Sequence[Collection[int]], labels: ArrayLike) -> float:
+    """Share of queries whose prediction set holds their true label.
+
+    >>> coverage([{1, 2}, {3}], [2, 1])
+    0.5
+    """
+    true = np.asarray(labels).tolist()
+    if not true or len(true) != len(sets):
+        raise UsageError(f"Coverage needs a set for each label, and one at least; got {len(sets)} and {len(true)}.")
+    return float(np.mean([label in own for own, label in zip(sets, true, strict=True)]))
+
+
+def _answers(confidence: ArrayLike, correct: ArrayLike) -> tuple[Floats, Floats]:
+    """Both as float vectors of one length, after making sure that the first holds probabilities."""
+    stated, right = np.asarray(confidence, np.float64), np.asarray(correct, np.float64)
+    if stated.ndim != 1 or stated.shape != right.shape or not len(stated):
+        raise UsageError(
+            f"Calibration needs a probability and a verdict for each answer, one at least; got shapes {stated.shape}"
+            f" and {right.shape}."
+        )
+    wrong = np.flatnonzero(~((stated >= 0) & (stated <= 1)))
+    if wrong.size:
+        raise NotFiniteError(f"Answer {int(wrong[0])} states {stated[wrong[0]]}, which is no probability in [0, 1].")
+    return stated, right

@@ -1,0 +1,181 @@
+"""How good opinions are: whether stated certainty holds, prediction sets cover the truth, and new faults are noticed.
+
+A new fault is one that the corpus has never seen: a whole fault type is taken out of it, encoders are fitted on what is
+left, and the queries of that type are compared with all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.data import Task
+from readbench.encoders import unit
+from readbench.errors import UsageError
+from readbench.evaluate import auroc, coverage, expected_calibration_error, false_alarm_rate
+from readbench.pipeline import Encoding, System, group_numbers
+from readbench.rerank import View
+from readbench.rerank.opinion import Opinion, opinions
+from readbench.rerank.verdict import Verdict, judged
+from readbench.spec import MethodSpec, parse
+from readbench.windows import NORMAL, ChannelStats, WindowSet
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Opinions on all queries of a task, and the truth.
+
+    Args:
+        labels: (Q,) true fault types.
+        opinions: one a query.
+    """
+
+    labels: NDArray[np.int32]
+    opinions: list[Opinion]
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """(Q,) probability of the most likely fault type."""
+        return np.array([opinion.confidence for opinion in self.opinions])
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """(Q,) whether the most likely fault type is the true one."""
+        return np.array([opinion.label for opinion in self.opinions]) == self.labels
+
+    @property
+    def strangeness(self) -> NDArray[np.float64]:
+        """(Q,) strangeness."""
+        return np.array([opinion.strangeness for opinion in self.opinions])
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How well queries of one fault type that the corpus lacks are told from the others."""
+
+    fault: str
+    queries: int
+    auroc: float
+    false_alarms: float
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What opinions on one task are worth.
+
+    Args:
+        accuracy: share of queries whose most likely fault type is the true one.
+        ece: expected calibration error of its probability, 15 bins of equal mass.
+        coverage: share of prediction sets that hold the true fault type.
+        set_size: mean size of the sets.
+        alarms: share of queries called novel although the corpus has their fault type.
+        auroc: of fault types held out, mean over the types; NaN where there is only one.
+        false_alarms: share of known queries alarmed at a threshold that finds 95 % of the novel ones, likewise.
+    """
+
+    accuracy: float
+    ece: float
+    coverage: float
+    set_size: float
+    alarms: float
+    auroc: float
+    false_alarms: float
+
+
+def quality(answers: Answers, held_out: list[HeldOut]) -> Quality:
+    """Figures of the opinions on one task."""
+    sets = [opinion.candidates for opinion in answers.opinions]
+    return Quality(
+        accuracy=float(answers.correct.mean()),
+        ece=expected_calibration_error(answers.confidence, answers.correct),
+        coverage=coverage(sets, answers.labels),
+        set_size=float(np.mean([len(own) for own in sets])),
+        alarms=float(np.mean([opinion.novel for opinion in answers.opinions])),
+        auroc=_mean([fault.auroc for fault in held_out]),
+        false_alarms=_mean([fault.false_alarms for fault in held_out]),
+    )
+
+
+def answered(task: Task, rho: int, method: MethodSpec, cache: Path, encoding: Encoding | None = None) -> Answers:
+    """Opinions of a method on the queries of a task, from all labels of the corpus at one level.
+
+    Args:
+        task: with all labels.
+        rho: pollution level in percent.
+        method: one that ends with `+verdict`.
+        cache: cache root.
+        encoding: told how far encodings have come.
+    """
+    system = System(method, cache, encoding)
+    verdict = _verdict(system)
+    corpus = task.corpus_at(rho)
+    cases = verdict.cases(corpus.labels)
+    judgement = judged(_views(system, corpus, task), cases, corpus.labels, group_numbers(corpus))
+    return Answers(task.queries.labels, opinions(judgement, np.arange(len(task.queries))))
+
+
+def novel_faults(
+    task: Task, rho: int, method: MethodSpec, cache: Path, encoding: Encoding | None = None
+) -> list[HeldOut]:
+    """Each fault type with queries held out of the corpus in turn; arguments as of `answered`."""
+    found = []
+    for label in held_out_faults(task):
+        answers = answered(without(task, label), rho, method, cache, encoding)
+        novel = answers.labels == label
+        scores = answers.strangeness[novel], answers.strangeness[~novel]
+        name = task.corpus.classes[label]
+        found.append(HeldOut(name, int(novel.sum()), auroc(*scores), false_alarm_rate(*scores)))
+    return found
+
+
+def held_out_faults(task: Task) -> list[int]:
+    """Labels of the fault types that can be held out: those of queries, where others are left to compare with."""
+    asked: list[int] = np.unique(task.queries.labels).tolist()
+    return asked if len(asked) > 1 else []
+
+
+def without(task: Task, label: int) -> Task:
+    """The task with a corpus that has never seen a fault type; channels are scaled by the faults that are left."""
+    kept = task.corpus.labels != label
+    place = np.cumsum(kept) - 1
+    corpus = task.corpus[np.flatnonzero(kept)]
+    return replace(
+        task,
+        corpus=corpus.with_stats(ChannelStats.of(corpus[corpus.labels > NORMAL])),
+        levels={rho: place[items[kept[items]]] for rho, items in task.levels.items()},
+    )
+
+
+def opining(text: str) -> MethodSpec:
+    """A method that forms opinions from the whole corpus, or an error that says how to write one."""
+    spec = parse(text)
+    _verdict(System(spec))
+    return spec
+
+
+def _verdict(system: System) -> Verdict:
+    last = system.rerankers[-1] if system.rerankers else None
+    if not isinstance(last, Verdict) or last.pool is not None:
+        raise UsageError(
+            f"{system.spec} has no opinion on the fault type: end the method with +verdict, over the whole corpus"
+            " (without pool=)."
+        )
+    return last
+
+
+def _views(system: System, corpus: WindowSet, task: Task) -> tuple[View, ...]:
+    """Queries and corpus as each embedding leg sees them, rows of length one."""
+    views = []
+    for leg in system.viewing:
+        if leg.embeds:
+            leg.fit(corpus, task.normals)
+        queries, items = leg.represent(corpus, task.queries)
+        views.append(View(unit(queries), unit(items)))
+    return tuple(views)
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")

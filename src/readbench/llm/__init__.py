@@ -1,0 +1,32 @@
+"""Language models as rerankers and classifiers: clients, prompts, what windows look like to them, and what it costs."""
+
+from readbench.llm.comparing import compare
+from readbench.llm.examiner import Examiner, content_key
+from readbench.llm.exhibits import Exhibit, Reduction
+from readbench.llm.messages import ChatClient, Image, Reply, Request, Series, Text, Usage
+from readbench.llm.replies import Ranking, read_match, read_ranking, read_scores, read_similarity
+from readbench.llm.requests import Item, item_id
+from readbench.llm.settings import unconfigured
+
+__all__ = [
+    "ChatClient",
+    "Examiner",
+    "Exhibit",
+    "Image",
+    "Item",
+    "Ranking",
+    "Reduction",
+    "Reply",
+    "Request",
+    "Series",
+    "Text",
+    "Usage",
+    "compare",
+    "content_key",
+    "item_id",
+    "read_match",
+    "read_ranking",
+    "read_scores",
+    "read_similarity",
+    "unconfigured",
+]

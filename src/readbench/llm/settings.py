@@ -1,0 +1,137 @@
+"""Which models are there: a file of profiles, one table a model, named by `READBENCH_LLM`.
+
+```toml
+[claude]
+provider = "anthropic"
+model = "claude-sonnet-4-5"
+max_cost = 20.0
+input_price = 3.0
+output_price = 15.0
+```
+
+Without the variable there is no model, and nothing ever leaves the machine. Keys are not part of the file: they are
+read from the environment at the moment of a call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from readbench.errors import UnknownNameError, UsageError
+from readbench.parameters import Interval, parameters_of
+
+VARIABLE = "READBENCH_LLM"
+Provider = Literal["anthropic", "bedrock", "openai", "chatts-http", "toto-http"]
+Thinking = Literal["unset", "disabled", "adaptive"]
+Images = Literal["sheet", "channels", "none"]
+HOSTED = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+"""Where a provider is when no address is given."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One table of the file.
+
+    Args:
+        provider: which protocol its server speaks.
+        model: the model's name at the provider.
+        base_url: address of the server; bedrock's follows from the region.
+        max_tokens: most tokens of an answer, thinking included.
+        thinking: what the request says about thinking (anthropic and bedrock): nothing, off, or as the model likes.
+        structured: ask the server to enforce the JSON schema of the answer.
+        images: one sheet a window, one picture a channel, or none. The models behind chatts-http see none.
+        concurrency: calls at a time.
+        timeout_s: seconds until a call counts as lost.
+        backoff_s: seconds before the second try; they double with each further one.
+        input_price: dollars for a million tokens read.
+        output_price: dollars for a million tokens written.
+        max_calls: most calls that this name may ever make with this cache.
+        max_cost: most dollars that this name may ever cost with this cache.
+        prompts: a file of prompts instead of the package's own.
+    """
+
+    provider: Provider | None = None
+    model: str = ""
+    base_url: str = ""
+    max_tokens: Annotated[int, Interval(1)] = 2048
+    thinking: Thinking = "unset"
+    structured: bool = False
+    images: Images = "sheet"
+    concurrency: Annotated[int, Interval(1)] = 4
+    timeout_s: Annotated[float, Interval(0.01)] = 300.0
+    backoff_s: Annotated[float, Interval(0)] = 1.0
+    input_price: Annotated[float, Interval(0)] | None = None
+    output_price: Annotated[float, Interval(0)] | None = None
+    max_calls: Annotated[int, Interval(0)] | None = None
+    max_cost: Annotated[float, Interval(0)] | None = None
+    prompts: str = ""
+
+    def __post_init__(self) -> None:
+        if self.provider is None or not self.model:
+            raise UsageError("it needs a provider and a model.")
+        if self.max_cost is not None and None in (self.input_price, self.output_price):
+            raise UsageError("max_cost needs input_price and output_price, in dollars for a million tokens.")
+        if self.provider != "bedrock" and urlsplit(self.address).scheme not in ("http", "https"):
+            raise UsageError(f"{self.provider} needs a base_url that begins with http:// or https://.")
+
+    @property
+    def address(self) -> str:
+        """Where the server is, without a slash at the end; empty for bedrock, whose address follows from the region."""
+        return (self.base_url or HOSTED.get(self.provider or "", "")).rstrip("/")
+
+    @property
+    def identity(self) -> str:
+        """What of the profile decides an answer: the model and how it is asked, not where or at what price."""
+        return repr((self.provider, self.model, self.max_tokens, self.thinking, self.structured, self.images))
+
+    def cost(self, input_tokens: float, output_tokens: float) -> float:
+        """Dollars for so many tokens; 0 where prices are not given."""
+        return (input_tokens * (self.input_price or 0.0) + output_tokens * (self.output_price or 0.0)) / 1e6
+
+
+def unconfigured() -> str:
+    """Why no model can be asked, and what to do; empty where a file of profiles is named."""
+    path = os.environ.get(VARIABLE)
+    if not path:
+        return f"needs a language model: name a file of profiles in {VARIABLE} (docs/language-models.md)"
+    return "" if Path(path).is_file() else f"needs the file {path}, which {VARIABLE} names"
+
+
+def load_profile(name: str) -> Profile:
+    """The profile of a name; `UsageError` says what is wrong with the file."""
+    if reason := unconfigured():
+        raise UsageError(f"{name} {reason}.")
+    path = Path(os.environ[VARIABLE])
+    return _profile(path, name, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+@lru_cache(maxsize=32)
+def _profile(path: Path, name: str, content: str) -> Profile:  # noqa: ARG001 - a changed file is read again
+    try:
+        tables = tomllib.loads(path.read_text())
+    except ValueError as error:
+        raise UsageError(f"{path} cannot be read as TOML: {error}.") from None
+    if name not in tables:
+        raise UnknownNameError(f"language model (in {path})", name, tables)
+    return _checked(tables[name], f"[{name}] in {path}")
+
+
+def _checked(table: Any, where: str) -> Profile:  # noqa: ANN401 - whatever TOML holds
+    if not isinstance(table, dict):
+        raise UsageError(f"{where} must be a table.")
+    declared = parameters_of(Profile)
+    for key, value in table.items():
+        if key not in declared:
+            raise UnknownNameError(f"setting of {where}", key, declared)
+        declared[key].check(where, value)
+    try:
+        return Profile(**table)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None

@@ -1,0 +1,161 @@
+"""Language models as rerankers: they read the series of a pool themselves.
+
+Models that order a list are asked once a query and see the whole pool; those that judge one candidate at a time
+(`chatts-http`, `toto-http`) are asked once a candidate. What a model ranks comes first, in its order; what it leaves
+out follows in the base order. A query whose answers cannot be read keeps its base order, and is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.errors import MethodError
+from readbench.llm import (
+    Examiner,
+    Exhibit,
+    Item,
+    Ranking,
+    Reduction,
+    compare,
+    content_key,
+    item_id,
+    read_match,
+    read_ranking,
+    read_similarity,
+    unconfigured,
+)
+from readbench.llm.examiner import split_model
+from readbench.parameters import Interval
+from readbench.registry import RERANKERS
+from readbench.rerank.base import Pool, Scene, Scores
+from readbench.rerank.gpc import GaussianProcess
+from readbench.windows import UNLABELLED
+
+UNRATED = -1.0
+"""Below every rating of 0 to 100."""
+
+
+@RERANKERS.register("llm", title="LLM", family="reranker", positional="model", unavailable=unconfigured)
+class LanguageModel:
+    """A language model reads query and candidates as plots and numbers, and orders the pool.
+
+    Args:
+        model: name of a configured model; with `-tsad` it sees channels without their season, with `-evidence`
+            statistical evidence beside them.
+        pool: how many candidates it sees.
+        channels: how many channels of a window it sees, those with the highest variance.
+        points: most points of a channel; none: all of them.
+        labels: show the classes of the candidates, as in the paper; without them it needs no label.
+    """
+
+    reads_windows = True
+
+    def __init__(
+        self,
+        model: str = "",
+        pool: Annotated[int, Interval(1)] = 20,
+        channels: Annotated[int, Interval(1)] = 20,
+        points: Annotated[int, Interval(2)] | None = 128,
+        *,
+        labels: bool = True,
+    ) -> None:
+        split_model(model)
+        self.model = model
+        self.pool = pool
+        self.channels = channels
+        self.points = points
+        self.labels = labels
+        self.description = ""
+        self.usage: dict[str, float] = {}
+
+    @property
+    def uses_labels(self) -> bool:
+        """Whether it shows the classes of the candidates."""
+        return self.labels
+
+    @property
+    def depth(self) -> int:
+        """The size of the pool."""
+        return self.pool
+
+    @property
+    def content_key(self) -> str:
+        """Hash of the model and the prompts behind its name."""
+        return content_key(self.model)
+
+    def rerank(self, pool: Pool) -> Scores:
+        """(Q, K) new scores; the base scores for queries that know no label, where it uses them."""
+        if pool.scene is None:
+            raise MethodError(f"llm({self.model}) reads windows, and this pool has none: run it through a System.")
+        scores = pool.scores.astype(np.float32)
+        rows = np.flatnonzero(pool.labelled.any(axis=1) | (not self.labels))
+        examiner = Examiner(self.model, Reduction(self.channels, self.points), self.description)
+        if len(rows) and pool.candidates.shape[1]:
+            exhibits = _Exhibits(examiner, pool, pool.scene)
+            ranked = _listed if examiner.task == "list" else _rated
+            scores[rows] = ranked(examiner, [exhibits.question(row) for row in rows.tolist()])
+        self.usage = dict(examiner.caller.usage)
+        return scores
+
+
+class _Exhibits:
+    """Questions of a pool; each window is prepared once."""
+
+    def __init__(self, examiner: Examiner, pool: Pool, scene: Scene) -> None:
+        self.pool, self.scene = pool, scene
+        self.evidence = examiner.treatment == "evidence"
+        self.chances = _chances(pool) if self.evidence else np.full(pool.scores.shape, np.nan)
+        self.item: Callable[[int], Exhibit] = cache(partial(examiner.exhibit, scene.items))
+        self.query: Callable[[int], Exhibit] = cache(partial(examiner.exhibit, scene.queries))
+
+    def question(self, row: int) -> tuple[Exhibit, list[Item]]:
+        """A query and its candidates."""
+        return self.query(row), [self._item(row, place) for place in range(self.pool.candidates.shape[1])]
+
+    def _item(self, row: int, place: int) -> Item:
+        exhibit = self.item(int(self.pool.candidates[row, place]))
+        label = int(self.pool.labels[row, place])
+        name = None if label == UNLABELLED else self.scene.classes[label]
+        comparison = compare(self.query(row), exhibit) if self.evidence else None
+        return Item(exhibit, name, float(self.chances[row, place]), comparison)
+
+
+def _listed(examiner: Examiner, questions: list[tuple[Exhibit, list[Item]]]) -> Scores:
+    """(Q, K) scores from one answer a query."""
+    count = len(questions[0][1])
+    read = partial(read_ranking, ids=[item_id(place) for place in range(count)])
+    rankings = examiner.ask(questions, [read] * len(questions))
+    return np.stack([_placed(examiner, ranking, count) for ranking in rankings])
+
+
+def _placed(examiner: Examiner, ranking: Ranking | None, count: int) -> Scores:
+    """(K,) scores: ranked candidates first, in the model's order, then the others in theirs."""
+    order = ranking.order if ranking else ()
+    if ranking:
+        left_out = count - len(order)
+        examiner.caller.count(foreign_ids=ranking.foreign, repeated_ids=ranking.repeated, missing_ids=left_out)
+    order = (*order, *(place for place in range(count) if place not in order))
+    scores = np.empty(count, np.float32)
+    scores[list(order)] = -np.arange(count)
+    return scores
+
+
+def _rated(examiner: Examiner, questions: list[tuple[Exhibit, list[Item]]]) -> Scores:
+    """(Q, K) ratings of 0 to 100, one answer a candidate; below all of them where there is none."""
+    pairs = [(query, [item]) for query, items in questions for item in items]
+    read = read_similarity if examiner.task == "similarity" else read_match
+    ratings = examiner.ask(pairs, [read] * len(pairs))
+    flat = np.array([UNRATED if rating is None else rating for rating in ratings], np.float32)
+    return flat.reshape(len(questions), -1)
+
+
+def _chances(pool: Pool) -> NDArray[np.float32]:
+    """(Q, K) probability that a candidate has the query's fault; NaN for queries whose classifier has no opinion."""
+    chances = GaussianProcess(pool=pool.candidates.shape[1]).rerank(pool)
+    silent = (chances == pool.scores).all(axis=1, keepdims=True)
+    return np.where(silent, np.nan, chances).astype(np.float32)

@@ -1,0 +1,125 @@
+"""A loopback server that speaks the providers' protocols, and profiles that point at it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+PROVIDERS = ("anthropic", "bedrock", "openai", "chatts-http", "toto-http")
+KEYS = {
+    "ANTHROPIC_API_KEY": "secret-anthropic",
+    "OPENAI_API_KEY": "secret-openai",
+    "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
+    "AWS_SECRET_ACCESS_KEY": "secret-aws",
+    "AWS_REGION": "eu-central-1",
+}
+
+
+@dataclass
+class Asked:
+    """One request as it came over the wire."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """Everything in words that the model was told, the system prompt aside."""
+        if "question" in self.body:
+            return str(self.body["question"])
+        content = self.body["messages"][-1]["content"]
+        return "\n".join(block["text"] for block in content if block.get("type") == "text")
+
+
+@dataclass
+class Answered:
+    """What goes back over the wire; `text` is wrapped as the protocol of the path wants it."""
+
+    text: str = ""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    raw: bytes | None = None
+
+
+Script = Callable[[Asked], Answered]
+
+
+@dataclass
+class Loopback:
+    """A running server: where it is, what it says, and what it was asked."""
+
+    url: str
+    script: Script
+    asked: list[Asked] = field(default_factory=list)
+
+    def base(self, provider: str) -> str:
+        return f"{self.url}/v1" if provider in ("openai", "chatts-http") else self.url
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing: clients that are killed hang up."""
+
+
+@contextmanager
+def serving(script: Script) -> Iterator[Loopback]:
+    """Serve until the block ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            asked = Asked(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
+            loopback.asked.append(asked)
+            answered = loopback.script(asked)
+            content = json.dumps(wrapped(asked.path, answered.text)).encode() if answered.raw is None else answered.raw
+            self.send_response(answered.status)
+            for name, value in answered.headers.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = _Server(("127.0.0.1", 0), Handler)
+    loopback = Loopback(f"http://127.0.0.1:{server.server_address[1]}", script)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield loopback
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def wrapped(path: str, text: str) -> dict[str, Any]:
+    """A reply in the form of the protocol."""
+    if path.endswith("/chat/completions"):
+        message = {"role": "assistant", "content": text}
+        usage = {"prompt_tokens": 100, "completion_tokens": 10}
+        return {"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}
+    usage = {"input_tokens": 100, "output_tokens": 10}
+    if path.endswith("/answer"):
+        return {"text": text, "usage": usage}
+    thinking = {"type": "thinking", "thinking": '{"ranked_ids": ["sample_00001"]}', "signature": "x"}
+    content = [thinking, {"type": "text", "text": text}]
+    return {"type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn", "usage": usage}
+
+
+def write_profile(path: Path, name: str, **settings: object) -> Path:
+    """A file with one profile."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    path.write_text("\n".join([f"[{name}]", *lines, ""]))
+    return path
