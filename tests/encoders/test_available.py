@@ -70,5 +70,5 @@ def test_frozen_encoders_share_their_parameters(name: str, weights: str, batch: 
     parameters = ENCODERS.get(name).parameters
     assert list(parameters) == [*SHARED, *own]
     assert (parameters["weights"].default, parameters["batch"].default) == (weights, batch)
-    assert parameters["pool"].choices == ("mean", "stats", "keyed")
+    assert parameters["pool"].choices == ("mean", "stats", "keyed", "both")
     assert str(parameters["batch"]) == "an int in the range [1, inf)"
