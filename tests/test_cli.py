@@ -149,3 +149,10 @@ def test_cache_shows_and_prunes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert not (tmp_path / "scores" / "a.npz").exists()
     assert (tmp_path / "windows" / "set" / "part").exists()
     assert readbench("cache", "--kind", "nothing").returncode == 2
+
+
+def test_named_methods_are_compared_over_all_split_seeds(tmp_path: Path) -> None:
+    done = readbench("run", "--methods", "random", "--datasets", "sim_ecg", "--rho", "0", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    seeds = {line.split(",")[1] for line in (tmp_path / "scores.csv").read_text().splitlines()[1:]}
+    assert seeds == {"0", "1", "2"}

@@ -12,7 +12,7 @@ from rich.console import Console
 from readbench.cli.options import Root, numbers, output
 from readbench.cli.progress import RunProgress
 from readbench.errors import UsageError
-from readbench.experiment import Plan, Suite, Summary, parse_budgets, run, suite
+from readbench.experiment import DEFAULT_SEEDS, Plan, Suite, Summary, parse_budgets, run, suite
 from readbench.paths import data_root
 from readbench.report import read_results, show_report
 from readbench.spec import parse, parse_dataset, split_specs
@@ -84,7 +84,8 @@ def _changed(plan: Plan, datasets: str, methods: list[str] | None, rho: str, see
     if datasets:
         plan = replace(plan, datasets=tuple(str(parse_dataset(text)) for text in split_specs([datasets])))
     if methods:
-        plan = replace(plan, methods=tuple(str(parse(text)) for text in split_specs(methods)))
+        named = tuple(str(parse(text)) for text in split_specs(methods))
+        plan = replace(plan, methods=named, seeds=DEFAULT_SEEDS)  # also where the suite itself makes do with fewer
     if rho:
         plan = replace(plan, levels=numbers(rho, "--rho"))
     if seeds:
