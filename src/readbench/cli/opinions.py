@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table as RichTable
 
 from readbench.cli.options import Root, numbers, output
 from readbench.cli.progress import RunProgress
@@ -18,8 +16,8 @@ from readbench.experiment.execute import CellReport
 from readbench.experiment.opinions import answered, novel_faults, opining, quality
 from readbench.paths import cache_root, data_root
 from readbench.plots import save
+from readbench.report import show_table
 from readbench.report.opinions import Measured, draw_reliability, opinion_table
-from readbench.report.tables import Table
 from readbench.spec import build_source, parse_dataset, split_specs
 
 
@@ -45,7 +43,7 @@ def opinions_command(
     console = Console(stderr=True)
     measured = _measure(plan, root, console)
     table, figure = opinion_table(measured), draw_reliability(measured)
-    _show(table, output())
+    show_table(table, output())
     out.mkdir(parents=True, exist_ok=True)
     (out / "opinions.csv").write_text(table.csv())
     for suffix in ("svg", "png"):
@@ -82,12 +80,3 @@ def _measured(cell: Cell, task: Task, progress: RunProgress) -> Measured:
     answers = answered(task, cell.rho, spec, cache, progress.encoding)
     held_out = novel_faults(task, cell.rho, spec, cache, progress.encoding)
     return Measured(cell, answers, quality(answers, held_out))
-
-
-def _show(table: Table, console: Console) -> None:
-    view = RichTable(title=table.caption, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-    for i, name in enumerate(table.header):
-        view.add_column(name, justify="left" if i < table.labels else "right", no_wrap=True)
-    for row in table.rows:
-        view.add_row(*row)
-    console.print(view)

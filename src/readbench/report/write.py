@@ -45,7 +45,7 @@ def show_report(results: Results, console: Console) -> None:
     """Print the tables and remarks."""
     tables, lines = _content(results)
     for table in tables:
-        console.print(_rich(table))
+        show_table(table, console)
     for line in lines:
         console.print(line, style="dim", highlight=False)
 
@@ -60,10 +60,11 @@ def _content(results: Results) -> tuple[list[Table], list[str]]:
     return tables, remarks(results, board)
 
 
-def _rich(table: Table) -> RichTable:
+def show_table(table: Table, console: Console) -> None:
+    """Print one table."""
     view = RichTable(title=table.caption, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for i, name in enumerate(table.header):
         view.add_column(name, justify="left" if i < table.labels else "right", no_wrap=True)
     for row in table.rows:
         view.add_row(*row)
-    return view
+    console.print(view)
