@@ -1,6 +1,8 @@
-# Two commands: `make run` sets up and runs the benchmark on embedded data, `make test` sets up and runs the tests.
+# `make run` sets up and runs the benchmark on embedded data, `make test` sets up and runs the tests; `make report` writes
+# the site of a run (RUN=runs/NAME), by default of the embedded data; `make demo` opens a case library to the browser.
 PYTHON ?= python3
 EXTRAS ?= light
+RUN    ?= runs/quick
 VENV   := .venv
 BIN    := $(VENV)/bin
 
@@ -12,10 +14,17 @@ endif
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(DEV))
 
-.PHONY: run test lint clean
+.PHONY: run report demo test lint clean
 run: $(VENV)/.installed
 	$(BIN)/readbench run --suite quick
 	$(BIN)/readbench report runs/quick
+
+report: $(VENV)/.installed
+	test -e $(RUN)/run.json || $(BIN)/readbench run --suite quick --out $(RUN)
+	$(BIN)/readbench report $(RUN)
+
+demo: $(VENV)/.installed-service
+	$(BIN)/readbench cases serve --demo
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -32,6 +41,11 @@ $(VENV)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
+
+$(VENV)/.installed-service: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[service]'
+	touch $@ $(VENV)/.installed
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

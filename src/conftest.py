@@ -2,4 +2,8 @@
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("torch") and find_spec("onnx") else ["readbench/training/*"]
+NEEDS = {
+    "readbench/training/*": ("torch", "onnx"),
+    "readbench/cases/server/*": ("fastapi", "uvicorn", "jinja2", "prometheus_client", "lancedb"),
+}
+collect_ignore_glob = [room for room, packages in NEEDS.items() if not all(map(find_spec, packages))]

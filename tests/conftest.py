@@ -16,9 +16,10 @@ settings.load_profile("readbench")
 
 @pytest.fixture(autouse=True)
 def private_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Tests never touch the user's cache; all tests of one worker share one."""
+    """Tests never touch the user's cache or imported data; all tests of one worker share one."""
     cache = tmp_path_factory.getbasetemp() / "cache"
     monkeypatch.setenv("READBENCH_CACHE", str(cache))
+    monkeypatch.setenv("READBENCH_IMPORTED", str(tmp_path_factory.getbasetemp() / "imported"))
     return cache
 
 

@@ -75,7 +75,8 @@ def test_report_writes_markdown_and_csv(finished_run: Path) -> None:
     page = (finished_run / "report" / "leaderboard.md").read_text()
     assert "| ED | distance |" in page
     assert "simulated" in page
-    assert (finished_run / "report" / "leaderboard.csv").read_text().startswith("Method,Family,ρ=0%,ρ=20%,Rank")
+    table = (finished_run / "report" / "tables" / "leaderboard.csv").read_text()
+    assert table.startswith("Method,Family,ρ=0%,ρ=20%,Rank")
 
 
 def test_a_run_over_label_budgets_says_what_it_leaves_out_and_is_reported_with_a_figure(tmp_path: Path) -> None:
@@ -88,8 +89,8 @@ def test_a_run_over_label_budgets_says_what_it_leaves_out_and_is_reported_with_a
     assert "2 cells computed, 1 already there, 0 failed" in methods.stderr
     done = readbench("report", str(tmp_path))
     assert "known labels a query" in done.stdout
-    assert (tmp_path / "report" / "budgets.png").exists()
-    assert (tmp_path / "report" / "budgets.csv").read_text().startswith("Method,0,10\n")
+    assert (tmp_path / "report" / "figures" / "budgets.png").exists()
+    assert (tmp_path / "report" / "tables" / "budgets.csv").read_text().startswith("Method,0,10\n")
 
 
 def test_report_of_something_else_says_what_to_do(tmp_path: Path) -> None:

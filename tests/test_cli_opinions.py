@@ -19,7 +19,42 @@ def test_opinions_are_measured_printed_and_written(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert [row["Dataset"] for row in rows] == ["sim_ecg"]
     assert 0.8 <= float(rows[0]["coverage"]) <= 1
-    assert all((tmp_path / "out" / f"reliability.{suffix}").stat().st_size for suffix in ("svg", "png"))
+    names = [f"{stem}.{suffix}" for stem in ("reliability", "novelty") for suffix in ("svg", "png")]
+    assert all((tmp_path / "out" / name).stat().st_size for name in names)
+    with (tmp_path / "out" / "novelty.csv").open(newline="") as file:
+        faults = list(csv.DictReader(file))
+    assert float(rows[0]["AUROC"]) == pytest.approx(sum(float(row["AUROC"]) for row in faults) / len(faults), abs=2e-3)
+
+
+def test_the_suite_is_the_same_measurement(tmp_path: Path) -> None:
+    common = ["--datasets", "sim_ecg", "--seeds", "0"]
+    asked = ["opinions", *common, "--method", "raw+verdict", "--out", str(tmp_path / "verb")]
+    suite = ["run", "--suite", "novel", *common, "--methods", "raw+verdict", "--out", str(tmp_path / "suite")]
+    for arguments in (asked, suite):
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == 0, done.output
+    written = sorted(path.name for path in (tmp_path / "verb").iterdir())
+    assert written == sorted(path.name for path in (tmp_path / "suite").iterdir())
+    for name in written:
+        assert (tmp_path / "verb" / name).read_bytes() == (tmp_path / "suite" / name).read_bytes()
+
+
+def test_the_suite_measures_one_method_with_all_labels(tmp_path: Path) -> None:
+    start = ["run", "--suite", "novel", "--datasets", "sim_ecg", "--out", str(tmp_path / "out")]
+    for more in (["--methods", "raw+verdict,rocket+verdict"], ["--label-budget", "10%"]):
+        with pytest.raises(UsageError, match="one method with all labels"):
+            CliRunner().invoke(app, [*start, *more], catch_exceptions=False)
+
+
+def test_without_novelty_no_fault_is_held_out(tmp_path: Path) -> None:
+    options = ["--datasets", "sim_ecg", "--seeds", "0", "--method", "raw+verdict", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, ["opinions", "--no-novelty", *options])
+    assert done.exit_code == 0, done.output
+    assert not list((tmp_path / "out").glob("novelty*"))
+    with (tmp_path / "out" / "opinions.csv").open(newline="") as file:
+        row = next(csv.DictReader(file))
+    assert row["AUROC"] == "-"
+    assert float(row["floor"]) > 0
 
 
 def test_the_command_explains_itself_with_an_example() -> None:

@@ -1,4 +1,4 @@
-"""Where things are: the data root and the cache."""
+"""Where things are: the data root, the cache, and what a user imported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,28 @@ def cache_root() -> Path:
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        base = _local_data()
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "readbench"
+
+
+def imported_root() -> Path:
+    """The folder of imported datasets: `READBENCH_IMPORTED`, else in the platform's folder of user data.
+
+    Unlike the cache it holds what cannot be computed again.
+    """
+    if variable := os.environ.get("READBENCH_IMPORTED"):
+        return Path(variable)
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Application Support"
+    elif sys.platform == "win32":
+        base = _local_data()
+    else:
+        base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return base / "readbench" / "imported"
+
+
+def _local_data() -> Path:
+    """Where Windows keeps data of a user that stay on the machine."""
+    return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")

@@ -28,6 +28,7 @@ from readbench.errors import UnknownNameError, UsageError
 from readbench.parameters import Parameter, Value, parameters_of
 
 F = TypeVar("F", bound=Callable[..., Any])
+Finder = TypeVar("Finder", bound=Callable[[], "Iterable[Entry]"])
 PLUGIN_GROUP = "readbench.plugins"
 
 
@@ -101,6 +102,7 @@ class Registry:
     modules: tuple[str, ...] = ()
     _entries: dict[str, Entry] = field(default_factory=dict)
     _aliases: dict[str, str] = field(default_factory=dict)
+    _finders: list[Callable[[], Iterable[Entry]]] = field(default_factory=list)
 
     def register(  # noqa: PLR0913 - one keyword a field of an entry
         self,
@@ -139,6 +141,11 @@ class Registry:
 
         return decorate
 
+    def found_by(self, finder: Finder) -> Finder:
+        """Decorator for a function that lists entries which come and go, such as imported data; asked every time."""
+        self._finders.append(finder)
+        return finder
+
     def _add(self, entry: Entry) -> None:
         for name in (entry.name, *entry.aliases):
             owner = self._entries.get(self._aliases.get(name, name))
@@ -149,30 +156,30 @@ class Registry:
 
     def get(self, name: str) -> Entry:
         """The entry of a name or alias, in any case; an unknown one raises `UnknownNameError`."""
-        self._load()
+        entries = self._known()
         key = name.lower()
         key = self._aliases.get(key, key)
-        if key not in self._entries:
-            raise UnknownNameError(self.kind, name, [*self._entries, *self._aliases])
-        return self._entries[key]
+        if key not in entries:
+            raise UnknownNameError(self.kind, name, [*entries, *self._aliases])
+        return entries[key]
 
     def __contains__(self, name: object) -> bool:
-        self._load()
-        return isinstance(name, str) and self._aliases.get(name.lower(), name.lower()) in self._entries
+        return isinstance(name, str) and self._aliases.get(name.lower(), name.lower()) in self._known()
 
     def __iter__(self) -> Iterator[Entry]:
-        self._load()
-        return iter(list(self._entries.values()))
+        return iter(self._known().values())
 
     def names(self, *, aliases: bool = False) -> list[str]:
         """Canonical names in order of registration, and the aliases after them on request."""
-        self._load()
-        return [*self._entries, *(self._aliases if aliases else ())]
+        return [*self._known(), *(self._aliases if aliases else ())]
 
-    def _load(self) -> None:
+    def _known(self) -> dict[str, Entry]:
+        """All entries by name, after everything that registers some was imported; what is found never hides them."""
         for module in self.modules:
             importlib.import_module(module)
         load_plugins()
+        found = {entry.name: entry for finder in self._finders for entry in finder()}
+        return self._entries | {name: entry for name, entry in found.items() if name not in self._entries}
 
 
 def _importable(module: str) -> bool:
@@ -223,7 +230,7 @@ def load_plugins() -> tuple[tuple[EntryPoint, str], ...]:
     return tuple(report)
 
 
-SOURCES = Registry("dataset", ("readbench.data.sources", "readbench.data.simulators"))
+SOURCES = Registry("dataset", ("readbench.data.sources", "readbench.data.simulators", "readbench.data.imported"))
 RETRIEVERS = Registry("method", ("readbench.retrieve", "readbench.supervised"))
 ENCODERS = Registry("encoder", ("readbench.encoders",))
 TRANSFORMS = Registry("embedding transform", ("readbench.retrieve",))

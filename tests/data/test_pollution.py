@@ -94,7 +94,7 @@ def test_too_few_normals_are_noted_and_all_are_used() -> None:
     data = windows([15, 50, 50], [0, 5, 5])
     chosen = select(data.labels, data.test, Composition(), seed=0)
     assert [len(level) for level in levels_of(chosen).values()] == [100, 111, 115]
-    assert "only 15 of 25 normal windows for the highest pollution level" in chosen.notes
+    assert "only 15 of 25 normal windows for a pollution of 20 %: the corpus has 13 %" in chosen.notes
 
 
 def test_enough_normals_are_not_worth_a_note() -> None:

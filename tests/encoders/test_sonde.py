@@ -100,7 +100,7 @@ def test_the_number_of_threads_changes_no_byte(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv("READBENCH_THREADS", threads)
         found.add(encoder.encode(RAGGED).tobytes())
     assert len(found) == 1
-    assert sonde.session().get_session_options().intra_op_num_threads == 1
+    assert sonde.session(sonde.shipped()).get_session_options().intra_op_num_threads == 1
 
 
 def test_a_renamed_channel_changes_the_keyed_vector_and_not_the_mean() -> None:
@@ -242,7 +242,8 @@ def test_it_must_be_fitted_and_given_finite_values() -> None:
 
 
 def test_the_shipped_file_says_what_it_is() -> None:
-    said = {name: json.loads(value) for name, value in sonde.session().get_modelmeta().custom_metadata_map.items()}
+    metadata = sonde.session(sonde.shipped()).get_modelmeta().custom_metadata_map
+    said = {name: json.loads(value) for name, value in metadata.items()}
     assert said["licence"] == "Apache-2.0"
     assert said["data"].startswith("synthetic only")
     assert said["config"]["shape"]["width"] * 2 == sonde.WIDTH

@@ -7,7 +7,7 @@ from hypothesis import given
 from numpy.typing import NDArray
 
 from readbench.errors import NotFiniteError, ParameterError, UsageError
-from readbench.evaluate import bootstrap, paired_bootstrap
+from readbench.evaluate import bootstrap, mean_interval, paired_bootstrap
 from tests.naive import metrics as naive
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -115,3 +115,24 @@ def test_confidence_outside_the_unit_interval_is_refused() -> None:
 def test_no_resamples_are_refused() -> None:
     with pytest.raises(ParameterError, match="'resamples'"):
         paired_bootstrap([0.1, 0.2], [0.0, 0.0], seed=0, resamples=0)
+
+
+def test_a_mean_over_datasets_counts_each_the_same_and_draws_groups_within_them() -> None:
+    values = [0.0, 1.0, 0.0, 1.0, 0.25]
+    found = mean_interval(values, ["a", "a", "a", "a", "b"], ["1", "1", "2", "2", "1"], seed=0)
+    assert found.mean == pytest.approx((0.5 + 0.25) / 2)
+    assert (found.low, found.high) == (found.mean, found.mean)
+    wider = mean_interval(values, ["a", "a", "a", "a", "b"], ["1", "2", "1", "2", "1"], seed=0)
+    assert (wider.low, wider.high) == ((0.0 + 0.25) / 2, (1.0 + 0.25) / 2)
+
+
+def test_one_dataset_gives_the_interval_of_the_paired_bootstrap_against_zero() -> None:
+    rng = np.random.default_rng(0)
+    values, groups = rng.random(200), rng.integers(0, 40, 200)
+    found = mean_interval(values, ["a"] * 200, groups, seed=3, resamples=500)
+    assert found == paired_bootstrap(values, np.zeros(200), clusters=groups, seed=3, resamples=500)
+
+
+def test_where_a_dataset_has_one_group_its_queries_are_drawn() -> None:
+    found = mean_interval([0.0, 1.0, 0.0, 1.0], ["a"] * 4, ["g"] * 4, seed=0)
+    assert found.low < 0.5 < found.high

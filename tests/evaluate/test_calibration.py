@@ -11,7 +11,7 @@ from hypothesis import given
 from sklearn.calibration import calibration_curve
 
 from readbench.errors import NotFiniteError, ParameterError, UsageError
-from readbench.evaluate import coverage, expected_calibration_error, reliability
+from readbench.evaluate import calibration_floor, coverage, expected_calibration_error, reliability
 from readbench.evaluate.calibration import BINS, Binning
 
 ANSWERS = st.lists(st.tuples(st.integers(0, 40).map(lambda n: n / 40), st.booleans()), min_size=1, max_size=80)
@@ -103,3 +103,19 @@ def test_no_bins_and_sets_without_labels_are_refused() -> None:
         reliability([0.5], [True], bins=0)
     with pytest.raises(UsageError, match="a set for each label"):
         coverage([{1}], [1, 2])
+
+
+def test_honest_answers_stay_near_the_floor_and_boasts_do_not() -> None:
+    rng = np.random.default_rng(0)
+    stated = rng.uniform(0.5, 1.0, 150)
+    floor = calibration_floor(stated, seed=0)
+    honest = [expected_calibration_error(stated, rng.random(150) < stated) for _ in range(50)]
+    boasts = [expected_calibration_error(stated, rng.random(150) < stated - 0.2) for _ in range(50)]
+    assert np.mean(honest) == pytest.approx(floor, rel=0.1)
+    assert np.mean(boasts) > 2 * floor
+
+
+def test_the_floor_is_zero_for_certainty_and_falls_with_the_number_of_answers() -> None:
+    assert calibration_floor(np.ones(50), seed=0) == 0.0
+    few, many = (calibration_floor(np.full(n, 0.8), seed=0) for n in (100, 2500))
+    assert few / many == pytest.approx(5.0, rel=0.3)

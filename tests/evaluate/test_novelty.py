@@ -9,7 +9,7 @@ from hypothesis import given
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from readbench.errors import NotFiniteError, ParameterError, UsageError
-from readbench.evaluate import auroc, false_alarm_rate
+from readbench.evaluate import auroc, detection_rate, false_alarm_rate
 
 SCORES = st.lists(st.integers(-3, 6).map(float), min_size=1, max_size=40)
 
@@ -30,6 +30,22 @@ def test_the_false_alarm_rate_is_that_of_the_roc_curve(
     false_alarms, detected, _ = roc_curve(truth, novel + known, drop_intermediate=False)
     expected = false_alarms[detected >= detection - 1e-12].min()
     assert false_alarm_rate(novel, known, detection=detection) == pytest.approx(expected)
+
+
+@given(SCORES, SCORES, st.lists(st.floats(0, 1), min_size=1, max_size=5))
+def test_the_detection_rate_is_the_highest_that_the_alarms_allow(
+    novel: list[float], known: list[float], allowed: list[float]
+) -> None:
+    truth = [1] * len(novel) + [0] * len(known)
+    false_alarms, detected, _ = roc_curve(truth, novel + known, drop_intermediate=False)
+    expected = [detected[false_alarms <= rate + 1e-9].max() for rate in allowed]
+    np.testing.assert_allclose(detection_rate(novel, known, allowed), expected)
+
+
+def test_without_ties_the_area_below_the_detection_rate_is_the_auroc() -> None:
+    novel, known = np.random.default_rng(0).permutation(60).astype(float).reshape(2, 30)
+    steps = detection_rate(novel, known, np.arange(30) / 30)
+    assert steps.mean() == pytest.approx(auroc(novel, known))
 
 
 def test_separate_scores_are_perfect_and_equal_ones_are_chance() -> None:

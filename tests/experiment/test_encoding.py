@@ -21,6 +21,7 @@ from readbench.encoders import Pretrained
 from readbench.encoders import cache as encoder_cache
 from readbench.experiment import Budget, cells, run
 from readbench.experiment.cells import Setup, scored_level
+from readbench.experiment.executors import Executor, Local, Processes
 from readbench.experiment.runner import Listener
 from readbench.pipeline import LegSystem, System
 from readbench.registry import ENCODERS
@@ -76,11 +77,11 @@ class Hearing(Listener):
         self.heard.append((leg, done, total))
 
 
-@pytest.mark.parametrize("executor", ["local", "processes"])
-def test_progress_of_encoding_reaches_the_listener(executor: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("executor", [Local(), Processes(1)], ids=["local", "processes"])
+def test_progress_of_encoding_reaches_the_listener(executor: Executor, tmp_path: Path) -> None:
     listener = Hearing()
     plan = small_plan(methods=("rocket(features=84)+nr",), levels=(0,))
-    run(plan, tmp_path, cache=tmp_path / "cache", executor=executor, listener=listener)  # type: ignore[arg-type]
+    run(plan, tmp_path, cache=tmp_path / "cache", executor=executor, listener=listener)
     assert {leg for leg, _, _ in listener.heard} == {"rocket(features=84)+nr"}
     assert (0, 1000) in {(done, total) for _, done, total in listener.heard}
     assert (256, 1000) in {(done, total) for _, done, total in listener.heard}

@@ -63,7 +63,8 @@ def test_opinions_agree_with_the_ranking_of_the_same_method(task: Task, private_
 
 def test_held_out_faults_are_told_from_the_others_better_than_by_chance(task: Task, private_cache: Path) -> None:
     found = novel_faults(task, 0, METHOD, private_cache)
-    assert [one.queries for one in found] == np.bincount(task.queries.labels)[held_out_faults(task)].tolist()
+    assert [len(one.novel) for one in found] == np.bincount(task.queries.labels)[held_out_faults(task)].tolist()
+    assert {len(one.novel) + len(one.known) for one in found} == {len(task.queries)}
     assert np.mean([one.auroc for one in found]) > 0.6
     label = held_out_faults(task)[0]
     answers = answered(without(task, label), 0, METHOD, private_cache)
@@ -83,13 +84,14 @@ def test_figures_are_those_of_the_answers() -> None:
         opinion([0.8, 0.2], (1,), novel=True),
     ]
     answers = Answers(np.array([1, 1, 2], np.int32), given)
-    found = quality(answers, [HeldOut("a", 1, 0.5, 0.9), HeldOut("b", 9, 0.7, 0.5)])
+    held_out = [HeldOut("a", np.array([2.0]), np.array([1.0, 3.0])), HeldOut("b", np.array([2.0]), np.array([1.0]))]
+    found = quality(answers, held_out)
     assert found.accuracy == pytest.approx(1 / 3)
     assert found.ece == expected_calibration_error([0.9, 0.6, 0.8], [True, False, False])
     assert found.coverage == coverage([{1}, {1, 2}, {1}], [1, 1, 2])
     assert found.set_size == pytest.approx(4 / 3)
     assert found.alarms == pytest.approx(1 / 3)
-    assert (found.auroc, found.false_alarms) == pytest.approx((0.6, 0.7))
+    assert (found.auroc, found.false_alarms) == pytest.approx((0.75, 0.25))
     assert np.isnan(quality(answers, []).auroc)
 
 

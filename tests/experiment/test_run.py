@@ -19,6 +19,7 @@ from readbench.data.simulators import Tanks
 from readbench.errors import UsageError
 from readbench.experiment import cells, run
 from readbench.experiment.execute import CellReport
+from readbench.experiment.executors import Processes
 from readbench.experiment.runner import Listener
 from readbench.experiment.store import KEY
 from readbench.pipeline import LegSystem
@@ -64,7 +65,7 @@ def test_the_same_plan_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_processes_give_the_same_bytes_as_one_process(tmp_path: Path, private_cache: Path) -> None:
     plan = small_plan()
     run(plan, tmp_path / "local", cache=private_cache)
-    run(plan, tmp_path / "pool", executor="processes", workers=2, cache=tmp_path / "other")
+    run(plan, tmp_path / "pool", executor=Processes(2), cache=tmp_path / "other")
     assert_same_results(tmp_path / "local", tmp_path / "pool")
 
 

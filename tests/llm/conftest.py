@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.llm.server import KEYS, write_profile
+from tests.llm.server import KEYS, write_profiles
 
 Configure = Callable[..., Path]
 
@@ -33,7 +33,7 @@ def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: None) -> Co
     """Writes the profile of one model and names its file in the environment."""
 
     def write(name: str, **settings: object) -> Path:
-        path = write_profile(tmp_path / "llm.toml", name, **({"model": "m", "backoff_s": 0} | settings))
+        path = write_profiles(tmp_path / "llm.toml", {name: {"model": "m", "backoff_s": 0} | settings})
         monkeypatch.setenv("READBENCH_LLM", str(path))
         return path
 

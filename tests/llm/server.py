@@ -21,6 +21,10 @@ KEYS = {
 }
 
 
+HANG_UP = 0
+"""As a status: the server says nothing and closes the connection."""
+
+
 @dataclass
 class Asked:
     """One request as it came over the wire."""
@@ -36,6 +40,16 @@ class Asked:
             return str(self.body["question"])
         content = self.body["messages"][-1]["content"]
         return "\n".join(block["text"] for block in content if block.get("type") == "text")
+
+    @property
+    def system(self) -> str:
+        """The system prompt."""
+        return str(self.body["system"] if "system" in self.body else self.body["messages"][0]["content"])
+
+    @property
+    def model(self) -> str:
+        """The model's name, which bedrock has in the address."""
+        return str(self.body.get("model") or self.path.split("/")[2])
 
 
 @dataclass
@@ -81,6 +95,9 @@ def serving(script: Script) -> Iterator[Loopback]:
             asked = Asked(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
             loopback.asked.append(asked)
             answered = loopback.script(asked)
+            if answered.status == HANG_UP:
+                self.close_connection = True
+                return
             content = json.dumps(wrapped(asked.path, answered.text)).encode() if answered.raw is None else answered.raw
             self.send_response(answered.status)
             for name, value in answered.headers.items():
@@ -118,8 +135,10 @@ def wrapped(path: str, text: str) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn", "usage": usage}
 
 
-def write_profile(path: Path, name: str, **settings: object) -> Path:
-    """A file with one profile."""
-    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
-    path.write_text("\n".join([f"[{name}]", *lines, ""]))
+def write_profiles(path: Path, profiles: dict[str, dict[str, object]]) -> Path:
+    """A file of profiles."""
+    lines = []
+    for name, settings in profiles.items():
+        lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in settings.items()), ""]
+    path.write_text("\n".join(lines))
     return path

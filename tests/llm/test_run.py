@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -14,16 +13,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from readbench.data import load_task
 from readbench.experiment import Plan, run
-from readbench.spec import build_source
 from tests.llm.conftest import Configure
 from tests.llm.server import Answered, Asked, serving
 from tests.llm.test_rerank import backwards
 
 POOL = 4
 LIST = f"euclidean+llm(model=m,pool={POOL},channels=2,points=16)"
-CLASSIFY = "classify(model=m,channels=2,points=16)"
 BASE = "euclidean"
 
 
@@ -71,51 +67,6 @@ def test_a_run_over_two_simulated_datasets_gives_the_rankings_that_the_model_gav
     for dataset in ("sim_tanks", "sim_ecg"):
         assert_backwards(tmp_path / "run", dataset)
     assert usage(tmp_path / "run")["calls"] == 100
-
-
-def rated(asked: Asked) -> Answered:
-    """By the length of the class's name: any rule will do that the test can apply as well."""
-    letters = len(re.findall(r'filed under the class "([^"]*)"', asked.text)[0])
-    return Answered(json.dumps({"similarity": letters, "match": "yes", "confidence": letters}))
-
-
-def scores(asked: Asked) -> Answered:
-    options = re.findall(r'^(\d+): "([^"]*)"$', asked.text, re.MULTILINE)
-    return Answered(json.dumps({"scores": {number: len(name) for number, name in options}}))
-
-
-def name_lengths(dataset: str, root: Path, cache: Path) -> dict[str, int]:
-    """Length of the name of each corpus item's class, in corpus order."""
-    corpus = load_task(build_source(dataset), seed=0, root=root, cache=cache).corpus_at(0)
-    return {str(name): len(corpus.classes[label]) for name, label in zip(corpus.ids, corpus.labels, strict=True)}
-
-
-@pytest.mark.parametrize("provider", ["anthropic", "chatts-http", "toto-http"])
-def test_every_kind_of_method_runs_over_two_real_datasets(
-    provider: str, real_data: Path, configure: Configure, own_cache: Path, tmp_path: Path
-) -> None:
-    def model(asked: Asked) -> Answered:
-        if "EXAMPLE 1" in asked.text:
-            return scores(asked)
-        return backwards(asked) if provider == "anthropic" else rated(asked)
-
-    methods: tuple[str, ...] = (BASE, LIST, CLASSIFY)
-    if provider == "anthropic":
-        methods += tuple(LIST.replace("=m,", f"=m-{treatment},") for treatment in ("tsad", "evidence"))
-    with serving(model) as loopback:
-        configure("m", provider=provider, base_url=loopback.base(provider), images="none")
-        run(plan("skab", "mit_bih", methods=methods), tmp_path / "run", root=real_data)
-    assert statuses(tmp_path / "run") == {"ok"}
-    for dataset in ("skab", "mit_bih"):
-        letters = name_lengths(dataset, real_data, own_cache)
-        found = rankings(tmp_path / "run", dataset)
-        by_letters = sorted(letters, key=lambda item: -letters[item])[:100]
-        for query, items in found[BASE].items():
-            pool = items[:POOL][::-1] if provider == "anthropic" else sorted(items[:POOL], key=lambda i: -letters[i])
-            assert found[LIST][query] == pool + items[POOL:]
-            assert found[CLASSIFY][query] == by_letters
-        for method in methods[3:]:
-            assert found[method] == found[LIST]
 
 
 def test_a_model_that_fails_fails_its_own_cells_and_says_why(configure: Configure, tmp_path: Path) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from readbench.errors import RunError
+from readbench.evaluate import mean_interval
 from readbench.experiment import run
 from readbench.plots import METHOD_COLOURS, REFERENCE_GREY
 from readbench.report import Results, read_results, write_report
-from readbench.report.budgets import budget_curve, budget_table, draw_budgets
+from readbench.report.budgets import RESAMPLES, budget_curve, budget_table, curves, draw_budgets, short_title
+from readbench.spec import COMPOSED
 from tests.experiment.helpers import small_plan
 
 METHODS = ("euclidean", "euclidean+majvote", "euclidean+gpc")
@@ -58,7 +62,7 @@ def test_the_leaderboard_and_the_comparisons_are_those_of_the_last_budget(folder
         assert results.at("NDCG@10", 0)[:, :, m].mean() == pytest.approx(naive_mean(folder, method, "50"))
     page = write_report(results, folder / "report")[0].read_text()
     assert "; with 50 labels a query" in page
-    table = (folder / "report" / "comparisons.csv").read_text().splitlines()
+    table = (folder / "report" / "tables" / "comparisons.csv").read_text().splitlines()
     best = max(METHODS, key=lambda method: naive_mean(folder, method, "50"))
     other = next(method for method in METHODS if results.title(method) == table[1].split(",")[0])
     difference = naive_mean(folder, best, "50") - naive_mean(folder, other, "50")
@@ -105,3 +109,50 @@ def test_a_folder_of_another_version_is_no_run_folder(tmp_path: Path, private_ca
     manifest.write_text(manifest.read_text().replace('"labels"', '"other"'))
     with pytest.raises(RunError, match="is not a run folder"):
         read_results(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def hard(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A run over wrong labels and many levels."""
+    folder = tmp_path_factory.mktemp("hard")
+    methods = ("euclidean", "euclidean+majvote")
+    plan = small_plan(methods=methods, labels=("all", "all~30%"), seeds=(0, 1), levels=(0, 10, 20, 30))
+    run(plan, folder, cache=tmp_path_factory.getbasetemp() / "cache")
+    return read_results(folder)
+
+
+def test_wrong_labels_and_many_levels_have_curves_of_their_own(hard: Results) -> None:
+    noise, pollution = curves(hard)
+    assert (noise.name, noise.unit, noise.budgets) == ("noise", "wrong labels, all labels known", ("0%", "30%"))
+    assert (pollution.name, pollution.budgets) == ("pollution", ("0%", "10%", "20%", "30%"))
+    assert [line.flat for line in noise.lines] == [True, False]
+    values = hard.values["NDCG@10"].mean(axis=(0, 1))
+    for m in range(2):
+        assert [figure.mean for figure in noise.lines[m].figures] == pytest.approx(values[0, :, m])
+        assert [figure.mean for figure in pollution.lines[m].figures] == pytest.approx(values[:, -1, m])
+
+
+def test_intervals_are_those_of_the_queries_of_a_method_at_a_place(hard: Results) -> None:
+    noise, pollution = curves(hard)
+    table = pq.read_table(hard.folder / "per_query.parquet").to_pylist()
+    wanted = {"rho": 30, "labels": "all~30%", "method": "euclidean+majvote", "metric": "NDCG@10"}
+    own = [row for row in table if all(row[name] == value for name, value in wanted.items())]
+    columns = ([row[name] for row in own] for name in ("value", "dataset", "group"))
+    assert pollution.lines[1].intervals[3] == mean_interval(*columns, seed=0, resamples=RESAMPLES)
+    for line in (*noise.lines, *pollution.lines):
+        assert all(i.low <= f.mean <= i.high for i, f in zip(line.intervals, line.figures, strict=True))
+
+
+def test_intervals_are_drawn_as_bands(hard: Results) -> None:
+    noise, pollution = (draw_budgets(curve).axes[0] for curve in curves(hard))
+    assert (len(noise.collections), len(pollution.collections)) == (1, 2)
+    files = {path.name for path in write_report(hard, hard.folder / "report")}
+    assert {"noise.csv", "noise.svg", "noise.png", "pollution.csv", "pollution.svg", "pollution.png"} <= files
+
+
+def test_changed_composed_methods_go_by_name_and_change(hard: Results) -> None:
+    titles = {text: {"title": "Own title"} for text in (*COMPOSED.values(), "x")}
+    named = replace(hard, manifest={"methods": titles})
+    changed = COMPOSED["flagship"].replace("+verdict", "+verdict(drop_normals=false)")
+    assert short_title(named, changed) == "Flagship(drop_normals=false)"
+    assert {short_title(named, text) for text in (*COMPOSED.values(), "x")} == {"Own title"}

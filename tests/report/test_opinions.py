@@ -7,6 +7,7 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
+from readbench.evaluate import calibration_floor
 from readbench.experiment import Cell
 from readbench.experiment.opinions import Answers, Quality
 from readbench.report.opinions import COLUMNS, Measured, draw_reliability, opinion_table
@@ -26,11 +27,19 @@ GIVEN = [measured("one", 0, 0, 0.1), measured("one", 1, 0, 0.3), measured("two",
 
 def test_rows_are_means_over_seeds_and_the_last_one_the_mean_over_datasets() -> None:
     table = opinion_table(GIVEN)
-    assert len(COLUMNS) == len(astuple(GIVEN[0].quality))
+    assert len(COLUMNS) == len(astuple(GIVEN[0].quality)) + 1
     assert [row[:3] for row in table.rows] == [["one", "0", "0.200"], ["two", "0", "0.400"], ["mean", "0", "0.300"]]
-    assert [row[7] for row in table.rows] == ["0.250", "0.450", "0.350"]
-    assert {row[8] for row in table.rows} == {"-"}
+    assert [row[8] for row in table.rows] == ["0.250", "0.450", "0.350"]
+    assert {row[9] for row in table.rows} == {"-"}
     assert "mean over 2 split seeds" in table.caption
+
+
+def test_the_calibration_error_is_that_of_the_queries_of_all_seeds() -> None:
+    """Three answers a seed, the first of them wrong: 0.6, 0.3 and 0.1 beside the truth, whatever a seed's own says."""
+    table = opinion_table(GIVEN)
+    confidence = [0.6, 0.7, 0.9] * 2
+    assert {row[3] for row in table.rows} == {f"{1.0 / 3:.3f}"}
+    assert {row[4] for row in table.rows} == {f"{calibration_floor(confidence, seed=0):.3f}"}
 
 
 def test_one_dataset_needs_no_mean_and_levels_have_their_own_rows() -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from readbench.rerank import gpc
+from readbench.bench.pools import DEPTH, sklearn_probabilities
+from readbench.data import load_task
+from readbench.pipeline import LegSystem
+from readbench.ranking import rank
+from readbench.rerank import Pool, View, gpc
 from readbench.rerank.gpc import GaussianProcess, Kernel, Space, cosines, covariance, variances
 from readbench.rerank.laplace import expected_logistic, one_vs_rest
+from readbench.spec import build_source, parse
 from readbench.testing import sample_pool
 from tests.naive import rerank as naive
 from tests.rerank.pools import pool_of, reordered
@@ -57,6 +63,25 @@ def test_probabilities_of_a_thousand_pools_are_those_of_scikit_learn() -> None:
             expected = naive.class_probabilities(points, own.tolist(), new, kernel)
             for c in range(LARGEST):
                 np.testing.assert_allclose(row[c], expected.get(c, np.zeros(2)), rtol=0, atol=1e-6)
+
+
+def real_pool(name: str, method: str, root: Path, cache: Path) -> Pool:
+    """The nearest items of some queries of a real task, at 20 % pollution."""
+    task = load_task(build_source(name), seed=0, root=root, cache=cache)
+    corpus, queries = task.corpus_at(20), task.queries[:30]
+    leg = LegSystem(parse(method).legs[0], cache).fit(corpus, task.normals)
+    scores = leg.score(queries)
+    top = rank(scores, DEPTH)
+    labels = np.broadcast_to(corpus.labels, scores.shape)
+    views = (View(*leg.represent(corpus, queries)),)
+    best = np.take_along_axis(scores, top, axis=1)
+    return Pool(top, best, views, labels, np.arange(len(corpus)), lambda: leg.score(corpus))
+
+
+@pytest.mark.parametrize("name", ["skab", "rcaeval"])
+def test_probabilities_of_real_pools_are_those_of_scikit_learn(name: str, real_data: Path, private_cache: Path) -> None:
+    pool = real_pool(name, "rocket", real_data, private_cache)
+    np.testing.assert_allclose(GaussianProcess().rerank(pool), sklearn_probabilities(pool), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

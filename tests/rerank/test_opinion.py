@@ -12,7 +12,17 @@ from scipy.stats import binom
 from readbench.encoders import unit
 from readbench.evaluate import auroc
 from readbench.rerank import View
-from readbench.rerank.opinion import FLOOR, Reference, opinions, prediction_sets, strangeness, telling
+from readbench.rerank.opinion import (
+    EXPONENTS,
+    FLOOR,
+    Reference,
+    best_exponent,
+    opinions,
+    prediction_sets,
+    sharpened,
+    strangeness,
+    telling,
+)
 from readbench.rerank.verdict import Judgement, judged
 
 VALUES = st.lists(st.tuples(st.integers(0, 9).map(float), st.integers(0, 4)), min_size=1, max_size=30)
@@ -92,6 +102,56 @@ def test_doubt_and_the_unexplained_both_make_strange() -> None:
     posterior = np.array([[0.9, 0.1], [0.5, 0.5], [0.9, 0.1], [1.0, 0.0]])
     found = strangeness(posterior, np.array([0.2, 0.2, 0.4, 0.4]))
     np.testing.assert_allclose(found, [0.12 * 0.2, 0.52 * 0.2, 0.12 * 0.4, FLOOR * 0.4])
+
+
+def spoken(rng: np.random.Generator, cases: int, exponent: float) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Posteriors of three classes, off by an exponent, and classes drawn as the right posteriors say."""
+    right = rng.dirichlet([0.5, 0.5, 0.5], cases)
+    drawn = (rng.random((cases, 1)) > right.cumsum(axis=1)).sum(axis=1)
+    return sharpened(right, 1.0 / exponent), drawn
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0])
+def test_posteriors_are_brought_back_to_what_cases_say(exponent: float) -> None:
+    held_out, codes = spoken(np.random.default_rng(0), 4000, exponent)
+    assert best_exponent(held_out, codes, np.arange(4000)) == pytest.approx(exponent, rel=0.1)
+
+
+def test_the_exponent_is_that_of_a_search_by_hand_with_one_vote_a_group() -> None:
+    rng = np.random.default_rng(1)
+    held_out, codes = spoken(rng, 60, 1.5)
+    groups = rng.integers(0, 7, 60)
+    losses = []
+    for exponent in EXPONENTS:
+        votes = []
+        for group in range(7):
+            own = [
+                p[c] ** exponent / sum(p**exponent)
+                for p, c, g in zip(held_out, codes, groups, strict=True)
+                if g == group
+            ]
+            votes.append(sum(-np.log(own)) / len(own))
+        losses.append(sum(votes) / len(votes))
+    assert best_exponent(held_out, codes, groups) == EXPONENTS[int(np.argmin(losses))]
+
+
+def test_a_long_recording_does_not_decide_how_certain_to_be() -> None:
+    """One recording of 900 cases is always right, thirty of one case are right as often as stated."""
+    held_out = np.tile([0.7, 0.3], (930, 1))
+    codes = np.array([0] * 900 + [0] * 21 + [1] * 9)
+    groups = np.array([0] * 900 + list(range(1, 31)))
+    assert best_exponent(held_out, codes, groups) < 1.3
+    assert best_exponent(held_out, codes, np.arange(930)) > 3
+
+
+def test_sharpening_keeps_order_and_sum_and_survives_zeros() -> None:
+    posterior = np.array([[0.7, 0.3, 0.0], [1.0, 0.0, 0.0]])
+    for exponent in EXPONENTS:
+        found = sharpened(posterior, exponent)
+        assert np.isfinite(found).all()
+        np.testing.assert_allclose(found.sum(axis=1), 1.0)
+        assert (found.argmax(axis=1) == 0).all()
+    np.testing.assert_allclose(sharpened(posterior, 1.0), posterior, atol=1e-12)
 
 
 def test_cases_of_classes_with_several_groups_tell() -> None:

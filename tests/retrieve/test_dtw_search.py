@@ -128,12 +128,13 @@ def test_bounds_stay_below_the_distances(method: Method, count: int) -> None:
     corpus, queries = ragged(3 * LANES, 40, 0, shortest=10), ragged(count, 44, 1, channels="bcd", shortest=10)
     fitted = method(norm="none").fit(corpus, corpus[:0])
     with Team(1) as team:
-        asked = fitted._queries(queries, team)
-        for tiles in fitted._corpus().blocks(team):
+        asked, tiled = fitted._queries(queries, team), fitted._corpus()
+        assert isinstance(tiled, TiledCorpus)
+        for tiles in tiled.blocks(team):
             bounds = np.empty((count, tiles.items.size), np.float32)
             scratch, joint = ranges(asked, int(tiles.depth.max())), fitted._joint
             bound(asked, tiles, 0, len(tiles.start), joint, count > 4, 1, 0.1, scratch, bounds.reshape(-1))
-            distances = fitted._corpus().scan(asked, tiles, team)
+            distances = tiled.scan(asked, tiles, team)
             assert (bounds <= distances * (1 + 1e-5)).all()
             assert np.median(bounds / distances) > 0.2
 

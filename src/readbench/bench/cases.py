@@ -23,7 +23,7 @@ T, RADIUS = 256, 26
 
 def cases(threads: int) -> dict[str, Callable[[], Case]]:
     """The jobs by name; building one makes its data."""
-    return {
+    known: dict[str, Callable[[], Case]] = {
         "dtw": lambda: dtw(threads),
         "dtw-batch": lambda: dtw(threads, queries=20),
         "dtw-threads": dtw_threads,
@@ -33,7 +33,19 @@ def cases(threads: int) -> dict[str, Callable[[], Case]]:
         "bm25": bm25,
         "vectors": lambda: vectors(threads),
         "gpc": gpc,
+        "answer": _answer,
+        "learn": _learn,
     }
+    return known | ({"dtw-gpu": dtw_gpu} if gpu() else {})
+
+
+def gpu() -> str:
+    """Name of the GPU that torch can use; empty where there is none."""
+    if not find_spec("torch"):
+        return ""
+    import torch  # noqa: PLC0415 - slow to import
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else ""
 
 
 def walks(count: int, channels: int, seed: int, length: int = T) -> NDArray[np.float32]:
@@ -100,6 +112,26 @@ def dtw_threads(items: int = 4000) -> Case:
         work=band_cells() * items * 8 / 1e9,
         unit="Gcell/s",
         roof=_cell_roof(2),
+    )
+
+
+def dtw_gpu(items: int = 10_000, queries: int = 64, channels: int = 8) -> Case:
+    """Our DTW-I on a GPU against ours on one thread of the processor."""
+    from readbench.bench.roof_cuda import cells_per_second  # noqa: PLC0415
+    from readbench.retrieve.dtw import DtwIndependent  # noqa: PLC0415
+
+    corpus, asked = _windows(walks(items, channels, 0)), _windows(walks(queries, channels, 1))
+    there = DtwIndependent(norm="none", device="cuda").fit(corpus, corpus[:0])
+    here = DtwIndependent(norm="none").fit(corpus, corpus[:0])
+    return Case(
+        name="dtw-gpu",
+        what=f"DTW-I of {queries} queries x {items} windows, C={channels}, T={T}, on {gpu()}; the peer is one thread",
+        ours=Contender("readbench, device=cuda", lambda: np.negative(there.score(asked))),
+        peers=(Contender("readbench, device=cpu", _on(1, lambda: np.negative(here.score(asked)))),),
+        agree=_close(1e-4),
+        work=band_cells() * items * queries * channels / 1e9,
+        unit="Gcell/s",
+        roof=lambda: cells_per_second() / 1e9,
     )
 
 
@@ -203,6 +235,18 @@ def gpc(queries: int = 100, width: int = 384, classes: int = 5) -> Case:
         work=float(queries),
         unit="query/s",
     )
+
+
+def _answer() -> Case:
+    from readbench.bench.answers import answer  # noqa: PLC0415 - slow to import
+
+    return answer()
+
+
+def _learn() -> Case:
+    from readbench.bench.answers import learn  # noqa: PLC0415 - slow to import
+
+    return learn()
 
 
 def _windows(values: NDArray[np.float32]) -> WindowSet:

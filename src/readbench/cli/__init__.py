@@ -7,7 +7,24 @@ import sys
 import typer
 from rich.console import Console
 
-from readbench.cli import bench, cache, catalogue, data, doctor, opinions, report, run
+from readbench.cli import (
+    active,
+    archive,
+    bench,
+    cache,
+    cases,
+    catalogue,
+    compare,
+    data,
+    doctor,
+    export,
+    merge,
+    opinions,
+    report,
+    run,
+    serve,
+    submit,
+)
 from readbench.errors import ReadbenchError, UsageError
 
 app = typer.Typer(
@@ -19,14 +36,23 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 app.command("run")(run.run_command)
+app.command("merge")(merge.merge_command)
 app.command("report")(report.report_command)
+app.command("compare")(compare.compare_command)
+app.command("export")(export.export_command)
+app.command("submit")(submit.submit_command)
+app.command("leaderboard")(submit.leaderboard_command)
 app.command("methods")(catalogue.methods_command)
 app.command("datasets")(catalogue.datasets_command)
 app.command("opinions")(opinions.opinions_command)
+app.command("active")(active.active_command)
+app.command("ucr")(archive.ucr_command)
 app.command("bench")(bench.bench_command)
 app.command("cache")(cache.cache_command)
 app.command("doctor")(doctor.doctor_command)
 app.add_typer(data.app, name="data")
+app.add_typer(cases.app, name="cases")
+serve.attach(cases.app)
 
 
 def main() -> None:

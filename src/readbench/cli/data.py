@@ -11,6 +11,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from readbench.cli.exporting import export_command
+from readbench.cli.fetching import fetch_command, status_command
+from readbench.cli.importing import import_command
 from readbench.cli.options import Json, Root, output
 from readbench.cli.progress import BuildProgress
 from readbench.cli.verify import verify_command
@@ -22,10 +25,14 @@ from readbench.paths import cache_root, data_root
 from readbench.plots import gallery, save
 from readbench.spec import build_source, split_specs
 
-app = typer.Typer(help="Build and look at data.", no_args_is_help=True)
+app = typer.Typer(help="Get, build, look at, import and export data.", no_args_is_help=True)
 FACTS = ("channels", "length", "classes", "corpus", "queries", "relevant_per_query", "imbalance", "normals_pool")
 Names = Annotated[list[str], typer.Argument(help="Dataset names.")]
+app.command("status")(status_command)
+app.command("fetch")(fetch_command)
 app.command("verify")(verify_command)
+app.command("import")(import_command)
+app.command("export")(export_command)
 
 
 @app.command("build")

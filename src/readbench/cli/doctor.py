@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from rich.table import Table
 
 from readbench import __version__
+from readbench.bench.cases import gpu
 from readbench.cli.options import Json, output
 from readbench.paths import cache_root, data_root
 from readbench.registry import load_plugins
@@ -47,7 +48,15 @@ def _platform() -> list[Fact]:
         ("python", platform.python_version(), "" if sys.version_info >= (3, 11) else "install Python 3.11 or newer"),
         ("cores", str(os.cpu_count()), ""),
         ("DTW kernel", kernel_in_use(), ""),
+        _gpu(),
     ]
+
+
+def _gpu() -> Fact:
+    """What `device=cuda` would use."""
+    if name := gpu():
+        return "GPU", name, ""
+    return "GPU", "none", "device=cuda needs an NVIDIA GPU, and torch in a build for CUDA; all else works without"
 
 
 def _packages() -> list[Fact]:

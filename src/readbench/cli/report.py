@@ -11,6 +11,7 @@ from rich.console import Console
 
 from readbench.cli.options import output
 from readbench.report import Results, read_results, show_report, write_report
+from readbench.report.site import write_site
 
 PICTURE_WIDTH = 108
 
@@ -18,9 +19,12 @@ PICTURE_WIDTH = 108
 def report_command(
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/report")] = None,
+    full: Annotated[
+        Path | None, typer.Option(help="A run of the same methods on full corpora (--cap none).", show_default=False)
+    ] = None,
     picture: Annotated[Path | None, typer.Option(help="Also save what is printed as SVG.", show_default=False)] = None,
 ) -> None:
-    """Print the leaderboard of a run and write it as markdown and CSV.
+    """Print the leaderboard of a run; write its site, every table (markdown, CSV, LaTeX) and figure (SVG, PNG) it has.
 
     Example: `readbench report runs/quick --picture leaderboard.svg`
     """
@@ -29,8 +33,9 @@ def report_command(
     show_report(results, console)
     if picture:
         _save_picture(results, folder, picture)
-    for path in write_report(results, out or folder / "report"):
-        console.print(f"wrote {path}", highlight=False)
+    target = out or folder / "report"
+    files = write_report(results, target, read_results(full) if full else None)
+    console.print(f"wrote {write_site(folder, target)}, and {len(files)} tables and figures beside it", highlight=False)
 
 
 def _save_picture(results: Results, folder: Path, picture: Path) -> None:

@@ -9,10 +9,19 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
+from readbench.cli.costs import show_costs
+from readbench.cli.opinions import measure_opinions
 from readbench.cli.options import Root, numbers, output
 from readbench.cli.progress import RunProgress
 from readbench.errors import UsageError
-from readbench.experiment import DEFAULT_SEEDS, Plan, Suite, Summary, parse_budgets, run, suite
+from readbench.experiment import DEFAULT_SEEDS, Plan, Suite, Summary, parse_budgets, run, suite, with_noise
+from readbench.experiment.costs import forecasts
+from readbench.experiment.encode import encode_first
+from readbench.experiment.execute import Setting
+from readbench.experiment.executors import ExecutorName, executor_of
+from readbench.experiment.shard import WHOLE, parse_shard
+from readbench.experiment.suites import NOVEL
+from readbench.llm import overriding
 from readbench.paths import data_root
 from readbench.report import read_results, show_report
 from readbench.spec import parse, parse_dataset, split_specs
@@ -36,14 +45,34 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
             show_default="of the suite",
         ),
     ] = "",
+    label_noise: Annotated[
+        str, typer.Option(help="Shares of wrong labels in percent (0,10,20,30).", show_default="of the suite")
+    ] = "",
     cap: Annotated[str, typer.Option(help="Most anomalies in a corpus, or none.")] = "1000",
     split_by: Annotated[
         Literal["group", "asset"], typer.Option(help="Hold out split groups, or whole assets.")
     ] = "group",
     out: Annotated[Path | None, typer.Option(help="Run folder.", show_default="runs/SUITE")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes to use.")] = 1,
-    executor: Annotated[
-        Literal["local", "processes"] | None, typer.Option(help="Where jobs run.", show_default="by --jobs")
+    executor: Annotated[ExecutorName | None, typer.Option(help="Where jobs run.", show_default="by --jobs")] = None,
+    address: Annotated[str | None, typer.Option(help="A running Ray cluster.", show_default="a new one")] = None,
+    gpus: Annotated[float, typer.Option(min=0, help="GPUs that each job on Ray needs.")] = 0,
+    vectors_first: Annotated[
+        bool, typer.Option("--vectors-first", help="Encode all windows before the first cell, on all workers.")
+    ] = False,
+    shard: Annotated[str, typer.Option(help="Part i of n; see `readbench merge`.")] = str(WHOLE),
+    prompts: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="Prompts for language models.", show_default="of their profiles"
+        ),
+    ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(min=0, help="Most dollars that a language model may cost.", show_default="of its profile"),
+    ] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(min=0, help="Most calls of a language model.", show_default="of its profile")
     ] = None,
     root: Root = None,
 ) -> None:
@@ -56,22 +85,28 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     chosen = suite(suite_name, data_root(root))
     if label_budget:
         chosen = chosen.under(parse_budgets(label_budget))
+    if label_noise:
+        chosen = chosen.under(with_noise(chosen.plan.labels, numbers(label_noise, "--label-noise")))
     plan = _changed(chosen.plan, datasets, methods, rho, str(seed) if seed is not None else seeds)
     plan = replace(plan, corpus_cap=_cap(cap), split_by=split_by)
+    part = parse_shard(shard)
     folder = out or Path("runs") / suite_name
     console = Console(stderr=True)
     if not methods:
         _show_skipped(chosen, console)
+    if suite_name == NOVEL:
+        measure_opinions(plan, folder, root)
+        return
     try:
-        with RunProgress(console, total=len(list(plan.cells()))) as listener:
-            summary = run(
-                plan,
-                folder,
-                executor=executor or ("processes" if jobs > 1 else "local"),
-                workers=jobs,
-                root=root,
-                listener=listener,
-            )
+        with (
+            overriding(prompts=str(prompts.resolve()) if prompts else None, max_cost=max_cost, max_calls=max_calls),
+            RunProgress(console, total=sum(len(job.cells()) for job in part.of(list(plan.jobs())))) as listener,
+        ):
+            show_costs(forecasts(plan, folder, shard=part, root=root, listener=listener), console)
+            where = executor_of(executor, jobs, address, gpus)
+            if vectors_first:
+                encode_first(part.of(list(plan.jobs())), Setting.of(plan, folder, root), where, listener.encoding)
+            summary = run(plan, folder, executor=where, shard=part, root=root, listener=listener)
     except KeyboardInterrupt:
         console.print(f"Interrupted. What was finished is in {folder}; the same command continues.", style="yellow")
         raise typer.Exit(130) from None

@@ -7,8 +7,11 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol as Interface
+from typing import runtime_checkable
 
 from readbench.data.cut import windows_of
+from readbench.data.ready import Parts
 from readbench.data.recording import Recording, Side
 from readbench.data.source import Resolvable, Seekable, Source, SourceInfo
 from readbench.errors import DataError
@@ -25,12 +28,30 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """All windows of a source, its facts, and the side of each group where the source has its own split."""
+    """All windows of a source.
+
+    Args:
+        info: its facts.
+        windows: the windows.
+        sides: the side of each group where the source has its own split.
+        folder: where they lie.
+        parts: of a ready-made task, which windows are corpus, queries and normals.
+    """
 
     info: SourceInfo
     windows: WindowSet
     sides: dict[str, Side]
     folder: Path
+    parts: Parts | None = None
+
+
+@runtime_checkable
+class Prebuilt(Interface):
+    """A source whose windows are on disk already, as what a user imported."""
+
+    def built(self) -> Built:
+        """Open them."""
+        ...
 
 
 def build(source: Source, root: Path | None, cache: Path, progress: Progress | None = None) -> Built:
@@ -44,6 +65,8 @@ def build(source: Source, root: Path | None, cache: Path, progress: Progress | N
         cache: cache root.
         progress: called after each recording.
     """
+    if isinstance(source, Prebuilt):
+        return source.built()
     if isinstance(source, Resolvable):
         source = source.resolved(root)
     folder = cache / "windows" / f"{source.info.name}-{build_fingerprint(source, root)}"
@@ -52,7 +75,7 @@ def build(source: Source, root: Path | None, cache: Path, progress: Progress | N
     with exclusive(folder.with_name(f"{folder.name}.lock")):
         if built := _open(source.info, folder):  # another process was faster
             return built
-        _write(source, root, folder, progress)
+        write_windows_of(source, root, folder, progress)
     return _load(source.info, folder)
 
 
@@ -75,7 +98,8 @@ def build_fingerprint(source: Source, root: Path | None) -> str:
     return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
 
 
-def _write(source: Source, root: Path | None, folder: Path, progress: Progress | None) -> None:
+def write_windows_of(source: Source, root: Path | None, folder: Path, progress: Progress | None = None) -> None:
+    """Stream the recordings of a source once and write their windows into a folder."""
     info = source.info
     sides: dict[str, Side] = {}
     with WindowWriter(folder, info.classes) as writer:

@@ -87,7 +87,7 @@ def select(
         draw = draw_stratified(labels, test, settings, rng)
     else:
         draw = draw_query_classes(labels, test, settings, rng)
-    return _pollute(draw, settings, rng)
+    return pollute(draw, settings, rng)
 
 
 def draw_stratified(
@@ -149,19 +149,25 @@ def _fill_classes(available: NDArray[np.intp], cap: int | None) -> NDArray[np.in
     return places
 
 
-def _pollute(draw: Draw, settings: Composition, rng: np.random.Generator) -> Selection:
+def pollute(draw: Draw, settings: Composition, rng: np.random.Generator) -> Selection:
     """Add normals for each level, shuffle them among the anomalies, and set a pool of others aside."""
     notes = list(draw.notes)
     counts = {rho: pollution_count(len(draw.corpus), rho) for rho in settings.rho}
     wanted = max(counts.values(), default=0)
-    if wanted > len(draw.normals):
-        notes.append(f"only {len(draw.normals)} of {wanted} normal windows for the highest pollution level")
+    notes += [_shortfall(draw, rho, count) for rho, count in counts.items() if count > len(draw.normals)]
     pool, note = _normals_pool(draw.normals, wanted, settings.normals_cap)
     items = np.concatenate([draw.corpus, draw.normals])
     # Each item has its own key, so that two items stand in the same order whichever levels are composed.
     order = np.argsort(rng.random(len(items))[: len(draw.corpus) + wanted], kind="stable")
     levels = {rho: np.flatnonzero(order < len(draw.corpus) + count) for rho, count in counts.items()}
     return Selection(draw.queries, items[order], levels, pool, (*notes, *note))
+
+
+def _shortfall(draw: Draw, rho: int, wanted: int) -> str:
+    """How far a level falls short for want of normals."""
+    there = len(draw.normals)
+    real = 100 * there / (there + len(draw.corpus))
+    return f"only {there} of {wanted} normal windows for a pollution of {rho} %: the corpus has {real:.0f} %"
 
 
 def pollution_count(anomalies: int, rho: int) -> int:

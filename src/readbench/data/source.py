@@ -16,11 +16,14 @@ Domain = Literal[
     "microservice and telecom operations",
     "automotive intrusion",
     "physiological and general signals",
+    "other",
 ]
 LabelRule = Literal["majority", "majority-or-coverage", "native"]
 Missing = Literal["fill", "drop"]
 CompositionRule = Literal["stratified", "query-classes"]
 SplitUnit = Literal["group", "asset"]
+NORMAL_CLASS = "normal"
+"""Name of class 0 of every source."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class SourceInfo:
     Args:
         name: registered name.
         title: name in tables.
-        domain: one of the five diagnostic domains.
+        domain: one of the five diagnostic domains, or `other` for what users bring.
         description: three to five sentences on sensors and labels.
         channels: what is measured.
         faults: names of classes 1, 2, ...; class 0 is always "normal".
@@ -83,6 +86,8 @@ class SourceInfo:
         url: where to get the data; "" for simulated sources.
         size: size of the download, or what is generated.
         simulated: numbers on it are marked as simulated wherever they appear.
+        verified: files of the official data were read by the code of this source; a simulator is its own data.
+        redistributable: its licence is known and lets the data be passed on; attribution and limits are in `licence`.
     """
 
     name: str
@@ -99,11 +104,13 @@ class SourceInfo:
     url: str = ""
     size: str = ""
     simulated: bool = False
+    verified: bool = False
+    redistributable: bool = False
 
     @property
     def classes(self) -> tuple[str, ...]:
         """Class names by index, normal first."""
-        return ("normal", *self.faults)
+        return (NORMAL_CLASS, *self.faults)
 
 
 @runtime_checkable

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.data.build import Built, Progress, build
-from readbench.data.compose import Composition, select
+from readbench.data.compose import Composition, Selection, select
+from readbench.data.ready import select_ready
 from readbench.data.source import Source, SourceInfo
 from readbench.data.split import Split, split_by_group
 from readbench.errors import DataError
@@ -30,6 +31,7 @@ class Task:
         levels: rho in percent -> ascending positions in `corpus` of the items of that level; nested.
         normals: normals of the train side for scores relative to normal operation.
         notes: what the build wants its reader to know.
+        origin: dataset and seed that a ready-made task was exported from: it is the same task under any name.
     """
 
     info: SourceInfo
@@ -39,6 +41,7 @@ class Task:
     levels: dict[int, NDArray[np.intp]]
     normals: WindowSet
     notes: tuple[str, ...] = ()
+    origin: tuple[str, int] | None = None
 
     def corpus_at(self, rho: int) -> WindowSet:
         """The corpus at one pollution level, in the order of the largest."""
@@ -48,7 +51,8 @@ class Task:
         """Hash of every value, label and name in the task; the statistics follow from them."""
         parts = [s.with_stats(None).fingerprint() for s in (self.queries, self.corpus, self.normals)]
         levels = [(rho, positions.tolist()) for rho, positions in sorted(self.levels.items())]
-        return hashlib.sha256(repr((self.info.name, self.seed, parts, levels)).encode()).hexdigest()[:16]
+        name, seed = self.origin or (self.info.name, self.seed)
+        return hashlib.sha256(repr((name, seed, parts, levels)).encode()).hexdigest()[:16]
 
 
 def load_task(
@@ -68,8 +72,7 @@ def load_task(
 def compose_task(built: Built, *, seed: int, settings: Composition) -> Task:
     """Split and compose windows that are already built."""
     info, windows = built.info, built.windows
-    split = _split(built, seed, settings)
-    chosen = select(windows.labels, split.test, settings, seed, info.protocol.composition)
+    chosen = _choose(built, seed, settings)
     if not len(chosen.queries):
         raise DataError(
             f"{info.name}: split seed {seed} leaves no query with a relevant corpus item. Try another seed."
@@ -84,8 +87,17 @@ def compose_task(built: Built, *, seed: int, settings: Composition) -> Task:
         corpus=corpus.with_stats(ChannelStats.of(corpus[corpus.labels > NORMAL])),
         levels=chosen.levels,
         normals=windows[chosen.normals],
-        notes=(*split.notes, *chosen.notes, *_unasked(corpus, queries, settings)),
+        notes=(*chosen.notes, *_unasked(corpus, queries, settings)),
+        origin=built.parts.origin if built.parts else None,
     )
+
+
+def _choose(built: Built, seed: int, settings: Composition) -> Selection:
+    if built.parts is not None:
+        return select_ready(built.parts, settings, seed)
+    split = _split(built, seed, settings)
+    chosen = select(built.windows.labels, split.test, settings, seed, built.info.protocol.composition)
+    return replace(chosen, notes=(*split.notes, *chosen.notes))
 
 
 def _others_as_normal(windows: WindowSet, asked: NDArray[np.int32]) -> WindowSet:

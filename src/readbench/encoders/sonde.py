@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from functools import lru_cache
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -24,6 +24,7 @@ from readbench.encoders.channels import ChannelEncoder, Pooling, Rows, names_of,
 from readbench.encoders.departure import NormalOperation
 from readbench.encoders.devices import inference, package, pick_device
 from readbench.encoders.scaling import scale
+from readbench.encoders.weights import digest, locate
 from readbench.errors import UsageError
 from readbench.kernels.threads import Team
 from readbench.locks import exclusive
@@ -39,8 +40,10 @@ REFERENCE_WINDOWS = 256
 """Normal windows that the reference is taken from, at most: evenly spread over those there are."""
 LEAST_SPREAD = 0.1
 """A channel's scale is its spread in normal operation, and at least this share of its spread in the corpus."""
-Reference = Literal["normals", "none"]
+Reference = Literal["normals", "corpus", "none"]
 Runtime = Literal["cpu", "cuda"]
+SHIPPED = "shipped"
+FILE = "sonde.onnx"
 
 
 @ENCODERS.register("sonde", title="Sonde", family="embedder")
@@ -49,13 +52,13 @@ class Sonde(ChannelEncoder):
 
     Args:
         pool: how the vectors of the channels become one.
-        reference: what vectors are measured by: the windows of normal operation, or nothing.
+        reference: what vectors are measured by: the windows of normal operation, those of the corpus where nobody
+            knows what is normal, or nothing.
         metric: how vectors are compared.
         device: `cpu` runs anywhere; `cuda` needs the package torch and is for bulk encoding.
         batch: series at a time.
+        weights: those that ship with the package, or a folder with the `sonde.onnx` of a training run of your own.
     """
-
-    corpus_dependent = False
 
     def __init__(
         self,
@@ -64,14 +67,21 @@ class Sonde(ChannelEncoder):
         metric: Metric = "cosine",
         device: Runtime = "cpu",
         batch: Annotated[int, Interval(1)] = 32,
+        weights: str = SHIPPED,
     ) -> None:
         self.pool: Pooling = pool
         self.reference: Reference = reference
         self.metric: Metric = metric
         self.device: Runtime = device
         self.batch = batch
+        self.weights = weights
         self.stats_: ChannelStats | None = None
         self.usual_: NormalOperation | None = None
+
+    @property
+    def corpus_dependent(self) -> bool:
+        """Only the normals count, unless the corpus is the reference."""
+        return self.reference == "corpus"
 
     def admissible(self, length: int) -> int:  # noqa: ARG002 - every length becomes the same
         """512 points, whatever the window has."""
@@ -80,7 +90,8 @@ class Sonde(ChannelEncoder):
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Settle how channels are scaled, and what their vectors are in normal operation."""
         self.stats_ = operating_statistics(corpus, normals)
-        self.usual_ = self._normal_operation(normals) if self.reference == "normals" else None
+        usual = {"normals": normals, "corpus": corpus}.get(self.reference)
+        self.usual_ = None if usual is None else self._normal_operation(usual)
         return self
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
@@ -98,8 +109,8 @@ class Sonde(ChannelEncoder):
     def embed(self, series: NDArray[np.float32]) -> Vectors:
         """(B, 512) vectors of series (B, 512)."""
         if self.device == "cuda":
-            return _on_gpu(series)
-        vectors: Vectors = session().run(["vectors"], {"series": series})[0]
+            return _on_gpu(self._file, series)
+        vectors: Vectors = session(self._file).run(["vectors"], {"series": series})[0]
         return vectors
 
     def each(self, work: Callable[[Rows], Vectors], parts: list[Rows]) -> list[Vectors]:
@@ -111,7 +122,7 @@ class Sonde(ChannelEncoder):
 
     def weights_fingerprint(self) -> str:
         """Hash of the weights and of the code that uses them."""
-        return f"{VERSION}-{_weights_digest()}"
+        return f"{VERSION}-{digest((self._file,))}"
 
     def fingerprint(self) -> str:
         """Hash of the weights, the parameters that shape a vector, the scaling and the reference."""
@@ -119,6 +130,11 @@ class Sonde(ChannelEncoder):
         usual = self.usual_.fingerprint() if self.usual_ else ""
         identity = (self.weights_fingerprint(), self.pool, self.reference, statistics, usual)
         return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+
+    @property
+    def _file(self) -> Path:
+        """The file of weights."""
+        return shipped() if self.weights == SHIPPED else locate(self.weights, (FILE,), "sonde")[0]
 
     def _normal_operation(self, normals: WindowSet) -> NormalOperation:
         """Statistics of the normals' vectors; kept in the cache, since encoding them takes its time."""
@@ -154,38 +170,33 @@ def operating_statistics(corpus: WindowSet, normals: WindowSet) -> ChannelStats:
     return ChannelStats(mean, std)
 
 
-@lru_cache(maxsize=1)
-def session() -> Any:  # noqa: ANN401 - the runtime has no types
+def shipped() -> Path:
+    """The weights in the package."""
+    return Path(str(files("readbench.encoders").joinpath("models", FILE)))
+
+
+@lru_cache(maxsize=2)
+def session(weights: Path) -> Any:  # noqa: ANN401 - the runtime has no types
     """The network, loaded once, one thread a call."""
     import onnxruntime  # noqa: PLC0415 - slow to import, needed only here
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(_weights(), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
 
 
-def _weights() -> bytes:
-    return files("readbench.encoders").joinpath("models/sonde.onnx").read_bytes()
-
-
-@lru_cache(maxsize=1)
-def _weights_digest() -> str:
-    return hashlib.sha256(_weights()).hexdigest()[:16]
-
-
-def _on_gpu(series: NDArray[np.float32]) -> Vectors:
+def _on_gpu(weights: Path, series: NDArray[np.float32]) -> Vectors:
     torch = package("torch", "sonde(device=cuda)")
     device = pick_device("cuda", "sonde")
     with inference(device, "float32"):
-        vectors: Vectors = _torch_network(device)(torch.from_numpy(series).to(device)).float().cpu().numpy()
+        vectors: Vectors = _torch_network(weights, device)(torch.from_numpy(series).to(device)).float().cpu().numpy()
     return vectors
 
 
-@lru_cache(maxsize=1)
-def _torch_network(device: str) -> Any:  # noqa: ANN401 - a torch module
-    with as_file(files("readbench.encoders").joinpath("models/sonde.onnx")) as path:
-        return package("readbench.training.export", "sonde(device=cuda)").load(path).to(device)
+@lru_cache(maxsize=2)
+def _torch_network(weights: Path, device: str) -> Any:  # noqa: ANN401 - a torch module
+    return package("readbench.training.export", "sonde(device=cuda)").load(weights).to(device)
 
 
 def _store(usual: NormalOperation, path: Path) -> None:

@@ -1,7 +1,13 @@
 """How good a ranking is, whether stated certainty holds, and how sure one can be that one method beats another."""
 
-from readbench.evaluate.bootstrap import Interval, paired_bootstrap
-from readbench.evaluate.calibration import Reliability, coverage, expected_calibration_error, reliability
+from readbench.evaluate.bootstrap import Interval, mean_interval, paired_bootstrap
+from readbench.evaluate.calibration import (
+    Reliability,
+    calibration_floor,
+    coverage,
+    expected_calibration_error,
+    reliability,
+)
 from readbench.evaluate.metrics import (
     CUTOFFS,
     MACRO_F1,
@@ -15,7 +21,7 @@ from readbench.evaluate.metrics import (
     precision,
     relevance,
 )
-from readbench.evaluate.novelty import auroc, false_alarm_rate
+from readbench.evaluate.novelty import auroc, detection_rate, false_alarm_rate
 from readbench.evaluate.pairwise import WilcoxonResult, holm, wilcoxon, wilcoxon_holm
 from readbench.evaluate.significance import (
     FriedmanResult,
@@ -38,10 +44,12 @@ __all__ = [
     "Reliability",
     "WilcoxonResult",
     "auroc",
+    "calibration_floor",
     "cliques",
     "count_relevant",
     "coverage",
     "critical_difference",
+    "detection_rate",
     "evaluate",
     "expected_calibration_error",
     "false_alarm_rate",
@@ -49,6 +57,7 @@ __all__ = [
     "hit_rate",
     "holm",
     "macro_f1",
+    "mean_interval",
     "mean_ranks",
     "ndcg",
     "nemenyi",

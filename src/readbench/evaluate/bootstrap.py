@@ -17,10 +17,10 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean difference with its percentile interval.
+    """A mean, or mean difference, with its percentile interval.
 
     Args:
-        mean: mean of a - b over the queries.
+        mean: mean over the queries, of a - b where two methods are compared.
         low: lower end.
         high: upper end.
         resamples: how many times the queries were drawn anew.
@@ -76,6 +76,47 @@ def paired_bootstrap(
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     return Interval(float(differences.mean()), float(low), float(high), resamples, confidence)
+
+
+def mean_interval(
+    values: ArrayLike,
+    strata: ArrayLike,
+    clusters: ArrayLike,
+    *,
+    seed: int,
+    resamples: int = 10_000,
+    confidence: float = 0.95,
+) -> Interval:
+    """Percentile interval of a mean over strata (datasets), each counting the same.
+
+    Within a stratum whole clusters are drawn with replacement; where it has only one, its queries are.
+
+    Args:
+        values: (Q,) one a query.
+        strata: (Q,) name of the stratum of each query.
+        clusters: (Q,) name of its group.
+        seed: seed of the draws.
+        resamples: number of draws.
+        confidence: share of the resampled means that the interval holds.
+
+    >>> mean_interval([0.0, 1.0, 0.5], ["a", "a", "b"], ["1", "2", "1"], seed=0, resamples=200)
+    Interval(mean=0.5, low=0.25, high=0.75, resamples=200, confidence=0.95)
+    """
+    given, names, groups = np.asarray(values, np.float64), np.asarray(strata), np.asarray(clusters)
+    require_probability("confidence", confidence, "mean_interval")
+    rng = np.random.default_rng(seed)
+    means, drawn = [], []
+    for name in np.unique(names):
+        own = names == name
+        several = len(np.unique(groups[own])) > 1
+        sums, sizes = _groups(given[own], groups[own] if several else None)
+        means.append(given[own].mean())
+        drawn.append(
+            np.concatenate([sums[d].sum(axis=1) / sizes[d].sum(axis=1) for d in _draws(rng, len(sums), resamples)])
+        )
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(np.mean(drawn, axis=0), [tail, 1 - tail])
+    return Interval(float(np.mean(means)), float(low), float(high), resamples, confidence)
 
 
 def _groups(

@@ -79,6 +79,29 @@ def expected_calibration_error(
     return reliability(confidence, correct, bins=bins, by=by).error
 
 
+def calibration_floor(
+    confidence: ArrayLike, *, seed: int, draws: int = 100, bins: int = BINS, by: Binning = "mass"
+) -> float:
+    """The mean ECE of answers that are right exactly as often as stated: what chance alone gives with so many answers.
+
+    Bins of few answers never show their true share of right ones, so an ECE is above zero for honest probabilities
+    too; an error near this figure is no evidence against them.
+
+    Args:
+        confidence: (n,) stated probability of each answer, in [0, 1].
+        seed: of the draws.
+        draws: how often the answers are drawn.
+        bins: most bins.
+        by: what the bins have in common.
+
+    >>> calibration_floor([0.5] * 100, seed=0) > calibration_floor([0.5] * 10_000, seed=0)
+    True
+    """
+    stated = np.asarray(confidence, np.float64)
+    right = np.random.default_rng(seed).random((draws, len(stated))) < stated
+    return float(np.mean([expected_calibration_error(stated, row, bins=bins, by=by) for row in right]))
+
+
 def coverage(sets: Sequence[Collection[int]], labels: ArrayLike) -> float:
     """Share of queries whose prediction set holds their true label.
 

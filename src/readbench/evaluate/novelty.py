@@ -45,6 +45,27 @@ def false_alarm_rate(novel: ArrayLike, known: ArrayLike, *, detection: float = D
     return float((old >= threshold).mean())
 
 
+def detection_rate(novel: ArrayLike, known: ArrayLike, false_alarms: ArrayLike) -> NDArray[np.float64]:
+    """Share of novel queries above the threshold that alarms at most so many of the known: the ROC curve, as steps.
+
+    Args:
+        novel: (n,) scores of what is new; larger means newer.
+        known: (m,) scores of what is not.
+        false_alarms: (K,) allowed shares of known queries above the threshold, in [0, 1].
+
+    Returns:
+        (K,) shares. Without ties the area below the steps is the AUROC.
+
+    >>> detection_rate([3.0, 1.0], [0.0, 2.0], [0.0, 0.5, 1.0])
+    array([0.5, 1. , 1. ])
+    """
+    new, old = _scores(novel, known)
+    thresholds = np.append(np.sort(old)[::-1], -np.inf)
+    allowed = np.floor(np.round(np.asarray(false_alarms, np.float64) * len(old), 9)).astype(np.intp)
+    rates: NDArray[np.float64] = (new > thresholds[allowed][:, None]).mean(axis=1)
+    return rates
+
+
 def _scores(novel: ArrayLike, known: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Both as vectors of finite numbers, neither empty."""
     new, old = np.asarray(novel, np.float64), np.asarray(known, np.float64)

@@ -1,6 +1,6 @@
 """Plan -> cells -> execute -> store; a run that was interrupted continues when started again."""
 
-from readbench.experiment.budget import Budget, parse_budget, parse_budgets
+from readbench.experiment.budget import Budget, parse_budget, parse_budgets, with_noise
 from readbench.experiment.plan import DEFAULT_LEVELS, DEFAULT_SEEDS, Cell, Plan
 from readbench.experiment.runner import Listener, Summary, run
 from readbench.experiment.store import RunStore
@@ -21,4 +21,5 @@ __all__ = [
     "parse_budgets",
     "run",
     "suite",
+    "with_noise",
 ]

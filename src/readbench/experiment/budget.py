@@ -8,6 +8,8 @@ A case archive is seldom labelled throughout. A budget says what of the labels a
 * `10%`: the labels of that share of the corpus, the same for all queries: what a site has resolved so far. Sites
   resolve whole cases, so labels are granted group by group, in an order that the split seed and the group's name fix;
   the last group is cut off where the share is reached. A larger share contains every smaller one.
+* `all~20%`, `20~20%`, `10%~20%`: the same of an archive in which that share of the faults is mislabelled
+  (`readbench.experiment.noise`).
 
 Evaluation always uses the true labels.
 """
@@ -23,14 +25,17 @@ from numpy.typing import NDArray
 
 from readbench.data import Task
 from readbench.errors import UsageError
+from readbench.experiment.noise import Labels, mislabelled
 from readbench.pipeline import System
 from readbench.ranking import rank
 from readbench.registry import RERANKERS
 from readbench.retrieve import Scores
 from readbench.spec import MethodSpec, Stage
 from readbench.windows import NORMAL, UNLABELLED, WindowSet
+from readbench.windows.container import strings
 
-Labels = NDArray[np.int32]
+WRONG = "~"
+"""Stands between what is known of the labels and how many of them are wrong."""
 
 
 @dataclass(frozen=True)
@@ -40,25 +45,33 @@ class Budget:
     Args:
         per_query: how many first hits of each query show their labels.
         percent: share of the corpus that shows its labels; at least one label is granted.
+        wrong: share of the faults whose label names another fault type, in percent.
 
-    >>> str(parse_budget("020")), str(parse_budget("2.50%")), str(parse_budget("100%"))
-    ('20', '2.5%', 'all')
+    >>> str(parse_budget("020")), str(parse_budget("2.50%")), str(parse_budget("100%~5%"))
+    ('20', '2.5%', 'all~5%')
     """
 
     per_query: int | None = None
     percent: float | None = None
+    wrong: float = 0.0
 
     def __str__(self) -> str:
+        return self.extent + (f"{WRONG}{self.wrong:g}%" if self.wrong else "")
+
+    @property
+    def extent(self) -> str:
+        """What is known of the labels, right or wrong: `all`, `20`, `10%`."""
         if self.per_query is not None:
             return str(self.per_query)
         return "all" if self.percent is None else f"{self.percent:g}%"
 
     @property
     def words(self) -> str:
-        """The budget in a sentence: `all labels`, `20 labels a query`, `10% of the labels`."""
-        if self == ALL:
-            return "all labels"
-        return f"{self} labels a query" if self.percent is None else f"{self} of the labels"
+        """The budget in a sentence: `all labels`, `20 labels a query`, `10% of the labels, 5% of them wrong`."""
+        error = f", {self.wrong:g}% of them wrong" if self.wrong else ""
+        if self.per_query is not None:
+            return f"{self.extent} labels a query{error}"
+        return ("all labels" if self.percent is None else f"{self.extent} of the labels") + error
 
     def check(self, system: System) -> None:
         """Refuse methods whose legs read labels of the whole corpus before there is any ranking to grant them by."""
@@ -85,14 +98,19 @@ class Budget:
     def shown(self, task: Task) -> Task:
         """The task as a method may see it: of the corpus nothing but windows and the labels that all queries may know.
 
-        Names, groups and spans of the items go with the labels, since they may tell the same. That the normals beside
-        the corpus are normal is no secret.
+        Names and spans of the items go with the labels, since they may tell the same. Which windows are of one
+        recording stays known, by numbers that tell nothing else. That the normals beside the corpus are normal is no
+        secret.
         """
         if self == ALL:
             return task
-        labels = np.where(self._granted(task), task.corpus.labels, np.int32(UNLABELLED))
+        labels = np.where(self._granted(task), self.archive(task), np.int32(UNLABELLED))
         normals = np.full(len(task.normals), NORMAL, np.int32)
         return replace(task, corpus=_labelled(task.corpus, labels), normals=_labelled(task.normals, normals))
+
+    def archive(self, task: Task) -> Labels:
+        """(N,) labels of the largest corpus as the archive has them: wrong ones where some are wrong."""
+        return mislabelled(task, self.wrong) if self.wrong else task.corpus.labels
 
     def _granted(self, task: Task) -> NDArray[np.bool_]:
         """(N,) items of the largest corpus whose labels all queries may know.
@@ -102,7 +120,7 @@ class Budget:
         """
         granted, seen = np.zeros(len(task.corpus), bool), np.zeros(len(task.corpus), bool)
         if self.percent is None:
-            return granted
+            return np.full(len(task.corpus), self.per_query is None)
         groups = [hashlib.sha256(f"{task.seed} {group}".encode()).digest() for group in task.corpus.groups]
         for rho in sorted(task.levels):
             added = [item for item in task.levels[rho].tolist() if not seen[item]]
@@ -111,19 +129,19 @@ class Budget:
             seen[added] = True
         return granted
 
-    def known(self, shown: Labels, true: Labels, scores: Scores) -> Labels:
+    def known(self, shown: Labels, archive: Labels, scores: Scores) -> Labels:
         """(Q, N) labels that each query may know, -1 elsewhere.
 
         Args:
             shown: (N,) labels that all queries may know.
-            true: (N,) all labels.
+            archive: (N,) all labels of the archive.
             scores: (Q, N) base scores.
         """
         if not self.per_query:
             return np.broadcast_to(shown, scores.shape)
         known = np.full(scores.shape, UNLABELLED, np.int32)
         first = rank(scores, self.per_query)
-        np.put_along_axis(known, first, true[first], axis=1)
+        np.put_along_axis(known, first, archive[first], axis=1)
         return known
 
 
@@ -131,25 +149,51 @@ ALL = Budget()
 
 
 def _labelled(windows: WindowSet, labels: Labels) -> WindowSet:
-    """The windows with these labels and nothing else."""
-    return replace(windows.anonymous(), labels=labels, classes=windows.classes)
+    """The windows with these labels, numbered recordings and nothing else."""
+    numbers: dict[str, str] = {}  # by appearance: the order of names may tell the fault
+    groups = [numbers.setdefault(group, str(len(numbers))) for group in windows.groups.tolist()]
+    return replace(windows.anonymous(), labels=labels, classes=windows.classes, groups=strings(groups, len(windows)))
 
 
 def parse_budget(text: str) -> Budget:
-    """Read `all`, labels per query (`20`) or a share of the corpus (`10%`); a share of 100 % is `all`."""
+    """Read `all`, labels per query (`20`) or a share of the corpus (`10%`), and the share of wrong ones behind `~`.
+
+    A share of 100 % is `all`, one of 0 % behind `~` is none.
+    """
     text = text.strip().lower()
-    if text == "all":
-        return ALL
-    if re.fullmatch(r"\d+", text):
-        return Budget(per_query=int(text))
-    if re.fullmatch(r"\d+(\.\d+)?%", text) and 0 < (percent := float(text[:-1])) <= 100:
-        return Budget(percent=percent) if percent < 100 else ALL
+    extent, _, wrong = text.partition(WRONG)
+    error = _percent(wrong) if wrong else 0.0
+    if error is not None and error < 100 and text[-1:] != WRONG:
+        if extent == "all":
+            return Budget(wrong=error)
+        if re.fullmatch(r"\d+", extent):
+            return Budget(per_query=int(extent), wrong=error)
+        if percent := _percent(extent):
+            return Budget(percent=percent if percent < 100 else None, wrong=error)
     raise UsageError(
-        "A label budget is a number of labels a query (20), a share of the corpus above 0% (10%), or all."
-        f" Got {text!r}."
+        "A label budget is a number of labels a query (20), a share of the corpus above 0% (10%), or all; behind ~ a"
+        f" share of wrong labels below 100% (all~10%). Got {text!r}."
     )
+
+
+def _percent(text: str) -> float | None:
+    """A percentage from 0 to 100; None where the text is none."""
+    percent = float(text[:-1]) if re.fullmatch(r"\d+(\.\d+)?%", text) else -1.0
+    return percent if 0 <= percent <= 100 else None
 
 
 def parse_budgets(text: str) -> tuple[str, ...]:
     """Canonical texts of several budgets, separated by commas."""
     return tuple(str(parse_budget(part)) for part in text.split(",") if part.strip())
+
+
+def with_noise(labels: tuple[str, ...], percents: tuple[int, ...]) -> tuple[str, ...]:
+    """Each budget with each share of wrong labels.
+
+    >>> with_noise(("all", "10%"), (0, 20))
+    ('all', 'all~20%', '10%', '10%~20%')
+    """
+    if any(not 0 <= percent < 100 for percent in percents):
+        raise UsageError(f"Shares of wrong labels are percentages from 0 to 99. Got {', '.join(map(str, percents))}.")
+    noisy = [str(replace(parse_budget(text), wrong=float(percent))) for text in labels for percent in percents]
+    return tuple(dict.fromkeys(noisy))

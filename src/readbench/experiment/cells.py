@@ -131,18 +131,18 @@ def scored_level(setup: Setup, system: System, rho: int, budget: Budget = ALL) -
     usage = added(leg.usage for leg in legs)
     if not system.rerankers:
         return Scored(scores, seconds, usage)
-    corpus, true = shown.task.corpus_at(rho), setup.task.corpus_at(rho).labels
-    views = tuple(_represented(setup.task, leg.leg, leg.content_key, rho, setup.cache) for leg in system.viewing)
-    labels = budget.known(corpus.labels, true, scores)
+    corpus, archive = shown.task.corpus_at(rho), budget.archive(setup.task)[setup.task.levels[rho]]
+    views = tuple(represented(setup.task, leg.leg, leg.content_key, rho, setup.cache) for leg in system.viewing)
+    labels = budget.known(corpus.labels, archive, scores)
     scene = partial(scene_of, setup.task.queries, corpus)
-    evidence = Evidence(views, labels, group_numbers(corpus), _similarity(shown, system, rho, budget), scene)
+    evidence = Evidence(views, labels, group_numbers(corpus), similarity_of(shown, system, rho, budget), scene)
     began = time.perf_counter()
     scores = system.rerank(scores, evidence)
     return Scored(scores, seconds | {"rerank": time.perf_counter() - began}, added([usage, system.usage]))
 
 
 @lru_cache(maxsize=8)
-def _represented(task: Task, leg: Leg, content: str, rho: int, cache: Path) -> View:  # noqa: ARG001
+def represented(task: Task, leg: Leg, content: str, rho: int, cache: Path) -> View:  # noqa: ARG001
     """Queries and corpus as the rerankers of one level see them, the same under every budget.
 
     `content` says what the files of the leg hold: other weights are other vectors.
@@ -153,7 +153,7 @@ def _represented(task: Task, leg: Leg, content: str, rho: int, cache: Path) -> V
     return View(*system.represent(corpus, task.queries))
 
 
-def _similarity(shown: Setup, system: System, rho: int, budget: Budget) -> Callable[[], Scores]:
+def similarity_of(shown: Setup, system: System, rho: int, budget: Budget) -> Callable[[], Scores]:
     """Computes, or reads from the cache, the (N, N) scores between the items of a level, when it is called.
 
     A reranker holds it, so it knows the labels only where a leg reads them.

@@ -52,14 +52,29 @@ class Answers:
         return np.array([opinion.strangeness for opinion in self.opinions])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeldOut:
-    """How well queries of one fault type that the corpus lacks are told from the others."""
+    """How well queries of one fault type that the corpus lacks are told from the others.
+
+    Args:
+        fault: name of the type.
+        novel: strangeness of its queries.
+        known: strangeness of the others.
+    """
 
     fault: str
-    queries: int
-    auroc: float
-    false_alarms: float
+    novel: NDArray[np.float64]
+    known: NDArray[np.float64]
+
+    @property
+    def auroc(self) -> float:
+        """Probability that a query of this type is stranger than another one."""
+        return auroc(self.novel, self.known)
+
+    @property
+    def false_alarms(self) -> float:
+        """Share of the others alarmed at a threshold that finds 95 % of this type."""
+        return false_alarm_rate(self.novel, self.known)
 
 
 @dataclass(frozen=True)
@@ -125,9 +140,7 @@ def novel_faults(
     for label in held_out_faults(task):
         answers = answered(without(task, label), rho, method, cache, encoding)
         novel = answers.labels == label
-        scores = answers.strangeness[novel], answers.strangeness[~novel]
-        name = task.corpus.classes[label]
-        found.append(HeldOut(name, int(novel.sum()), auroc(*scores), false_alarm_rate(*scores)))
+        found.append(HeldOut(task.corpus.classes[label], answers.strangeness[novel], answers.strangeness[~novel]))
     return found
 
 

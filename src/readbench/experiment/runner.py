@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from readbench.data import build
-from readbench.experiment.execute import CellReport, Executor, Setting, execute
-from readbench.experiment.plan import Plan
+from readbench.experiment.execute import CellReport, Setting, give_up, loaded_task, run_job
+from readbench.experiment.executors import Executor, Local, Lost
+from readbench.experiment.gallery import write_gallery
+from readbench.experiment.plan import Job, Plan
+from readbench.experiment.shard import WHOLE, Shard
 from readbench.experiment.store import RunStore
 from readbench.experiment.version import code_version
-from readbench.paths import cache_root, data_root
 from readbench.spec import build_source, parse
 
 REFRESH_S = 2.0
@@ -46,14 +49,15 @@ class Summary:
     seconds: float = 0.0
     tasks: dict[str, str] = field(default_factory=dict)
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    sizes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def run(
     plan: Plan,
     out: Path,
     *,
-    executor: Executor = "local",
-    workers: int = 1,
+    executor: Executor | None = None,
+    shard: Shard = WHOLE,
     root: Path | None = None,
     cache: Path | None = None,
     listener: Listener | None = None,
@@ -66,22 +70,24 @@ def run(
     Args:
         plan: what to do.
         out: the run folder.
-        executor: `local` or `processes`.
-        workers: number of processes.
+        executor: where jobs run; in this process by default. All workers must see the folder.
+        shard: the part of the plan to run; see `merge`.
         root: data root.
         cache: cache root.
         listener: told about progress.
     """
     began = time.time()
     listener = listener or Listener()
-    setting = Setting(Path(out), cache or cache_root(), data_root(root), plan.composition)
+    executor = executor or Local()
+    setting = Setting.of(plan, out, root, cache)
+    jobs = shard.of(list(plan.jobs()))
     store = RunStore(setting.folder)
-    summary = Summary(setting.folder)
-    _build_all(plan, setting, listener)
+    summary = Summary(Path(out))
+    _build_all(jobs, setting, listener)
     refreshed = time.monotonic()
     try:
-        for reports in execute(plan.jobs(), setting, executor, workers, listener.encoding):
-            for report in reports:
+        for job, result in executor.map(partial(run_job, setting=setting), jobs, listener.encoding):
+            for report in give_up(job, setting, result.reason) if isinstance(result, Lost) else result:
                 _count(summary, report)
                 listener.cell(report)
             if time.monotonic() - refreshed > REFRESH_S:
@@ -90,13 +96,14 @@ def run(
     finally:
         store.write_tables(plan)
         summary.seconds = time.time() - began
-        store.write_manifest(_manifest(plan, setting, executor, summary))
+        store.write_manifest(_manifest(plan, executor, shard, summary))
+    write_gallery(setting.folder, plan.datasets, lambda dataset, seed: loaded_task(dataset, seed, setting)[0])
     return summary
 
 
-def _build_all(plan: Plan, setting: Setting, listener: Listener) -> None:
+def _build_all(jobs: Sequence[Job], setting: Setting, listener: Listener) -> None:
     """Build all data before any worker needs them; a dataset that cannot be built fails its own cells later."""
-    for dataset in plan.datasets:
+    for dataset in dict.fromkeys(job.dataset for job in jobs):
         try:
             build(build_source(dataset), setting.root, setting.cache, _builder(listener, dataset))
         except Exception:  # noqa: BLE001, S112 - the same error comes back in each of its cells, with its reason
@@ -114,6 +121,7 @@ def _count(summary: Summary, report: CellReport) -> None:
     if report.task:
         name = f"{report.cell.dataset}/seed-{report.cell.seed}"
         summary.tasks[name] = report.task
+        summary.sizes[name] = report.sizes
         if report.notes:
             summary.notes[name] = report.notes
     if report.failure:
@@ -124,22 +132,31 @@ def _count(summary: Summary, report: CellReport) -> None:
         summary.computed += 1
 
 
-def _manifest(plan: Plan, setting: Setting, executor: Executor, summary: Summary) -> dict[str, Any]:
+def _manifest(plan: Plan, executor: Executor, shard: Shard, summary: Summary) -> dict[str, Any]:
     return {
         "plan": asdict(plan),
         "simulated": [d for d in plan.datasets if build_source(d).info.simulated],
-        "composition": asdict(setting.composition),
+        "datasets": {dataset: _dataset_facts(dataset) for dataset in plan.datasets},
+        "composition": asdict(plan.composition),
         "code": code_version(),
         "methods": {method: _method_facts(plan, method) for method in plan.methods},
         "tasks": dict(sorted(summary.tasks.items())),
         "notes": dict(sorted(summary.notes.items())),
+        "sizes": dict(sorted(summary.sizes.items())),
         "versions": {name: version(name) for name in ("numpy", "scipy", "pyarrow")}
         | {"python": platform.python_version()},
         "machine": {"system": platform.system(), "processor": platform.machine()},
-        "executor": executor,
+        "executor": executor.name,
+        "shard": str(shard),
         "cells": {"computed": summary.computed, "reused": summary.reused, "failed": len(summary.failures)},
         "wall_s": round(summary.seconds, 2),
     }
+
+
+def _dataset_facts(dataset: str) -> dict[str, str]:
+    info = build_source(dataset).info
+    names = ("title", "domain", "description", "licence", "citation", "url", "split_unit", "asset_unit")
+    return {name: getattr(info, name) for name in names}
 
 
 def _method_facts(plan: Plan, method: str) -> dict[str, Any]:

@@ -7,7 +7,9 @@ scores.csv          one row per cell in plan order; a failed cell has its reason
 scores_mean.csv     mean and standard deviation over the split seeds
 per_query.parquet   long rows: dataset, seed, rho, labels, method, query, group, metric, value
 rankings/DATASET.parquet   top-100 lists
+gallery.parquet     queries and the windows found for them, as a case browser draws them (`experiment/gallery.py`)
 usage.csv           where language models ran: calls, tokens, dollars and failures of their answers, one row each
+tasks/DATASET/seed-S.parquet   ids and labels of queries and corpus: what metrics can be computed from again
 run.json            plan, versions, fingerprints, machine, wall time
 ```
 
@@ -72,6 +74,12 @@ class RunStore:
             return ""
         summary = _summary(pq.read_schema(path))
         return summary["fingerprint"] if summary["status"] == DONE else ""
+
+    def read(self, cell: Cell) -> pa.Table | None:
+        """The rows of a cell, one a query; None where it is missing or failed."""
+        path = self.path(cell)
+        table = pq.read_table(path) if path.exists() else None
+        return table if table is not None and len(table) else None
 
     def write_tables(self, plan: Plan) -> None:
         """Write all tables from the cells that are there."""
@@ -147,11 +155,9 @@ class RunStore:
 
     def _tables(self, cells: Iterable[Cell]) -> Iterator[tuple[Cell, pa.Table]]:
         for cell in cells:
-            path = self.path(cell)
-            if path.exists():
-                table = pq.read_table(path)
-                if len(table):
-                    yield cell, table
+            table = self.read(cell)
+            if table is not None:
+                yield cell, table
 
 
 def _cell_table(outcome: Outcome) -> pa.Table:

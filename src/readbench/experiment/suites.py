@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from readbench.errors import UnknownNameError, UsageError
 from readbench.experiment.budget import parse_budget
-from readbench.experiment.plan import EVERY_LABEL, Plan
+from readbench.experiment.plan import Plan
 from readbench.pipeline import System
 from readbench.registry import SOURCES
 from readbench.spec import COMPOSED, parse
@@ -25,9 +26,19 @@ RERANKERS = ("prf", *LABEL_AWARE)
 REFERENCES = ("mr-hydra", "rdst")
 REAL = ("ctsr", "mit_bih", "petrobras_3w", "road", "skab", "tennessee_eastman")
 """Real sources that suites run on. Of the others often only fragments are at hand: name them with `--datasets`."""
+WITH_NORMALS = COMPOSED["flagship"].replace("verdict", "verdict(drop_normals=false)")
+"""The flagship, to which normal is one more class."""
 QUICK_DATASETS = ("sim_tanks", "sim_motor", "sim_ecg")
-BUDGETS = ("0", "5", "10", "20", "50", "100")
-"""Labels a query in the suite `budget`."""
+NOVEL = "novel"
+"""The suite whose plan is measured as `readbench opinions` does: fault types held out, no ranking judged."""
+AXES: dict[str, dict[str, Any]] = {
+    "budget": {"labels": ("0", "5", "10", "20", "50", "100")},
+    "share": {"labels": ("1%", "2%", "5%", "10%", "20%", "50%", "all"), "levels": (0,)},
+    "noise": {"labels": ("all", "all~10%", "all~20%", "all~30%"), "levels": (0,)},
+    "pollution": {"levels": (0, 10, 20, 30, 40, 50)},
+    NOVEL: {"levels": (0,)},
+}
+"""Parts of the plan that a suite varies."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +76,7 @@ def suite(name: str, root: Path | None) -> Suite:
         raise UsageError(f"Nothing of suite {name!r} can run here: {reasons}")
     if name == "quick":
         return Suite(Plan(datasets=QUICK_DATASETS, methods=methods, seeds=(0,)), skipped)
-    labels = BUDGETS if name == "budget" else EVERY_LABEL
-    return Suite(Plan(datasets=_datasets(root), methods=methods, labels=labels), skipped)
+    return Suite(Plan(datasets=_datasets(root), methods=methods, **AXES.get(name, {})), skipped)
 
 
 def quick() -> Iterable[str]:
@@ -76,8 +86,7 @@ def quick() -> Iterable[str]:
 
 def flagship() -> Iterable[str]:
     """Our systems beside the paper's composition on the encoders that run here, and the supervised references."""
-    with_normals = COMPOSED["flagship"].replace("verdict", "verdict(drop_normals=false)")
-    ours = ("dtw-i", "rocket", "sonde", "ours", "flagship", with_normals, "flagship-pool")
+    ours = ("dtw-i", "rocket", "sonde", "ours", "flagship", WITH_NORMALS, "flagship-pool")
     return (*ours, "rocket+nr|dtw-i+gpc", "sonde+nr|dtw-i+gpc", *REFERENCES)
 
 
@@ -128,6 +137,21 @@ def budget() -> Iterable[str]:
     return [pool, *(f"{pool}+{reranker}" for reranker in (*LABEL_AWARE, "gpc(k=20)"))]
 
 
+def robustness() -> Iterable[str]:
+    """Our systems with and without labels, the paper's composition, and the most frequent label."""
+    return ("ours", "flagship", "flagship-pool", "rocket+nr|dtw-i+gpc", "majority")
+
+
+def pollution() -> Iterable[str]:
+    """The same, and the flagship without dropping known normals, which otherwise hides pollution from it."""
+    return (*robustness(), WITH_NORMALS)
+
+
+def novel() -> Iterable[str]:
+    """Our system, asked about faults that were taken out of its corpus."""
+    return ("flagship",)
+
+
 def paper() -> Iterable[str]:
     """Everything of the paper: base retrievers, NR, the fusion grid, rerankers, references."""
     return [*classical(), *nr(), *fusion(), *rerank(), *REFERENCES]
@@ -145,6 +169,10 @@ SUITES: dict[str, Callable[[], Iterable[str]]] = {
     "fusion": fusion,
     "rerank": rerank,
     "budget": budget,
+    "share": robustness,
+    "noise": robustness,
+    "pollution": pollution,
+    NOVEL: novel,
     "paper": paper,
 }
 
@@ -170,4 +198,4 @@ def _runnable(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
 def _datasets(root: Path | None) -> tuple[str, ...]:
     """Real sources of `REAL` that have a folder under the root, else the simulated ones."""
     real = [name for name in REAL if root is not None and (root / name).is_dir()]
-    return tuple(real or [e.name for e in SOURCES if e.build().info.simulated])
+    return tuple(real or [e.name for e in SOURCES if e.origin != "imported" and e.build().info.simulated])

@@ -9,7 +9,15 @@ from pathlib import Path
 import readbench
 
 ROOMS = ("kernels", "windows", "data", "encoders", "llm", "retrieve", "rerank", "supervised", "evaluate")
-MODULES = ("ranking.py", "pipeline.py", "spec.py", "parameters.py", "registry.py", "experiment/budget.py")
+MODULES = (
+    "ranking.py",
+    "pipeline.py",
+    "spec.py",
+    "parameters.py",
+    "registry.py",
+    "experiment/budget.py",
+    "experiment/noise.py",
+)
 
 
 @cache

@@ -1,12 +1,13 @@
 """Language models as rerankers and classifiers: clients, prompts, what windows look like to them, and what it costs."""
 
 from readbench.llm.comparing import compare
-from readbench.llm.examiner import Examiner, content_key
-from readbench.llm.exhibits import Exhibit, Reduction
+from readbench.llm.examiner import Examiner, content_key, split_model
+from readbench.llm.exhibits import Exhibit, Reduction, spread
+from readbench.llm.ledger import Spending, standing
 from readbench.llm.messages import ChatClient, Image, Reply, Request, Series, Text, Usage
 from readbench.llm.replies import Ranking, read_match, read_ranking, read_scores, read_similarity
 from readbench.llm.requests import Item, item_id
-from readbench.llm.settings import unconfigured
+from readbench.llm.settings import overriding, unconfigured
 
 __all__ = [
     "ChatClient",
@@ -19,14 +20,19 @@ __all__ = [
     "Reply",
     "Request",
     "Series",
+    "Spending",
     "Text",
     "Usage",
     "compare",
     "content_key",
     "item_id",
+    "overriding",
     "read_match",
     "read_ranking",
     "read_scores",
     "read_similarity",
+    "split_model",
+    "spread",
+    "standing",
     "unconfigured",
 ]

@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,29 @@ COLUMNS, WIDTH, HEIGHT = 4, 200, 110
 MARGIN, TITLE = 5, 20
 """Of a panel, in pixels."""
 MOST_LETTERS = 30
+
+
+class Drawing(Protocol):
+    """Anything that makes pictures of windows."""
+
+    def sheet(
+        self, names: tuple[str, ...], values: NDArray[np.float32], behind: NDArray[np.float32] | None = None
+    ) -> Image:
+        """All channels of a window, one panel each."""
+        ...
+
+
+class Blank:
+    """Pictures of the right size without anything on them, which is enough to count what they cost."""
+
+    def sheet(
+        self,
+        names: tuple[str, ...],
+        values: NDArray[np.float32],  # noqa: ARG002
+        behind: NDArray[np.float32] | None = None,  # noqa: ARG002
+    ) -> Image:
+        """An image without content."""
+        return Image(b"", *_size(len(names)))
 
 
 class Plotter:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from readbench.errors import UsageError
 from readbench.llm.caller import Caller, Read, T, caller_for
-from readbench.llm.drawing import Plotter
+from readbench.llm.drawing import Blank, Plotter
 from readbench.llm.exhibits import Exhibit, Reduction
+from readbench.llm.ledger import Spending, estimate
 from readbench.llm.prompts import load_prompts
 from readbench.llm.requests import Composer, Item, Task
 from readbench.llm.settings import Images, Profile, load_profile
@@ -70,7 +72,7 @@ class Examiner:
         self.task: Task = "classify" if classify else ranking_task(profile)
         prompt = load_prompts(profile.prompts).section(_section(self.task, self.treatment))
         images: Images = "none" if profile.provider == "chatts-http" else profile.images
-        self.composer = Composer(self.task, prompt, images, Plotter(cache_root()), description)
+        self.composer = partial(Composer, self.task, prompt, images, description=description)
         self.reduction = replace(reduction, tsad=self.treatment == "tsad")
 
     def exhibit(self, windows: WindowSet, position: int) -> Exhibit:
@@ -79,7 +81,14 @@ class Examiner:
 
     def ask(self, questions: Sequence[tuple[Exhibit, Sequence[Item]]], read: Sequence[Read[T]]) -> list[T | None]:
         """What the model says about each query and its items; None where it gave no answer that can be read."""
-        return self.caller.ask([self.composer.request(query, items) for query, items in questions], read)
+        composer = self.composer(Plotter(cache_root()))
+        return self.caller.ask([composer.request(query, items) for query, items in questions], read)
+
+    def forecast(self, sample: Sequence[tuple[Exhibit, Sequence[Item]]], calls: int) -> Spending:
+        """The most that so many calls cost where all questions are like those of the sample."""
+        composer = self.composer(Blank())
+        known = estimate([composer.request(query, items) for query, items in sample], self.caller.profile)
+        return Spending(calls, known.cost * calls / known.calls)
 
 
 def _section(task: Task, treatment: Treatment) -> str:

@@ -65,6 +65,15 @@ def liveliest(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:
     return np.sort(np.argsort(-variance, kind="stable")[:count])
 
 
+def spread(count: int, most: int) -> list[int]:
+    """At most so many positions, evenly over all.
+
+    >>> spread(9, 3), spread(2, 3)
+    ([0, 4, 8], [0, 1])
+    """
+    return [int(position) for position in np.linspace(0, count - 1, min(count, most))]
+
+
 def shortened(values: NDArray[np.float32], points: int | None) -> NDArray[np.float32]:
     """(C, min(T, P)) means over P stretches of equal length, up to one step.
 

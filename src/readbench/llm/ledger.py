@@ -16,8 +16,9 @@ from pathlib import Path
 
 from readbench.errors import RunError
 from readbench.llm.messages import Request, Usage
-from readbench.llm.settings import Profile
+from readbench.llm.settings import Profile, load_profile
 from readbench.locks import exclusive
+from readbench.paths import cache_root
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,19 @@ class Ledger:
         else:
             return
         raise RunError(
-            f"{self.name} has spent {spent} and needs up to {planned} more, beyond {limit} of its profile. Raise the"
+            f"{self.name} has spent {spent} and needs up to {planned} more, beyond {limit}. Raise the"
             " limit and run again: everything that was answered is kept."
         )
+
+
+def standing(name: str) -> str:
+    """What a configured model has spent so far and what its budget is, in words."""
+    profile = load_profile(name)
+    limits = [f"{profile.max_calls} calls"] if profile.max_calls is not None else []
+    limits += [f"${profile.max_cost:.2f}"] if profile.max_cost is not None else []
+    return (
+        f"spent so far {Ledger(cache_root(), name, profile).spent()}; budget {' and '.join(limits) or 'without limit'}"
+    )
 
 
 def _most(request: Request, profile: Profile) -> float:

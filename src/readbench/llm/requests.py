@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from readbench.llm.comparing import MOST_CHANNELS, Comparison
-from readbench.llm.drawing import Plotter
+from readbench.llm.drawing import Drawing
 from readbench.llm.exhibits import Exhibit, numbers
 from readbench.llm.messages import Part, Request, Series, Text
 from readbench.llm.prompts import Prompt, fill
@@ -57,7 +57,7 @@ class Composer:
         description: of the data, empty where there is none.
     """
 
-    def __init__(self, task: Task, prompt: Prompt, images: Images, plotter: Plotter, description: str = "") -> None:
+    def __init__(self, task: Task, prompt: Prompt, images: Images, plotter: Drawing, description: str = "") -> None:
         self.task: Task = task
         self.prompt = prompt
         self.images: Images = images

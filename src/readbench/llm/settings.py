@@ -10,14 +10,17 @@ output_price = 15.0
 ```
 
 Without the variable there is no model, and nothing ever leaves the machine. Keys are not part of the file: they are
-read from the environment at the moment of a call.
+read from the environment at the moment of a call. What a run is told of prompts and budget goes before the file.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +31,8 @@ from readbench.errors import UnknownNameError, UsageError
 from readbench.parameters import Interval, parameters_of
 
 VARIABLE = "READBENCH_LLM"
+OVERRIDES = "READBENCH_LLM_OVERRIDES"
+"""How a run tells its processes what goes before the file."""
 Provider = Literal["anthropic", "bedrock", "openai", "chatts-http", "toto-http"]
 Thinking = Literal["unset", "disabled", "adaptive"]
 Images = Literal["sheet", "channels", "none"]
@@ -109,23 +114,42 @@ def load_profile(name: str) -> Profile:
     if reason := unconfigured():
         raise UsageError(f"{name} {reason}.")
     path = Path(os.environ[VARIABLE])
-    return _profile(path, name, hashlib.sha256(path.read_bytes()).hexdigest())
+    return _profile(path, name, hashlib.sha256(path.read_bytes()).hexdigest(), os.environ.get(OVERRIDES, "{}"))
+
+
+@contextmanager
+def overriding(**settings: str | float | None) -> Iterator[None]:
+    """Within the block, and in processes that start there, what is not None takes the place of every profile's own.
+
+    >>> with overriding(max_calls=3, prompts=None):
+    ...     print(os.environ[OVERRIDES])
+    {"max_calls": 3}
+    """
+    before = os.environ.get(OVERRIDES)
+    os.environ[OVERRIDES] = json.dumps({name: value for name, value in settings.items() if value is not None})
+    try:
+        yield
+    finally:
+        os.environ.pop(OVERRIDES)
+        if before is not None:
+            os.environ[OVERRIDES] = before
 
 
 @lru_cache(maxsize=32)
-def _profile(path: Path, name: str, content: str) -> Profile:  # noqa: ARG001 - a changed file is read again
+def _profile(path: Path, name: str, content: str, overrides: str) -> Profile:  # noqa: ARG001 - a changed file is read again
     try:
         tables = tomllib.loads(path.read_text())
     except ValueError as error:
         raise UsageError(f"{path} cannot be read as TOML: {error}.") from None
     if name not in tables:
         raise UnknownNameError(f"language model (in {path})", name, tables)
-    return _checked(tables[name], f"[{name}] in {path}")
-
-
-def _checked(table: Any, where: str) -> Profile:  # noqa: ANN401 - whatever TOML holds
-    if not isinstance(table, dict):
+    where = f"[{name}] in {path}"
+    if not isinstance(tables[name], dict):
         raise UsageError(f"{where} must be a table.")
+    return _checked(tables[name] | json.loads(overrides), where)
+
+
+def _checked(table: dict[str, Any], where: str) -> Profile:
     declared = parameters_of(Profile)
     for key, value in table.items():
         if key not in declared:

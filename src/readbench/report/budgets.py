@@ -1,76 +1,105 @@
-"""What labels are worth: the headline metric over the label budget, as numbers and as a picture."""
+"""What labels, wrong labels and pollution cost: the headline over one axis of a run, as numbers and as a picture."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from readbench.evaluate import Interval, mean_interval
 from readbench.experiment.budget import ALL, parse_budget
 from readbench.plots import METHOD_COLOURS, REFERENCE_GREY, Line, lines
 from readbench.report.leaderboard import HEADLINE, Figure, figure_of
 from readbench.report.results import Results
 from readbench.report.tables import Table, describe
+from readbench.spec import COMPOSED
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from matplotlib.figure import Figure as Picture
+
+RESAMPLES = 2000
+FEWEST_LEVELS = 4
+"""Pollution levels of a curve: more than the three that the leaderboard shows."""
 
 
 @dataclass(frozen=True)
 class BudgetLine:
-    """One method: its figure under each budget; `flat` where it reads no label."""
+    """One method: its figure at each tick of the axis, and the 95 % interval of its mean over split groups.
+
+    `flat` where the axis does not concern it, as labels do not one that reads none.
+    """
 
     title: str
     figures: tuple[Figure, ...]
+    intervals: tuple[Interval, ...]
     flat: bool
 
 
 @dataclass(frozen=True)
 class BudgetCurve:
-    """The headline at the first level under each budget, methods in plan order.
+    """The headline along one axis of a run, methods in plan order.
 
     Args:
+        name: of its files: `budgets`, `noise` or `pollution`.
         caption: what is shown, over which data.
-        unit: what a budget counts.
-        budgets: from the first to the last of the plan.
+        unit: what a tick counts.
+        budgets: the ticks, in the order of the plan.
         lines: one a method.
     """
 
+    name: str
     caption: str
     unit: str
     budgets: tuple[str, ...]
     lines: tuple[BudgetLine, ...]
 
 
+def curves(results: Results) -> list[BudgetCurve]:
+    """The curves that a run has: over several label budgets, over many pollution levels."""
+    return [curve for curve in (budget_curve(results), pollution_curve(results)) if curve is not None]
+
+
 def budget_curve(results: Results) -> BudgetCurve | None:
-    """The curve of a run; None where it has a single budget."""
+    """The curve over the label budgets at the first level; None where the run has a single budget."""
     if len(results.labels) < 2:
         return None
-    values = results.values[HEADLINE][:, :, 0]
-    rows = [
-        BudgetLine(
-            title=results.title(method),
-            figures=tuple(figure_of(values[:, :, b, m]) for b in range(len(results.labels))),
-            flat=results.budgets(method) == (str(ALL),),
-        )
-        for m, method in enumerate(results.methods)
-    ]
-    shares = any(parse_budget(text).percent is not None for text in results.labels)
-    unit = "labelled share of the corpus" if shares else "known labels a query"
-    seeds = f"{len(results.seeds)} split seed{'s' if len(results.seeds) > 1 else ''}"
-    caption = f"{HEADLINE} at ρ={results.levels[0]}%, mean over {describe(results)} and {seeds}"
-    return BudgetCurve(caption, unit, results.labels, tuple(rows))
+    name, unit, ticks = _label_axis(results.labels)
+    values, rho = results.values[HEADLINE][:, :, 0], results.levels[0]
+    rows = []
+    for m, method in enumerate(results.methods):
+        flat = results.budgets(method) == (str(ALL),)
+        places = [(rho, str(ALL) if flat else labels) for labels in results.labels]
+        figures = tuple(figure_of(values[:, :, b, m]) for b in range(len(results.labels)))
+        rows.append(BudgetLine(short_title(results, method), figures, _intervals(results, method, places), flat))
+    return BudgetCurve(name, f"{HEADLINE} at ρ={rho}%, {_over(results)}", unit, ticks, tuple(rows))
+
+
+def pollution_curve(results: Results) -> BudgetCurve | None:
+    """The curve over the pollution levels under the last label budget; None where the run has few levels."""
+    if len(results.levels) < FEWEST_LEVELS:
+        return None
+    values, rows = results.values[HEADLINE][:, :, :, -1], []
+    for m, method in enumerate(results.methods):
+        places = [(rho, results.budgets(method)[-1]) for rho in results.levels]
+        figures = tuple(figure_of(values[:, :, level, m]) for level in range(len(results.levels)))
+        rows.append(BudgetLine(short_title(results, method), figures, _intervals(results, method, places), flat=False))
+    unit, ticks = "normal windows in the corpus, ρ", tuple(f"{rho}%" for rho in results.levels)
+    return BudgetCurve("pollution", f"{HEADLINE}, {_over(results)}", unit, ticks, tuple(rows))
 
 
 def budget_table(curve: BudgetCurve) -> Table:
-    """The headline metric under each label budget, with its spread over the seeds."""
+    """The headline metric at each tick, with its spread over the seeds."""
     rows = [[name, *map(str, line.figures)] for name, line in zip(_names(curve), curve.lines, strict=True)]
-    return Table("budgets", f"{curve.caption}, by {curve.unit}", ["Method", *curve.budgets], rows, labels=1)
+    return Table(curve.name, f"{curve.caption}, by {curve.unit}", ["Method", *curve.budgets], rows, labels=1)
 
 
 def draw_budgets(curve: BudgetCurve) -> Picture:
-    """The curve as a picture; what reads no label is a flat dashed line."""
+    """The curve as a picture, bands being intervals; what reads no label is a flat dashed line."""
     colours = iter(METHOD_COLOURS * len(curve.lines))
     drawn = [
         Line(
@@ -78,11 +107,56 @@ def draw_budgets(curve: BudgetCurve) -> Picture:
             values=np.array([figure.mean for figure in line.figures]),
             colour=REFERENCE_GREY if line.flat else next(colours),
             reference=line.flat,
+            band=None if line.flat else np.array([[i.low for i in line.intervals], [i.high for i in line.intervals]]),
         )
         for name, line in zip(_names(curve), curve.lines, strict=True)
     ]
-    note = "dashed: reads no label" if any(line.flat for line in curve.lines) else ""
+    note = "bands: 95 % intervals over split groups"
+    note += "; dashed: reads no label" if any(line.flat for line in curve.lines) else ""
     return lines(drawn, curve.budgets, (curve.unit, HEADLINE), curve.caption, note)
+
+
+def _label_axis(labels: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
+    """Name, unit and ticks of an axis of label budgets."""
+    budgets = [parse_budget(text) for text in labels]
+    if len({budget.extent for budget in budgets}) == 1:
+        return "noise", f"wrong labels, {budgets[0].words.split(',')[0]} known", tuple(f"{b.wrong:g}%" for b in budgets)
+    shares = any(budget.percent is not None for budget in budgets)
+    return "budgets", "labelled share of the corpus" if shares else "known labels a query", tuple(labels)
+
+
+def _over(results: Results) -> str:
+    seeds = f"{len(results.seeds)} split seed{'s' if len(results.seeds) > 1 else ''}"
+    return f"mean over {describe(results)} and {seeds}"
+
+
+def _intervals(results: Results, method: str, places: Sequence[tuple[int, str]]) -> tuple[Interval, ...]:
+    """Intervals of a method at each level and under each budget; NaN where it failed."""
+    filters = [("method", "=", method), ("metric", "=", HEADLINE)]
+    table = pq.read_table(results.folder / "per_query.parquet", filters=filters)
+    found: dict[tuple[int, str], Interval] = {}
+    for rho, labels in places:
+        if (rho, labels) not in found:
+            found[rho, labels] = _interval(table, rho, labels)
+    return tuple(found[place] for place in places)
+
+
+def _interval(table: pa.Table, rho: int, labels: str) -> Interval:
+    here = pc.and_(pc.equal(table["rho"], rho), pc.equal(table["labels"].cast("string"), labels))
+    own = table.filter(here)
+    if not len(own):
+        nan = float("nan")
+        return Interval(nan, nan, nan, 0, 0.95)
+    columns = (own[name].cast("string").to_pylist() for name in ("dataset", "group"))
+    return mean_interval(own["value"].to_numpy(), *columns, seed=0, resamples=RESAMPLES)
+
+
+def short_title(results: Results, method: str) -> str:
+    """The title of a method; a composed one with other parameters goes by its name and them."""
+    for name, text in COMPOSED.items():
+        if method.startswith(f"{text}(") and method not in COMPOSED.values():
+            return name.capitalize() + method.removeprefix(text)
+    return results.title(method)
 
 
 def _names(curve: BudgetCurve) -> list[str]:

@@ -8,28 +8,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from readbench.evaluate import Reliability, reliability
-from readbench.experiment.opinions import Answers, Quality
+from readbench.evaluate import Reliability, calibration_floor, expected_calibration_error, reliability
+from readbench.experiment.opinions import Answers, HeldOut, Quality
 from readbench.experiment.plan import Cell
-from readbench.plots import METHOD_COLOURS, REFERENCE_GREY, STYLE
+from readbench.plots import METHOD_COLOURS, REFERENCE_GREY, entitle, sheet, styled
 from readbench.report.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMNS = ("accuracy", "ECE", "coverage", "set size", "alarms", "AUROC", "FPR95")
-"""Headings of the fields of `Quality`, in order."""
+COLUMNS = ("accuracy", "ECE", "floor", "coverage", "set size", "alarms", "AUROC", "FPR95")
+"""Headings of the fields of `Quality`, in order; ECE is followed by what honest probabilities would show."""
 LARGEST_MARK = 36.0
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The opinions of one method on one task at one level, and what they are worth."""
+    """The opinions of one method on one task at one level, what they are worth, and the fault types held out."""
 
     cell: Cell
     answers: Answers
     quality: Quality
+    held_out: tuple[HeldOut, ...] = ()
 
 
 def opinion_table(measured: Sequence[Measured]) -> Table:
@@ -43,34 +44,26 @@ def opinion_table(measured: Sequence[Measured]) -> Table:
         means.append(["mean", str(rho), *map(_number, _mean(own))])
     seeds = len({one.cell.seed for one in measured})
     caption = f"Opinions of {measured[0].cell.method}, mean over {seeds} split seed{'s' if seeds > 1 else ''}"
+    caption += "; ECE, and its floor for honest probabilities, of the queries of all seeds together"
     return Table("opinions", caption, ["Dataset", "ρ", *COLUMNS], rows + (means if len(datasets) > 1 else []))
 
 
+@styled
 def draw_reliability(measured: Sequence[Measured]) -> Figure:
     """Stated against real certainty at the lowest level: one panel a dataset, and one for all of them together."""
-    import matplotlib as mpl  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
     rho = min(one.cell.rho for one in measured)
     curves = _curves([one for one in measured if one.cell.rho == rho])
     columns = min(4, len(curves))
     rows = -(-len(curves) // columns)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(2.5 * columns + 0.4, 2.5 * rows + 0.6), layout="constrained")
-        axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True, sharey=True)).ravel()
-        for axis, (title, curve) in zip(axes, curves.items(), strict=False):
-            draw_curve(axis, title, curve)
-        for axis in axes[len(curves) :]:
-            axis.set_axis_off()
-        figure.suptitle(
-            f"Reliability at ρ={rho}%, queries of all split seeds together",
-            fontsize=10,
-            fontweight="bold",
-            x=0.01,
-            ha="left",
-        )
-        figure.supxlabel("stated probability", fontsize=9)
-        figure.supylabel("share of right answers", fontsize=9)
+    figure = sheet(2.5 * columns + 0.4, 2.5 * rows + 0.6)
+    axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True, sharey=True)).ravel()
+    for axis, (title, curve) in zip(axes, curves.items(), strict=False):
+        draw_curve(axis, title, curve)
+    for axis in axes[len(curves) :]:
+        axis.set_axis_off()
+    entitle(figure, f"Reliability at ρ={rho}%, queries of all split seeds together")
+    figure.supxlabel("stated probability", fontsize=9)
+    figure.supylabel("share of right answers", fontsize=9)
     return figure
 
 
@@ -104,7 +97,11 @@ def _curves(measured: Sequence[Measured]) -> dict[str, Reliability]:
 
 def _figures(measured: Sequence[Measured], dataset: str, rho: int) -> list[float]:
     own = [one for one in measured if (one.cell.dataset, one.cell.rho) == (dataset, rho)]
-    return _mean([list(astuple(one.quality)) for one in own])
+    accuracy, _, *others = _mean([list(astuple(one.quality)) for one in own])
+    confidence = np.concatenate([one.answers.confidence for one in own])
+    correct = np.concatenate([one.answers.correct for one in own])
+    error = expected_calibration_error(confidence, correct)
+    return [accuracy, error, calibration_floor(confidence, seed=0), *others]
 
 
 def _mean(rows: list[list[float]]) -> list[float]:

@@ -19,15 +19,19 @@ class Comparison:
     """Best minus other at the first level, under the last label budget.
 
     Args:
+        best: the first method of the leaderboard that has every cell.
         other: the method compared with.
         over_queries: difference with its interval when queries are drawn anew.
         over_groups: the same when whole split groups are: wider, because windows of one run resemble each other.
+        over_datasets: difference of the means over datasets when datasets are drawn anew; None with too few of them.
         p_value: Wilcoxon signed-rank over datasets, Holm-corrected over all pairs; NaN with too few datasets.
     """
 
+    best: str
     other: str
     over_queries: Interval
     over_groups: Interval
+    over_datasets: Interval | None
     p_value: float
 
 
@@ -41,9 +45,11 @@ def comparisons(results: Results, board: Leaderboard) -> list[Comparison]:
     p_values = _wilcoxon(results, ranked)
     return [
         Comparison(
+            best=ranked[0],
             other=method,
             over_queries=paired_bootstrap(values[0], values[m], seed=0),
             over_groups=paired_bootstrap(values[0], values[m], seed=0, clusters=clusters),
+            over_datasets=_over_datasets(results, ranked[0], method),
             p_value=float(p_values[0, m]),
         )
         for m, method in enumerate(ranked[1:], start=1)
@@ -62,6 +68,13 @@ def _per_query(results: Results, methods: list[str]) -> tuple[NDArray[np.float64
         rows.append(own["value"].to_numpy())
     pairs = zip(own["dataset"].to_pylist(), own["group"].to_pylist(), strict=True)
     return np.stack(rows), [f"{dataset}/{group}" for dataset, group in pairs]
+
+
+def _over_datasets(results: Results, best: str, other: str) -> Interval | None:
+    if len(results.datasets) < MIN_DATASETS:
+        return None
+    scores = dataset_scores(results, results.levels[0])
+    return paired_bootstrap(*(scores[:, results.methods.index(method)] for method in (best, other)), seed=0)
 
 
 def _wilcoxon(results: Results, methods: list[str]) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from readbench.errors import RunError
 from readbench.experiment.budget import ALL
 from readbench.experiment.plan import Cell
-from readbench.experiment.store import COLUMNS, DONE
+from readbench.experiment.store import COLUMNS, DONE, TIMES
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +28,8 @@ class Results:
         levels: pollution levels in percent.
         labels: label budgets, from the first to the last of the plan.
         methods: canonical texts.
-        values: metric -> (dataset, seed, level, budget, method), NaN where a cell failed or is missing. A method that
-            reads no label has the same value under every budget.
+        values: metric or time -> (dataset, seed, level, budget, method), NaN where a cell failed or is missing. A
+            method that reads no label has the same value under every budget.
         failures: (cell name, reason) of failed cells.
         manifest: content of `run.json`.
     """
@@ -56,6 +56,15 @@ class Results:
         """Whether a dataset is simulated."""
         return dataset in self.manifest["simulated"]
 
+    def domain(self, dataset: str) -> str:
+        """Diagnostic domain of a dataset."""
+        return str(self.manifest["datasets"][dataset]["domain"])
+
+    def sizes(self, dataset: str) -> dict[int, dict[str, Any]]:
+        """Split seed -> composition of the task; see `readbench.data.describe.composition_row`."""
+        tasks = {seed: self.manifest["sizes"].get(f"{dataset}/seed-{seed}") for seed in self.seeds}
+        return {seed: sizes for seed, sizes in tasks.items() if sizes}
+
     def budgets(self, method: str) -> tuple[str, ...]:
         """Label budgets that a method ran under: `all` alone for one that reads no label."""
         return tuple(self.manifest["methods"][method]["labels"])
@@ -70,6 +79,8 @@ class Results:
         return np.flatnonzero(~np.isnan(self.values["NDCG@10"]).any(axis=(0, 1, 2, 3)))
 
 
+FACTS = ("plan", "simulated", "datasets", "methods", "notes", "sizes")
+"""What a report reads of `run.json`."""
 AXES = {"datasets": "dataset", "seeds": "seed", "levels": "rho", "labels": "labels", "methods": "method"}
 """Lists of the plan that are axes of the values, and their columns in `scores.csv`."""
 
@@ -78,14 +89,14 @@ def read_results(folder: Path) -> Results:
     """Read `scores.csv` and `run.json` of a run folder."""
     folder = Path(folder)
     try:
-        manifest = json.loads((folder / "run.json").read_text())
+        manifest = _manifest(folder / "run.json")
         with (folder / "scores.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         lists = {name: tuple(manifest["plan"][name]) for name in AXES}
     except (OSError, ValueError, KeyError) as error:
         raise RunError(f"{folder} is not a run folder ({error}). Make one: readbench run --out {folder}") from error
     axes = {column: tuple(map(str, lists[name])) for name, column in AXES.items()}
-    values = {name: np.full([len(axis) for axis in axes.values()], np.nan) for name in COLUMNS}
+    values = {name: np.full([len(axis) for axis in axes.values()], np.nan) for name in (*COLUMNS, *TIMES)}
     failures = []
     for row in rows:
         if row["status"] != DONE:
@@ -93,9 +104,17 @@ def read_results(folder: Path) -> Results:
             failures.append((str(cell), row["status"]))
             continue
         place = _place(row, axes, manifest["methods"][row["method"]]["labels"])
-        for name in COLUMNS:
-            values[name][place] = float(row[name])
+        for name, array in values.items():
+            array[place] = float(row[name])
     return Results(folder=folder, **lists, values=values, failures=tuple(failures), manifest=manifest)
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    """What `run.json` says; a KeyError where it lacks something that a report reads."""
+    manifest: dict[str, Any] = json.loads(path.read_text())
+    if missing := [name for name in FACTS if name not in manifest]:
+        raise KeyError(", ".join(missing))
+    return manifest
 
 
 def _place(row: dict[str, str], axes: dict[str, tuple[str, ...]], budgets: list[str]) -> tuple[int | slice, ...]:

@@ -21,23 +21,28 @@ from readbench.llm import (
     Item,
     Ranking,
     Reduction,
+    Spending,
     compare,
     content_key,
     item_id,
     read_match,
     read_ranking,
     read_similarity,
+    split_model,
+    spread,
     unconfigured,
 )
-from readbench.llm.examiner import split_model
 from readbench.parameters import Interval
 from readbench.registry import RERANKERS
 from readbench.rerank.base import Pool, Scene, Scores
 from readbench.rerank.gpc import GaussianProcess
-from readbench.windows import UNLABELLED
+from readbench.windows import UNLABELLED, WindowSet
 
 UNRATED = -1.0
 """Below every rating of 0 to 100."""
+SAMPLED = 4
+"""Queries from which a forecast is made."""
+Question = tuple[Exhibit, list[Item]]
 
 
 @RERANKERS.register("llm", title="LLM", family="reranker", positional="model", unavailable=unconfigured)
@@ -102,30 +107,61 @@ class LanguageModel:
         self.usage = dict(examiner.caller.usage)
         return scores
 
+    def forecast(self, queries: WindowSet, corpus: WindowSet) -> Spending:
+        """The most that reranking costs, told from a few queries and items from all over the corpus.
+
+        Args:
+            queries: all of them; no label is read.
+            corpus: with labels, where it uses them.
+        """
+        examiner = Examiner(self.model, Reduction(self.channels, self.points), self.description)
+        places = spread(len(corpus), self.pool)
+        items = [(examiner.exhibit(corpus, place), self._class(corpus, place)) for place in places]
+        asked = [examiner.exhibit(queries, query) for query in spread(len(queries), SAMPLED)]
+        sample = [(query, [_told(examiner, query, *item) for item in items]) for query in asked]
+        if examiner.task == "list":
+            return examiner.forecast(sample, len(queries))
+        return examiner.forecast(_pairs(sample), len(queries) * len(items))
+
+    def _class(self, corpus: WindowSet, place: int) -> str | None:
+        return _name(corpus.classes, int(corpus.labels[place])) if self.labels else None
+
 
 class _Exhibits:
     """Questions of a pool; each window is prepared once."""
 
     def __init__(self, examiner: Examiner, pool: Pool, scene: Scene) -> None:
-        self.pool, self.scene = pool, scene
-        self.evidence = examiner.treatment == "evidence"
-        self.chances = _chances(pool) if self.evidence else np.full(pool.scores.shape, np.nan)
+        self.examiner, self.pool, self.scene = examiner, pool, scene
+        told = examiner.treatment == "evidence"
+        self.chances = _chances(pool) if told else np.full(pool.scores.shape, np.nan)
         self.item: Callable[[int], Exhibit] = cache(partial(examiner.exhibit, scene.items))
         self.query: Callable[[int], Exhibit] = cache(partial(examiner.exhibit, scene.queries))
 
-    def question(self, row: int) -> tuple[Exhibit, list[Item]]:
+    def question(self, row: int) -> Question:
         """A query and its candidates."""
         return self.query(row), [self._item(row, place) for place in range(self.pool.candidates.shape[1])]
 
     def _item(self, row: int, place: int) -> Item:
         exhibit = self.item(int(self.pool.candidates[row, place]))
-        label = int(self.pool.labels[row, place])
-        name = None if label == UNLABELLED else self.scene.classes[label]
-        comparison = compare(self.query(row), exhibit) if self.evidence else None
-        return Item(exhibit, name, float(self.chances[row, place]), comparison)
+        name = _name(self.scene.classes, int(self.pool.labels[row, place]))
+        return _told(self.examiner, self.query(row), exhibit, name, float(self.chances[row, place]))
 
 
-def _listed(examiner: Examiner, questions: list[tuple[Exhibit, list[Item]]]) -> Scores:
+def _name(classes: tuple[str, ...], label: int) -> str | None:
+    return None if label == UNLABELLED else classes[label]
+
+
+def _told(examiner: Examiner, query: Exhibit, exhibit: Exhibit, name: str | None, chance: float = np.nan) -> Item:
+    """A candidate with what is told about it."""
+    return Item(exhibit, name, chance, compare(query, exhibit) if examiner.treatment == "evidence" else None)
+
+
+def _pairs(questions: list[Question]) -> list[Question]:
+    """One question a candidate."""
+    return [(query, [item]) for query, items in questions for item in items]
+
+
+def _listed(examiner: Examiner, questions: list[Question]) -> Scores:
     """(Q, K) scores from one answer a query."""
     count = len(questions[0][1])
     read = partial(read_ranking, ids=[item_id(place) for place in range(count)])
@@ -145,9 +181,9 @@ def _placed(examiner: Examiner, ranking: Ranking | None, count: int) -> Scores:
     return scores
 
 
-def _rated(examiner: Examiner, questions: list[tuple[Exhibit, list[Item]]]) -> Scores:
+def _rated(examiner: Examiner, questions: list[Question]) -> Scores:
     """(Q, K) ratings of 0 to 100, one answer a candidate; below all of them where there is none."""
-    pairs = [(query, [item]) for query, items in questions for item in items]
+    pairs = _pairs(questions)
     read = read_similarity if examiner.task == "similarity" else read_match
     ratings = examiner.ask(pairs, [read] * len(pairs))
     flat = np.array([UNRATED if rating is None else rating for rating in ratings], np.float32)

@@ -8,6 +8,8 @@ calibrate them. Values of held-out cases become p-values of a query's value s, e
 A new case of a new group has p(s) <= a with probability a at most, if its group is drawn like the others (Lee, Barber
 and Willett, 2023); cases of one group may resemble each other as they like.
 
+* Probabilities are the ridge's, sharpened by an exponent, p(c | q)^a / sum, under which held-out cases are most likely,
+  each group having one vote: a long recording says no more than a short one about how certain one may be of a new one.
 * A fault type c stays in the prediction set where p(1 - p(c | q)) > alpha.
 * A query is as strange as it is both doubtful and unexplained, s = (1 - max p(c | q) + `FLOOR`) v(q); its novelty is
   1 - p(s), and it is called novel where p(s) <= false_alarms.
@@ -16,17 +18,22 @@ and Willett, 2023); cases of one group may resemble each other as they like.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.rerank.ridge import Array, alone, fit_reach
+from readbench.rerank.ridge import Array, Reach, alone, fit_reach
 from readbench.rerank.verdict import Judgement
 
 ALPHA = 0.1
 FALSE_ALARMS = 0.05
 FLOOR = 0.02
 """Least doubt: what no case explains is strange even where one fault type is certain."""
+TINY = 1e-30
+"""Least probability: what was rounded to zero is not impossible."""
+EXPONENTS = 2.0 ** np.arange(-3, 3.01, 1 / 16)
+"""Exponents of the posterior that are tried; 1 leaves it as it is."""
 DECIMALS = 12
 """p-values are sums of shares: after rounding, equal ones are equal."""
 
@@ -92,12 +99,47 @@ class Reference:
         return p
 
 
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """How held-out cases fare, which no query changes.
+
+    Args:
+        reach: how much of a window the cases leave unexplained.
+        exponent: sharpens posteriors.
+        surprise: 1 - p(true class) of held-out cases.
+        strange: their strangeness.
+    """
+
+    reach: Reach
+    exponent: float
+    surprise: Reference
+    strange: Reference
+
+    @classmethod
+    def of(cls, judgement: Judgement) -> Self:
+        """Measured on the cases of a judgement."""
+        ridge, cases = judgement.ridge, judgement.cases
+        labels, groups = judgement.labels[cases], judgement.groups[cases]
+        reach = fit_reach(judgement.item_likeness(cases), labels, groups, ridge.penalty)
+        codes = np.searchsorted(ridge.classes, labels)
+        exponent = best_exponent(ridge.held_out, codes, groups)
+        held_out = sharpened(ridge.held_out, exponent)
+        use = telling(codes, groups)
+        return cls(
+            reach=reach,
+            exponent=exponent,
+            surprise=Reference.of(1.0 - held_out[np.arange(len(cases)), codes][use], groups[use]),
+            strange=Reference.of(strangeness(held_out, reach.held_out)[use], groups[use]),
+        )
+
+
 def opinions(
     judgement: Judgement,
     queries: NDArray[np.intp],
     *,
     alpha: float = ALPHA,
     false_alarms: float = FALSE_ALARMS,
+    calibration: Calibration | None = None,
 ) -> list[Opinion]:
     """Opinions on queries.
 
@@ -106,21 +148,14 @@ def opinions(
         queries: (M,) their numbers.
         alpha: share of queries whose prediction set may miss their fault type.
         false_alarms: share of queries with a known fault type that may be called novel.
+        calibration: of the same cases, where it is known already.
     """
-    ridge, cases = judgement.ridge, judgement.cases
-    labels, groups = judgement.labels[cases], judgement.groups[cases]
-    reach = fit_reach(judgement.item_likeness(cases), labels, groups, ridge.penalty)
-    codes = np.searchsorted(ridge.classes, labels)
-    held_out = ridge.held_out[np.arange(len(cases)), codes]
-    use = telling(codes, groups)
-    surprise = Reference.of(1.0 - held_out[use], groups[use])
-    strange = Reference.of(strangeness(ridge.held_out, reach.held_out)[use], groups[use])
-
+    ridge, fitted = judgement.ridge, calibration or Calibration.of(judgement)
     likeness = judgement.query_likeness(queries)
-    posterior = ridge.posterior(likeness)
-    possible = prediction_sets(posterior, surprise, alpha)
-    own = strangeness(posterior, reach.unexplained(likeness))
-    p = strange.p_values(own)
+    posterior = sharpened(ridge.posterior(likeness), fitted.exponent)
+    possible = prediction_sets(posterior, fitted.surprise, alpha)
+    own = strangeness(posterior, fitted.reach.unexplained(likeness))
+    p = fitted.strange.p_values(own)
     return [
         Opinion(
             classes=ridge.classes,
@@ -132,6 +167,33 @@ def opinions(
         )
         for q in range(len(queries))
     ]
+
+
+def best_exponent(held_out: Array, codes: NDArray[np.intp], groups: NDArray[np.integer]) -> float:
+    """The exponent of posteriors under which held-out cases are most likely, each group having one vote.
+
+    Args:
+        held_out: (L, K) posteriors of cases by cases of other groups.
+        codes: (L,) columns of their true classes.
+        groups: (L,) of the cases.
+    """
+    _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    rows = np.arange(len(codes))
+    losses = [
+        np.average(-np.log(np.maximum(sharpened(held_out, a)[rows, codes], TINY)), weights=1.0 / counts[own])
+        for a in EXPONENTS
+    ]
+    return float(EXPONENTS[int(np.argmin(losses))])
+
+
+def sharpened(posterior: Array, exponent: float) -> Array:
+    """(Q, K) posteriors to the power of an exponent: above 1 more certain, below 1 less; the order stays.
+
+    >>> sharpened(np.array([[0.8, 0.2]]), 0.5).round(3)
+    array([[0.667, 0.333]])
+    """
+    power: Array = np.maximum(posterior, TINY) ** exponent
+    return power / power.sum(axis=1, keepdims=True)
 
 
 def telling(codes: NDArray[np.intp], groups: NDArray[np.integer]) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,10 @@ from readbench.windows.reconcile import Alignment
 
 if TYPE_CHECKING:  # compiled code: imported where it is used
     from readbench.retrieve.kernels.dtw_corpus import TiledCorpus
+    from readbench.retrieve.kernels.dtw_cuda import CudaCorpus
     from readbench.retrieve.kernels.dtw_tiles import Tiles
+
+Processor = Literal["cpu", "cuda"]
 
 
 class _Warping:
@@ -32,17 +35,19 @@ class _Warping:
         norm: Normalisation = "channel",
         align: Alignment = "name",
         band: Annotated[float, Interval(0, 1)] = 0.1,
+        device: Processor = "cpu",
     ) -> None:
         self.norm = norm
         self.align = align
         self.band = band
+        self.device: Processor = device
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Keep the corpus where it is; it is scaled and laid out block by block when queries come."""
         self.corpus_ = corpus
         self.stats_ = self._statistics(corpus, normals)
         self.axis_ = self._axis(corpus)
-        self._tiled: TiledCorpus | None = None
+        self._tiled: TiledCorpus | CudaCorpus | None = None
         return self
 
     def score(self, queries: WindowSet) -> Scores:
@@ -66,11 +71,9 @@ class _Warping:
         k = min(k, len(self.corpus_))
         if not len(queries) or not k:
             return Hits(np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32))
-        from readbench.retrieve.kernels.dtw_search import search  # noqa: PLC0415 - compiles
-
         places = None if seeds is None else self._seeds(np.asarray(seeds), len(queries))
         with Team() as team:
-            items, distances = search(self._queries(queries, team), self._corpus(), k, team, places)
+            items, distances = self._corpus().nearest(self._queries(queries, team), k, team, places)
         return Hits(items, np.negative(distances))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -100,13 +103,12 @@ class _Warping:
             return channel_axis(windows)
         return tuple(f"ch{c}" for c in range(int(windows.channel_counts.max(initial=1))))
 
-    def _corpus(self) -> TiledCorpus:
-        from readbench.retrieve.kernels.dtw_corpus import TiledCorpus  # noqa: PLC0415
+    def _corpus(self) -> TiledCorpus | CudaCorpus:
         from readbench.retrieve.kernels.dtw_tiles import Rows  # noqa: PLC0415
 
         if self._tiled is None:
             rows = Rows.of(self.corpus_, self.axis_, self.align, self.norm, self.stats_)
-            self._tiled = TiledCorpus(rows, joint=self._joint, band=self.band)
+            self._tiled = _tiled_where(self.device)(rows, joint=self._joint, band=self.band)
         return self._tiled
 
     def _queries(self, queries: WindowSet, team: Team) -> Tiles:
@@ -121,6 +123,17 @@ class _Warping:
         return pack(rows, np.arange(len(queries)), team, lanes=1)
 
 
+def _tiled_where(device: Processor) -> type[TiledCorpus | CudaCorpus]:
+    """What holds a corpus in tiles; imported where it is needed, since both compile."""
+    if device == "cuda":
+        from readbench.retrieve.kernels.dtw_cuda import CudaCorpus  # noqa: PLC0415
+
+        return CudaCorpus
+    from readbench.retrieve.kernels.dtw_corpus import TiledCorpus  # noqa: PLC0415
+
+    return TiledCorpus
+
+
 @RETRIEVERS.register("dtw-i", title="DTW-I", family="distance")
 class DtwIndependent(_Warping):
     """Dynamic time warping of each channel on its own, summed over channels.
@@ -132,6 +145,7 @@ class DtwIndependent(_Warping):
         align: match channels by `name`, or by `position` with zeros on the right, as the paper words it.
         band: radius as a share of the longer window, at least 1 step; widened to one more than the difference of the
             lengths, so that a path exists.
+        device: `cuda` compares on a GPU, with the results of `cpu` up to rounding; needs torch in a build for CUDA.
     """
 
     _joint = False
@@ -148,6 +162,7 @@ class DtwDependent(_Warping):
         align: match channels by `name`, or by `position` with zeros on the right, as the paper words it.
         band: radius as a share of the longer window, at least 1 step; widened to one more than the difference of the
             lengths, so that a path exists.
+        device: `cuda` compares on a GPU, with the results of `cpu` up to rounding; needs torch in a build for CUDA.
     """
 
     _joint = True

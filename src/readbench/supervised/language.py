@@ -12,12 +12,24 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.llm import Examiner, Item, Reduction, content_key, read_scores, unconfigured
-from readbench.llm.examiner import split_model
+from readbench.llm import (
+    Examiner,
+    Item,
+    Reduction,
+    Spending,
+    content_key,
+    read_scores,
+    split_model,
+    spread,
+    unconfigured,
+)
 from readbench.parameters import Interval
 from readbench.registry import RETRIEVERS
 from readbench.retrieve.base import Scores
 from readbench.windows import UNLABELLED, WindowSet, channel_axis, dense, normalise
+
+SAMPLED = 4
+"""Queries from which a forecast is made."""
 
 
 @RETRIEVERS.register("classify", title="Classify", family="supervised", positional="model", unavailable=unconfigured)
@@ -72,12 +84,25 @@ class LanguageClassifier:
         count = len(self.classes_)
         if not count or not len(queries):
             return np.zeros((len(queries), count), np.float32)
-        examiner = Examiner(self.model, Reduction(self.channels, self.points), self.description, classify=True)
-        items = [Item(examiner.exhibit(self.examples_, k), name) for k, name in enumerate(self.names_)]
+        examiner, items = self._prepared()
         questions = [(examiner.exhibit(queries, q), items) for q in range(len(queries))]
         answers = examiner.ask(questions, [partial(read_scores, count=count)] * len(questions))
         self.usage = dict(examiner.caller.usage)
         return np.stack([np.zeros(count, np.float32) if answer is None else answer for answer in answers])
+
+    def forecast(self, queries: WindowSet, corpus: WindowSet) -> Spending:
+        """The most that classifying costs, told from a few queries and one example of each class."""
+        self.fit(corpus, corpus[:0])
+        if not len(self.classes_):
+            return Spending()
+        examiner, items = self._prepared()
+        sample = [(examiner.exhibit(queries, q), items) for q in spread(len(queries), SAMPLED)]
+        return examiner.forecast(sample, len(queries))
+
+    def _prepared(self) -> tuple[Examiner, list[Item]]:
+        """The model, and the examples that it is shown."""
+        examiner = Examiner(self.model, Reduction(self.channels, self.points), self.description, classify=True)
+        return examiner, [Item(examiner.exhibit(self.examples_, k), name) for k, name in enumerate(self.names_)]
 
 
 def typical(corpus: WindowSet, classes: NDArray[np.int32]) -> list[int]:

@@ -3,53 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-import torch
-
-from readbench.training.body import Body
 from readbench.training.config import TINY, Config
-from readbench.training.export import export
-from readbench.training.loop import Training
-from readbench.training.probe import fault_found
+from readbench.training.make import make
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train to the end, from the checkpoint in the folder if there is one, and write `sonde.onnx` beside it."""
     options = _parser().parse_args(arguments)
-    config = _configured(options)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cpu":
-        torch.set_num_threads(1)  # the same weights whatever the number of processors
-    training = Training(config, options.out, device, compiled=device == "cuda")
-
-    def probe(step: int, body: Body) -> None:
-        _say(f"step {step}  same fault first in a new plant: {fault_found(body, device):.3f}")
-
-    body = training.run(_say, probe if options.probe else None)
-    export(body, options.out / "sonde.onnx", _metadata(config, device))
-    _say(f"wrote {options.out / 'sonde.onnx'}")
-
-
-def _metadata(config: Config, device: str) -> dict[str, Any]:
-    """What the file of weights says about itself."""
-    return {
-        "config": config.to_json(),
-        "data": "synthetic only: carriers, mechanisms and plants of readbench.training; no dataset of the benchmark",
-        "versions": {"readbench": version("readbench"), "torch": torch.__version__},
-        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
-        "licence": "Apache-2.0",
-    }
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    make(_configured(options), options.out, probe=options.probe)
 
 
 def _parser() -> argparse.ArgumentParser:

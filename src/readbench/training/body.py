@@ -24,7 +24,17 @@ FINEST = LENGTH // 8
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of the network; 5.1 M parameters as given."""
+    """Sizes of the network; 5.1 M parameters as given.
+
+    Args:
+        width: of a token.
+        depth: transformer blocks.
+        heads: of attention.
+        hidden: width inside a block.
+        patches: tokens of a series, the class token aside.
+        projection: numbers that the search for a program compares.
+        statistics: whether tokens also know level and scale of their patch.
+    """
 
     width: int = 256
     depth: int = 6
@@ -32,6 +42,7 @@ class Shape:
     hidden: int = 1024
     patches: int = 16
     projection: int = 128
+    statistics: bool = True
 
     def __post_init__(self) -> None:
         if self.patches < 1 or FINEST % self.patches:
@@ -80,7 +91,8 @@ class Body(nn.Module):
             nn.Conv1d(128, width, 2 * stride + 1, stride, stride),
         )
         self.register_buffer("code_scales", torch.tensor(CODE_SCALES))
-        self.patch_codes = nn.Linear(PATCH_STATISTICS * len(CODE_SCALES), width)
+        if shape.statistics:
+            self.patch_codes = nn.Linear(PATCH_STATISTICS * len(CODE_SCALES), width)
         self.window_codes = nn.Linear(WINDOW_STATISTICS * len(CODE_SCALES), width)
         self.input_norm = nn.LayerNorm(width)
         self.place = nn.Parameter(torch.randn(shape.patches + 1, width) * 0.02)
@@ -95,7 +107,9 @@ class Body(nn.Module):
         change = ops.pad(shape[:, 1:] - shape[:, :-1], (1, 0))
         roughness = change.std(-1, keepdim=True)
         both = torch.stack([shape, change / (roughness + 1e-3)], 1).clamp(-12, 12)
-        patches = self.stem(both).transpose(1, 2) + self.patch_codes(self._codes(self._patch_statistics(series, shape)))
+        patches = self.stem(both).transpose(1, 2)
+        if self.shape.statistics:
+            patches = patches + self.patch_codes(self._codes(self._patch_statistics(series, shape)))
         window = torch.cat([mean, torch.log(spread + 1e-3), torch.log(roughness + 1e-3)], 1)
         first = self.summary + self.window_codes(self._codes(window)).unsqueeze(1)
         tokens = self.input_norm(torch.cat([first.to(patches.dtype), patches], 1)) + self.place

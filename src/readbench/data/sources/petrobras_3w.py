@@ -120,6 +120,8 @@ class Petrobras3W:
         ),
         url="https://github.com/petrobras/3W",
         size="2.7 GB",
+        verified=True,
+        redistributable=True,
     )
 
     def __init__(self, sentinels: Sentinels = "c") -> None:

@@ -92,6 +92,8 @@ class RobotFailures:
         citation="Seabra Lopes and Camarinha-Matos 1999, Robot execution failures, UCI Machine Learning Repository",
         url="https://archive.ics.uci.edu/dataset/138/robot+execution+failures",
         size="five text files, 140 kB",
+        verified=True,
+        redistributable=True,
     )
 
     def fingerprint(self, root: Path | None) -> str:

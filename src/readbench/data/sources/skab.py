@@ -80,6 +80,8 @@ class Skab:
         citation="Katser and Kozitsin 2020, Skoltech Anomaly Benchmark (SKAB), doi:10.34740/KAGGLE/DSV/1693952",
         url="https://github.com/waico/SKAB",
         size="35 CSV files, 4 MB",
+        verified=True,
+        redistributable=True,
     )
 
     def fingerprint(self, root: Path | None) -> str:

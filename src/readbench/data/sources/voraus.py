@@ -124,6 +124,7 @@ class Voraus:
         ),
         url="https://github.com/vorausrobotik/voraus-ad-dataset",
         size="one parquet file, 1.1 GB",
+        redistributable=True,
     )
 
     def fingerprint(self, root: Path | None) -> str:

@@ -69,3 +69,9 @@ class TiledCorpus:
             items = tiles.items[tiles.items >= 0]
             out[:, items] = self.scan(queries, tiles, team)[:, : len(items)]
         return out
+
+    def nearest(self, queries: Tiles, k: int, team: Team, seeds: Ints | None) -> tuple[Ints, Floats]:
+        """(Q, k) nearest windows of each query and their distances; `seeds` (Q, m) are windows known to be near."""
+        from readbench.retrieve.kernels.dtw_search import search  # noqa: PLC0415 - it takes a corpus
+
+        return search(queries, self, k, team, seeds)

@@ -71,6 +71,8 @@ class Can(Simulator):
         ),
         size="generated, about 110 MB",
         simulated=True,
+        verified=True,
+        redistributable=True,
     )
 
     def simulate(self, batch: RunBatch) -> tuple[NDArray[np.float32], NDArray[np.int32]]:

@@ -89,6 +89,8 @@ class Ecg(Simulator):
         ),
         size="generated, about 8 MB",
         simulated=True,
+        verified=True,
+        redistributable=True,
     )
 
     def faults_of(self, index: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -93,6 +93,8 @@ class Motor(Simulator):
         ),
         size="generated, about 71 MB",
         simulated=True,
+        verified=True,
+        redistributable=True,
     )
 
     def simulate(self, batch: RunBatch) -> tuple[NDArray[np.float32], NDArray[np.int32]]:

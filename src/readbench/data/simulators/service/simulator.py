@@ -85,6 +85,8 @@ class Service(Simulator):
         ),
         size="generated, about 110 MB",
         simulated=True,
+        verified=True,
+        redistributable=True,
     )
 
     def simulate(self, batch: RunBatch) -> tuple[NDArray[np.float32], NDArray[np.int32]]:

@@ -138,6 +138,8 @@ class Tanks(Simulator):
         ),
         size="generated, about 18 MB",
         simulated=True,
+        verified=True,
+        redistributable=True,
     )
 
     def simulate(self, batch: RunBatch) -> tuple[NDArray[np.float32], NDArray[np.int32]]:

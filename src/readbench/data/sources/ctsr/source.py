@@ -60,6 +60,7 @@ class Ctsr:
         ),
         url="https://www.cs.ucr.edu/~eamonn/time_series_data_2018/",
         size="128 datasets",
+        verified=True,
     )
 
     def resolved(self, root: Path | None) -> Ctsr:

@@ -64,6 +64,7 @@ class Exathlon:
         ),
         url="https://github.com/exathlonbenchmark/exathlon",
         size="93 traces",
+        redistributable=True,
     )
 
     def fingerprint(self, root: Path | None) -> str:

@@ -84,6 +84,7 @@ class Hai:
         ),
         url="https://github.com/icsdataset/hai",
         size="version 21.03: 8 CSV files, 464 hours",
+        redistributable=True,
     )
 
     def fingerprint(self, root: Path | None) -> str:

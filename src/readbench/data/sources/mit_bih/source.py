@@ -77,6 +77,8 @@ class MitBih:
         ),
         url="https://physionet.org/content/mitdb/1.0.0/",
         size="48 records, 104 MB",
+        verified=True,
+        redistributable=True,
     )
 
     def fingerprint(self, root: Path | None) -> str:

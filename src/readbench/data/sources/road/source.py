@@ -76,6 +76,8 @@ class Road:
         citation="Verma et al., PLoS ONE 19 (2024) e0296879",
         url="https://doi.org/10.5281/zenodo.10462796",
         size="33 attack and 12 ambient captures, 557 MB",
+        verified=True,
+        redistributable=True,
     )
 
     def fingerprint(self, root: Path | None) -> str:

@@ -80,6 +80,8 @@ class TennesseeEastman:
         ),
         url="https://doi.org/10.7910/DVN/6C3JR1",
         size="four RData files, 1.4 GB",
+        verified=True,
+        redistributable=True,
     )
 
     def __init__(self, layout: Layout = "auto", runs: Annotated[int | None, Interval(1)] = None) -> None:

@@ -1,0 +1,180 @@
+"""What the library says: cases, answers, evidence. Frozen models, which any program can read as JSON."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+UNLIKE = "unlike anything here"
+"""Name of the option that no known fault type explains a window."""
+
+
+class Record(BaseModel):
+    """Base of everything here: frozen, and nothing beside the declared fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Case(Record):
+    """What is known of one case; its window is `CaseLibrary.window(case.id)`.
+
+    Args:
+        id: unique name.
+        label: fault type; None where nobody resolved it; `normal` for a false alarm.
+        asset: the machine it comes from.
+        time: seconds since the epoch; None where unknown.
+        group: the recording it was cut from: cases of one recording are no evidence for each other.
+        notes: what was found and done.
+        tags: words to filter by.
+        links: addresses of attachments.
+        rejected: fault types that it is known not to be.
+        changed: seconds since the epoch when it was last written.
+    """
+
+    id: str
+    label: str | None = None
+    asset: str = ""
+    time: float | None = None
+    group: str = ""
+    notes: str = ""
+    tags: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    changed: float = 0.0
+
+
+class Hit(Record):
+    """One place of a ranking.
+
+    Args:
+        place: 1 is the best.
+        case: what is known of it.
+        score: of the method; larger is better, comparable within one answer only.
+        probability: that it shares the fault type of the window; None where no case has a label.
+    """
+
+    place: int
+    case: Case
+    score: float
+    probability: float | None
+
+
+class Fault(Record):
+    """One option of what a window may be.
+
+    Args:
+        label: fault type, or `UNLIKE`.
+        probability: all options of an answer sum to one.
+        possible: it cannot be ruled out: the possible types miss the true one in a tenth of new cases at most.
+    """
+
+    label: str
+    probability: float
+    possible: bool
+
+
+class Vote(Record):
+    """What one resolved case says about the most likely fault type: `weight` is positive for it, negative against."""
+
+    case: Case
+    weight: float
+
+
+class Answer(Record):
+    """What the library knows about a window.
+
+    Args:
+        hits: cases, best first.
+        faults: options of what it is, most likely first, `UNLIKE` among them; empty where no case has a label.
+        novelty: 1 - p-value of how strange it is among the library's own held-out cases; None without labels.
+        novel: it is stranger than 95 % of them.
+        votes: resolved cases that decided the most likely fault type, the weightiest first.
+        method: canonical text of the method.
+        change: state of the library that was searched.
+        compared: cases that the method compared: all, or those of a shortlist.
+        total: cases in the library.
+        remarks: what the reader must know to judge the answer, in sentences.
+    """
+
+    hits: tuple[Hit, ...]
+    faults: tuple[Fault, ...]
+    novelty: float | None
+    novel: bool
+    votes: tuple[Vote, ...]
+    method: str
+    change: int
+    compared: int
+    total: int
+    remarks: tuple[str, ...] = ()
+
+
+class ChannelEvidence(Record):
+    """How one channel behaves in the window and in the case, in standard deviations of normal operation.
+
+    Args:
+        name: of the channel.
+        window: root mean square departure of the window from normal.
+        case: that of the case.
+        agreement: cosine of both departures after alignment, -1 to 1.
+        same_way: both depart from normal, in the same way.
+        window_series: (T,) departures of the window, on the steps that `Evidence.path` speaks of.
+        case_series: (T',) departures of the case.
+    """
+
+    name: str
+    window: float
+    case: float
+    agreement: float
+    same_way: bool
+    window_series: tuple[float, ...] = Field(repr=False)
+    case_series: tuple[float, ...] = Field(repr=False)
+
+
+class Evidence(Record):
+    """Why a case resembles a window.
+
+    Args:
+        case: the case.
+        channels: shared channels, those that depart in the same way first, then by how far they depart.
+        only_window: channels that the case lacks.
+        only_case: channels that the window lacks.
+        path: pairs (step of the window, step of the case) that dynamic time warping lays over each other.
+        distance: of the aligned departures, per step and channel, in standard deviations.
+        reference: what normal is taken from, in words.
+    """
+
+    case: Case
+    channels: tuple[ChannelEvidence, ...]
+    only_window: tuple[str, ...]
+    only_case: tuple[str, ...]
+    path: tuple[tuple[int, int], ...] = Field(repr=False)
+    distance: float
+    reference: str
+
+
+class Change(Record):
+    """One step in the life of a library.
+
+    Args:
+        number: 1 is the first.
+        what: `add`, `normals`, `edit`, `delete` or `undo`.
+        cases: how many it touched.
+        time: seconds since the epoch.
+        undone: it was taken back later.
+    """
+
+    number: int
+    what: str
+    cases: int
+    time: float
+    undone: bool
+
+
+class Summary(Record):
+    """What a library holds: counts by label (unresolved under ""), by asset, and of normals by asset."""
+
+    cases: int
+    normals: int
+    change: int
+    labels: dict[str, int]
+    assets: dict[str, int]
+    normal_assets: dict[str, int]

@@ -1,0 +1,151 @@
+"""How fast a service answers: so many clients ask without pause for so long.
+
+```
+python -m readbench.cases.server.load http://127.0.0.1:8000 --clients 1,16 --seconds 60
+```
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import threading
+import time
+from dataclasses import asdict, dataclass, field
+from itertools import cycle
+from typing import Self
+from urllib.parse import quote, urlsplit
+
+import numpy as np
+
+TIMEOUT_S = 120
+QUERIES = 20
+"""Windows of the library that are asked about, in turn."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What was measured.
+
+    Args:
+        clients: that asked at the same time.
+        answers: searches that were answered.
+        failures: requests without the answer 200.
+        per_second: answers in a second.
+        p50_ms: median time of a search.
+        p95_ms: 95th percentile.
+    """
+
+    clients: int
+    answers: int
+    failures: int
+    per_second: float
+    p50_ms: float
+    p95_ms: float
+
+
+@dataclass(eq=False)
+class _Tally:
+    """What one client saw."""
+
+    seconds: list[float] = field(default_factory=list)
+    failures: int = 0
+
+
+class Asker:
+    """One connection to a service, to be closed after use.
+
+    Args:
+        address: `http://host:port`.
+        key: token, where the service has keys.
+    """
+
+    def __init__(self, address: str, key: str = "") -> None:
+        parts = urlsplit(address)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(parts.netloc, timeout=TIMEOUT_S)
+        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """Status and content of an answer; status 0 where there was none."""
+        try:
+            self._connection.request(method, path, body, self._headers)
+            answer = self._connection.getresponse()
+            return answer.status, answer.read()
+        except (OSError, http.client.HTTPException):
+            self._connection.close()
+            return 0, b""
+
+
+def measure(address: str, clients: int, seconds: float, key: str = "") -> Load:
+    """Search for windows of the library itself, sent as any new window would be."""
+    with Asker(address, key) as first:
+        bodies = _bodies(first)
+        first.ask("POST", "/api/v1/search", bodies[0])  # whatever is fitted first is not measured
+    tallies = [_Tally() for _ in range(clients)]
+    end = time.perf_counter() + seconds
+    threads = [
+        threading.Thread(target=_client, args=(Asker(address, key), bodies[i % len(bodies) :] + bodies, end, tally))
+        for i, tally in enumerate(tallies)
+    ]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    spent = np.array([second for tally in tallies for second in tally.seconds])
+    return Load(
+        clients=clients,
+        answers=len(spent),
+        failures=sum(tally.failures for tally in tallies),
+        per_second=round(len(spent) / (time.perf_counter() - began), 2),
+        p50_ms=round(1000 * float(np.quantile(spent, 0.5)), 1) if len(spent) else 0.0,
+        p95_ms=round(1000 * float(np.quantile(spent, 0.95)), 1) if len(spent) else 0.0,
+    )
+
+
+def _bodies(asker: Asker) -> list[bytes]:
+    """Searches for the first cases of the library, as windows."""
+    _, content = asker.ask("GET", f"/api/v1/cases?limit={QUERIES}")
+    bodies = []
+    for case in json.loads(content)["cases"]:
+        _, stored = asker.ask("GET", f"/api/v1/windows/{quote(case['id'])}")
+        found = json.loads(stored)
+        bodies.append(json.dumps({"window": {"channels": found["channels"], "values": found["values"]}}).encode())
+    return bodies
+
+
+def _client(asker: Asker, bodies: list[bytes], end: float, tally: _Tally) -> None:
+    with asker:
+        for body in cycle(bodies):
+            began = time.perf_counter()
+            if began >= end:
+                return
+            status, _ = asker.ask("POST", "/api/v1/search", body)
+            if status == 200:
+                tally.seconds.append(time.perf_counter() - began)
+            else:
+                tally.failures += 1
+
+
+def main() -> None:
+    """Measure and print JSON lines."""
+    parser = argparse.ArgumentParser(description="How fast a service answers.")
+    parser.add_argument("address", help="http://host:port")
+    parser.add_argument("--clients", default="1,16", help="numbers of clients, separated by commas")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--key", default="", help="a key with the role read")
+    given = parser.parse_args()
+    for clients in given.clients.split(","):
+        print(json.dumps(asdict(measure(given.address, int(clients), given.seconds, given.key))), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

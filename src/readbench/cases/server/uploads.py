@@ -1,0 +1,102 @@
+"""From what was sent to a window, within limits."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import numpy as np
+
+from readbench.cases.reading import Interval, windows_from
+from readbench.cases.server.bodies import WindowBody
+from readbench.cases.server.settings import Settings
+from readbench.errors import DataError, UsageError
+from readbench.tables import Roles
+from readbench.windows import WindowSet
+
+TIME_NAMES = ("time", "t", "timestamp", "datetime", "date", "seconds")
+"""Columns of these names are the time, unless the sender says otherwise."""
+
+
+def window_of_file(
+    name: str, content: bytes, settings: Settings, *, time: str = "", interval: Interval = (None, None), asset: str = ""
+) -> WindowSet:
+    r"""The one window in a sent file.
+
+    Args:
+        name: of the file; its ending says what it is, and nothing is ever written under it.
+        content: of the file.
+        settings: limits.
+        time: column of the time; "" takes one of the usual names.
+        interval: first and last time.
+        asset: the machine it comes from.
+
+    >>> window_of_file("../a.csv", b"t,flow\n0,1\n1,2\n", Settings()).channels(0)
+    ('flow',)
+    """
+    own = PurePosixPath(name.replace("\\", "/")).name or "file"
+    given = (own, content)
+    column = time or _time_column(own, content)
+    windows = windows_from(given, Roles(time=column), interval, settings.file_limits)
+    if len(windows) != 1:
+        raise UsageError(f"{own} holds {len(windows)} windows. Send one at a time.")
+    return limited(_without_facts(windows, asset), settings)
+
+
+def windows_of_bodies(bodies: tuple[WindowBody, ...], settings: Settings) -> WindowSet:
+    """Windows that were sent as JSON."""
+    if len(bodies) > settings.max_windows:
+        raise UsageError(f"Got {len(bodies)} windows: at most {settings.max_windows} in one request.")
+    values = [_matrix(body) for body in bodies]
+    windows = WindowSet.from_arrays(
+        values, channels=[body.channels for body in bodies], assets=[body.asset for body in bodies]
+    )
+    return limited(windows, settings)
+
+
+def limited(windows: WindowSet, settings: Settings) -> WindowSet:
+    """The windows, if none is too large."""
+    channels, points = windows.channel_counts, windows.channel_counts.astype(np.int64) * windows.lengths
+    if channels.max(initial=0) > settings.max_channels:
+        raise DataError(f"A window has {channels.max():,} channels, more than {settings.max_channels:,}.")
+    if points.max(initial=0) > settings.max_points:
+        raise DataError(f"A window has {points.max():,} readings, more than {settings.max_points:,}. Shorten it.")
+    return windows
+
+
+def time_of(windows: WindowSet) -> float | None:
+    """When the first window began; None where it is not known."""
+    time = float(windows.times[0])
+    return time if np.isfinite(time) else None
+
+
+def _matrix(body: WindowBody) -> np.ndarray:
+    """(C, T) readings, NaN where there is none."""
+    if len(body.values) != len(body.channels):
+        raise UsageError(f"The window has {len(body.channels)} channel names, but {len(body.values)} rows of readings.")
+    if len({len(row) for row in body.values}) != 1:
+        raise UsageError("All channels of a window have the same number of readings; put null where one is missing.")
+    if len(set(body.channels)) != len(body.channels):
+        raise UsageError("Two channels of the window have the same name. Rename one.")
+    if not body.values[0]:
+        raise UsageError("The window has no readings.")
+    rows = [[np.nan if value is None else value for value in row] for row in body.values]
+    with np.errstate(over="ignore"):
+        return np.array(rows, np.float64).astype(np.float32)
+
+
+def _time_column(name: str, content: bytes) -> str:
+    """The column of a CSV file that is called as times usually are; "" where there is none."""
+    if not name.lower().endswith((".csv", ".tsv", ".txt")):
+        return ""
+    header = content[: 2**16].split(b"\n", 1)[0].decode("utf-8-sig", "replace")
+    for delimiter in ",;\t|":
+        for column in header.split(delimiter):
+            if column.strip().strip('"').lower() in TIME_NAMES:
+                return column.strip().strip('"')
+    return ""
+
+
+def _without_facts(windows: WindowSet, asset: str) -> WindowSet:
+    """The bare window, of an asset: what a file says about labels is not taken from strangers."""
+    times = None if np.isnan(windows.times).all() else windows.times
+    return WindowSet.from_arrays([windows.values(0)], channels=windows.channels(0), assets=[asset], times=times)

@@ -1,0 +1,80 @@
+"""A library to try the service with: cases of a simulated plant, with notes, and a few that nobody resolved yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from readbench.cases import Case, CaseLibrary
+from readbench.cases.library import facts_of
+from readbench.data import Task, load_task
+from readbench.data.compose import Composition
+from readbench.paths import cache_root
+from readbench.spec import build_source
+from readbench.windows import WindowSet
+
+SOURCE = "sim_tanks"
+CASES = 160
+OPEN = 6
+NORMALS = 400
+FIRST_S = 1_735_689_600.0
+"""The first case, as seconds since 1970; the others follow in a day or two each."""
+LAST_S = FIRST_S + 86400 * 300
+"""The first of the open cases."""
+SAMPLE = "sample.csv"
+NOTES = {
+    "leak in tank 1": "Water under tank 1. Drain fitting re-seated, new gasket.",
+    "leak in tank 3": "Hairline crack at the weld of tank 3; patched, replacement ordered.",
+    "pump 1 efficiency loss": "Impeller of pump 1 worn. Replaced; flow back to its curve.",
+    "clogged pipe between tanks": "Scale in the connecting pipe. Flushed with citric acid, then clear.",
+    "stuck outlet valve": "Outlet valve did not follow its command. Actuator freed and greased.",
+    "level sensor bias": "Level transmitter read high after the service; zero set again.",
+    "level sensor drift": "Transmitter drifted over weeks. Exchanged, old one sent in.",
+    "level sensor stuck": "Reading frozen while the pressure moved. Cable corroded, replaced.",
+    "level sensor excess noise": "Noisy level: shield was not grounded. Grounded at the cabinet.",
+}
+
+
+def demo_library(where: Path) -> CaseLibrary:
+    """The demo at a folder: opened where it is, made where it is not. All of its data are simulated."""
+    if (where / SAMPLE).is_file():
+        return CaseLibrary.open(where)
+    settings = Composition(corpus_cap=CASES, query_cap=OPEN + 1)
+    task = load_task(build_source(SOURCE), seed=0, cache=cache_root(), settings=settings)
+    library = CaseLibrary.create(where)
+    library.add_normals(task.normals[:NORMALS])
+    library.add(task.corpus_at(0), _resolved(task))
+    library.add(task.queries[1:], _unresolved(task.queries[1:]))
+    _write_sample(task.queries[:1], where / SAMPLE)
+    return library
+
+
+def _resolved(task: Task) -> list[Case]:
+    """What is known of the cases: every third one has notes."""
+    days = np.random.default_rng(0).uniform(0.5, 2.5, CASES).cumsum()
+    return [
+        case.model_copy(
+            update={
+                "id": f"T-{100 + number}",
+                "time": FIRST_S + 86400 * float(days[number % CASES]),
+                "notes": NOTES.get(case.label or "", "") if number % 3 == 0 else "",
+            }
+        )
+        for number, case in enumerate(facts_of(task.corpus_at(0)))
+    ]
+
+
+def _unresolved(windows: WindowSet) -> list[Case]:
+    return [
+        case.model_copy(update={"id": f"T-{901 + number}", "label": None, "time": LAST_S + 3600.0 * number})
+        for number, case in enumerate(facts_of(windows))
+    ]
+
+
+def _write_sample(window: WindowSet, path: Path) -> None:
+    """One more fault, as a plant's recorder would write it."""
+    values, names = window.values(0), window.channels(0)
+    lines = [",".join(("t", *names))]
+    lines += [",".join([str(2 * step), *(f"{value:.6g}" for value in row)]) for step, row in enumerate(values.T)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,108 @@
+"""What an order of labelling is worth: the ranking after so many labels, against labels in random order.
+
+An expert labels the cases of a corpus one by one: in batches that `readbench.rerank.active` asks for, learning from the
+labels so far, or in an order that is drawn, several times. After each batch the method ranks anew and is judged by the
+true labels of all cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.data import Task
+from readbench.encoders import unit
+from readbench.evaluate import evaluate
+from readbench.experiment.budget import ALL
+from readbench.experiment.cells import RANKING_DEPTH, Setup, represented, scored_leg, similarity_of
+from readbench.pipeline import Encoding, Evidence, System, group_numbers, scene_of
+from readbench.ranking import rank
+from readbench.rerank.active import next_cases
+from readbench.spec import MethodSpec
+from readbench.windows import UNLABELLED
+
+COUNTS = (5, 10, 20, 50, 100, 200, 500)
+"""Labels after which the ranking is judged."""
+DRAWS = 3
+"""Random orders."""
+METRIC = "NDCG@10"
+TELLING, RANDOM = "most telling first", "random order"
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """How good a method was after each batch of labels.
+
+    Args:
+        counts: (B,) labels known.
+        values: order -> (B, Q) metric of each query, the mean over the draws for the random order.
+        groups: (Q,) recordings of the queries.
+    """
+
+    counts: tuple[int, ...]
+    values: dict[str, NDArray[np.float64]]
+    groups: list[str]
+
+
+def learned(task: Task, rho: int, method: MethodSpec, cache: Path, encoding: Encoding | None = None) -> Learned:
+    """Label the corpus of a level in both orders.
+
+    Args:
+        task: with all labels.
+        rho: pollution level in percent.
+        method: one that ends with `+verdict`.
+        cache: cache root.
+        encoding: told how far encodings have come.
+    """
+    expert = _Expert(task, rho, System(method, cache, encoding), cache)
+    size = len(expert.labels)
+    counts = tuple(sorted({min(count, size) for count in COUNTS}))
+    orders = [np.random.default_rng([task.seed, draw]).permutation(size) for draw in range(DRAWS)]
+    drawn = np.mean([expert.values(order, counts) for order in orders], axis=0)
+    values = {TELLING: expert.values(expert.telling_order(counts), counts), RANDOM: drawn}
+    return Learned(counts, values, task.queries.groups.tolist())
+
+
+class _Expert:
+    """Knows all labels of a corpus, tells some of them, and judges the ranking that follows."""
+
+    def __init__(self, task: Task, rho: int, system: System, cache: Path) -> None:
+        setup, corpus = Setup(task, task.fingerprint(), cache), task.corpus_at(rho)
+        self.system, self.labels, self.asked = system, corpus.labels, task.queries.labels
+        self.base = system.combine([scored_leg(setup, leg, rho).scores for leg in system.legs])
+        self.evidence = Evidence(
+            views=tuple(represented(task, leg.leg, leg.content_key, rho, cache) for leg in system.viewing),
+            labels=np.broadcast_to(np.int32(UNLABELLED), self.base.shape),
+            groups=group_numbers(corpus),
+            similarity=similarity_of(setup, system, rho, ALL),
+            scene=partial(scene_of, task.queries, corpus),
+        )
+
+    def telling_order(self, counts: Sequence[int]) -> NDArray[np.intp]:
+        """Positions of as many cases as the last count, asked for batch by batch."""
+        items = [unit(view.items) for view in self.evidence.views]
+        order = np.empty(0, np.intp)
+        for count in counts:
+            asked = next_cases(items, self._told(order), self.evidence.groups, count - len(order))
+            order = np.append(order, asked)
+        return order
+
+    def values(self, order: NDArray[np.intp], counts: Sequence[int]) -> NDArray[np.float64]:
+        """(B, Q) the metric when the first cases of an order are labelled."""
+        return np.stack([self._judged(order[:count]) for count in counts])
+
+    def _judged(self, first: NDArray[np.intp]) -> NDArray[np.float64]:
+        labels = np.broadcast_to(self._told(first), self.base.shape)
+        scores = self.system.rerank(self.base, replace(self.evidence, labels=labels))
+        return evaluate(rank(scores, RANKING_DEPTH), self.asked, self.labels).values[METRIC]
+
+    def _told(self, items: NDArray[np.intp]) -> NDArray[np.int32]:
+        """(N,) the labels of some items, -1 elsewhere."""
+        labels = np.full(len(self.labels), UNLABELLED, np.int32)
+        labels[items] = self.labels[items]
+        return labels

@@ -1,0 +1,228 @@
+"""Two methods on the same queries: of two runs, or of one.
+
+Differences are second minus first, query by query; an interval says how far the mean would move with other queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.errors import RunError, UsageError
+from readbench.evaluate import METRICS, Interval, paired_bootstrap
+from readbench.experiment.plan import Cell
+from readbench.experiment.store import RunStore
+from readbench.report.results import Results
+
+ALL_DATASETS = "all"
+"""Stands for all datasets together."""
+FIRST_HIT = "P@1"
+"""A query has flipped when this changed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One method of one run."""
+
+    results: Results
+    method: str
+
+    @property
+    def title(self) -> str:
+        """Name in tables."""
+        return self.results.title(self.method)
+
+    def read(self, dataset: str, seed: int, rho: int) -> Any:  # noqa: ANN401 - a pyarrow table
+        """Rows of its cell, one a query, under the last label budget of its run; None where it failed."""
+        cell = Cell(dataset, seed, rho, self.method, self.results.budgets(self.method)[-1])
+        return RunStore(self.results.folder).read(cell)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Second minus first over the queries of one dataset, or of all.
+
+    Args:
+        dataset: its name, or `ALL_DATASETS`.
+        queries: how many were paired, over all split seeds.
+        first: mean of the first method.
+        second: mean of the second.
+        over_queries: difference with its interval when queries are drawn anew.
+        over_groups: the same when whole split groups are; None where there is only one.
+    """
+
+    dataset: str
+    queries: int
+    first: float
+    second: float
+    over_queries: Interval
+    over_groups: Interval | None
+
+    @property
+    def interval(self) -> Interval:
+        """The one to judge by: over groups where there are several."""
+        return self.over_groups or self.over_queries
+
+    @property
+    def outcome(self) -> str:
+        """Which is ahead, where the interval leaves zero out."""
+        if self.interval.low > 0:
+            return "second ahead"
+        return "first ahead" if self.interval.high < 0 else "none shown"
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A query whose first hit is right under one method and wrong under the other."""
+
+    dataset: str
+    seed: int
+    rho: int
+    query: str
+    gained: bool
+    difference: float
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Everything about one pair of methods: differences by dataset, then over all; flips, largest difference first."""
+
+    first: Side
+    second: Side
+    metric: str
+    rho: int
+    differences: tuple[Difference, ...]
+    flips: tuple[Flip, ...]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Paired:
+    """The same queries under both methods, (Q,) each."""
+
+    dataset: str
+    seed: int
+    queries: list[str]
+    clusters: list[str]
+    values: tuple[NDArray[np.float64], NDArray[np.float64]]
+    hits: tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def pairs_of(first: Results, second: Results | None, methods: Sequence[str]) -> list[tuple[Side, Side]]:
+    """Which methods to compare.
+
+    Args:
+        first: a run.
+        second: another run, or None for two methods of the same.
+        methods: canonical texts: both methods of one run; of two runs none (all they share), one, or one of each.
+    """
+    if len(methods) > 2 or (second is None and len(methods) != 2):
+        raise UsageError("Name two methods to compare within one run, with --methods twice; or give two runs.")
+    other = second or first
+    chosen = [(m, m) for m in first.methods if m in other.methods] if not methods else [(methods[0], methods[-1])]
+    if not chosen:
+        raise UsageError(f"{first.folder} and {other.folder} share no method. Name one of each with --methods.")
+    for results, method in ((first, chosen[0][0]), (other, chosen[0][1])):
+        if method not in results.methods:
+            raise UsageError(f"{results.folder} has no method {method!r}. It has: {', '.join(results.methods)}.")
+    return [(Side(first, a), Side(other, b)) for a, b in chosen]
+
+
+def check_data(first: Results, second: Results) -> None:
+    """Refuse runs on different data."""
+    theirs = second.manifest["tasks"]
+    for task, fingerprint in first.manifest["tasks"].items():
+        if theirs.get(task, fingerprint) != fingerprint:
+            raise RunError(
+                f"{first.folder} and {second.folder} ran on different data: {task} is {fingerprint} in one and"
+                f" {theirs[task]} in the other. Run one of them again, or compare what they share with --other-data."
+            )
+
+
+def compare(first: Side, second: Side, *, metric: str = "NDCG@10", rho: int | None = None) -> Compared:
+    """Pair the queries that both methods answered, and say how they differ.
+
+    Args:
+        first: one method.
+        second: the other.
+        metric: one of `METRICS`.
+        rho: pollution level; the first of the first run by default.
+    """
+    if metric not in METRICS:
+        raise UsageError(f"Unknown metric {metric!r}. Queries have: {', '.join(METRICS)}.")
+    rho = first.results.levels[0] if rho is None else rho
+    for side in (first, second):
+        if rho not in side.results.levels:
+            raise UsageError(f"{side.results.folder} has no level {rho}. It has: {side.results.levels}.")
+    found, left_out = _paired(first, second, metric, rho)
+    if not found:
+        raise RunError(
+            f"{first.title} and {second.title} share no finished cell at ρ={rho}%: {'; '.join(left_out) or 'none'}."
+        )
+    datasets = list(dict.fromkeys(pair.dataset for pair in found))
+    by_dataset = [_difference(d, [pair for pair in found if pair.dataset == d]) for d in datasets]
+    overall = [_difference(ALL_DATASETS, found)] if len(datasets) > 1 else []
+    flips = sorted((flip for pair in found for flip in _flips(pair, rho)), key=lambda flip: -abs(flip.difference))
+    return Compared(first, second, metric, rho, (*by_dataset, *overall), tuple(flips), tuple(left_out))
+
+
+def _paired(first: Side, second: Side, metric: str, rho: int) -> tuple[list[_Paired], list[str]]:
+    """Queries under both, task by task, and the tasks that are left out with the reason."""
+    found, left_out = [], []
+    tasks = [[(d, s) for d in side.results.datasets for s in side.results.seeds] for side in (first, second)]
+    for dataset, seed in dict.fromkeys([*tasks[0], *tasks[1]]):
+        if not all((dataset, seed) in own for own in tasks):
+            left_out.append(f"{dataset} seed {seed} is in one run only")
+            continue
+        tables = [side.read(dataset, seed, rho) for side in (first, second)]
+        if any(table is None for table in tables):
+            left_out.append(f"{dataset} seed {seed} is not finished in both")
+            continue
+        pair = _aligned(dataset, seed, tables, metric)
+        if pair.queries:
+            found.append(pair)
+        else:
+            left_out.append(f"{dataset} seed {seed} has no query in common")
+    return found, left_out
+
+
+def _aligned(dataset: str, seed: int, tables: list[Any], metric: str) -> _Paired:
+    """Rows of the queries in both tables, in the order of the first."""
+    names = [table["query"].to_pylist() for table in tables]
+    places = {query: place for place, query in enumerate(names[1])}
+    shared = [place for place, query in enumerate(names[0]) if query in places]
+    rows = [shared, [places[names[0][place]] for place in shared]]
+    groups = tables[0]["group"].to_pylist()
+    values, hits = (
+        tuple(table[name].to_numpy()[own] for table, own in zip(tables, rows, strict=True))
+        for name in (metric, FIRST_HIT)
+    )
+    clusters = [f"{dataset}/{groups[place]}" for place in shared]
+    return _Paired(dataset, seed, [names[0][place] for place in shared], clusters, values, hits)
+
+
+def _difference(dataset: str, pairs: list[_Paired]) -> Difference:
+    first, second = (np.concatenate([pair.values[side] for pair in pairs]) for side in (0, 1))
+    clusters = [cluster for pair in pairs for cluster in pair.clusters]
+    several = len(set(clusters)) > 1
+    return Difference(
+        dataset=dataset,
+        queries=len(first),
+        first=float(first.mean()),
+        second=float(second.mean()),
+        over_queries=paired_bootstrap(second, first, seed=0),
+        over_groups=paired_bootstrap(second, first, seed=0, clusters=clusters) if several else None,
+    )
+
+
+def _flips(pair: _Paired, rho: int) -> list[Flip]:
+    moved = pair.hits[1] - pair.hits[0]
+    differences = pair.values[1] - pair.values[0]
+    return [
+        Flip(pair.dataset, pair.seed, rho, pair.queries[i], bool(moved[i] > 0), float(differences[i]))
+        for i in np.flatnonzero(moved)
+    ]

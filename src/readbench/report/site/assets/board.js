@@ -1,0 +1,201 @@
+/** The leaderboard. */
+
+import { choice, parameters } from "site/choice";
+import { data, joint } from "site/data";
+import { announce, h, redraw } from "site/dom";
+import { filters } from "site/filters";
+import { count, duration, named, score, signed } from "site/format";
+import { axisOf, dot, tint, whisker } from "site/marks";
+import { replace, to } from "site/route";
+import { difference, estimate, ranked, seconds } from "site/stats";
+import { sortable } from "site/table";
+
+const MOST_COLUMNS = 8;
+let wanted = "";
+
+export async function board() {
+  const covariances = await joint();
+  const view = h("div", {});
+  const render = () => {
+    replace(to([], parameters()));
+    const controls = filters(render);
+    controls.append(search(covariances));
+    redraw(view, heading(), controls, table(covariances), legend());
+  };
+  render();
+  return { title: "Leaderboard", view };
+}
+
+function heading() {
+  const simulated = data.datasets.filter((dataset) => dataset.simulated).length;
+  const kind = simulated === data.datasets.length ? "simulated " : "";
+  const facts = [
+    count(data.methods.length, "method"),
+    count(data.datasets.length, `${kind}dataset`),
+    count(data.seeds.length, "split seed"),
+  ];
+  return h(
+    "div",
+    { class: "title" },
+    h("h1", {}, "Which method finds the same fault again?"),
+    h("p", { class: "lead" }, facts.join(" · ")),
+  );
+}
+
+function search(covariances) {
+  const change = (event) => {
+    wanted = event.target.value;
+    document.querySelector(".frame").replaceWith(table(covariances));
+  };
+  return h(
+    "label",
+    { class: "field" },
+    h("span", {}, "Find a method"),
+    h("input", { type: "search", value: wanted, placeholder: "name or family", oninput: change }),
+  );
+}
+
+function table(covariances) {
+  const order = ranked(choice.metric, choice);
+  const best = order[0];
+  const rows = order.map((m, place) => row(m, place, best, covariances)).filter(({ method }) => matches(method));
+  const axis = axisOf(rows.map(({ estimated }) => estimated));
+  const top = estimate(choice.metric, best, choice).mean;
+  announce(`${count(rows.length, "method")}, the first is ${data.methods[best].title} with ${score(top)}`);
+  return sortable("board", caption(), columns(axis, top), rows, { key: "mean", down: true });
+}
+
+const matches = ({ title, family, text }) =>
+  `${title} ${family} ${text}`.toLowerCase().includes(wanted.trim().toLowerCase());
+
+function row(m, place, best, covariances) {
+  return {
+    place,
+    method: data.methods[m],
+    estimated: estimate(choice.metric, m, choice),
+    polluted: change(m),
+    datasets: choice.datasets.map((d) => estimate(choice.metric, m, { ...choice, datasets: [d] }).mean),
+    behind: choice.metric === data.headline && m !== best ? difference(m, best, choice, covariances) : null,
+    seconds: seconds(m, choice.datasets),
+  };
+}
+
+function columns(axis, top) {
+  const several = choice.datasets.length > 1 && choice.datasets.length <= MOST_COLUMNS;
+  const own = choice.datasets.map((d, i) => ({
+    key: `d${d}`,
+    title: named(data.datasets[d]),
+    numeric: true,
+    class: "minor narrow",
+    value: ({ datasets }) => datasets[i],
+    cell: ({ datasets }) => score(datasets[i]),
+  }));
+  return [
+    {
+      key: "place",
+      title: "#",
+      numeric: true,
+      class: "place",
+      value: ({ place }) => place,
+      cell: ({ place, estimated }) => (estimated.mean === null ? "–" : place + 1),
+    },
+    {
+      key: "title",
+      title: "Method",
+      heads: true,
+      value: ({ method }) => method.title,
+      cell: ({ method }) => name(method),
+    },
+    {
+      key: "mean",
+      title: choice.metric.replace("_", "-"),
+      numeric: true,
+      value: ({ estimated }) => estimated.mean,
+      cell: figure,
+    },
+    {
+      key: "interval",
+      title: `95 % interval, ${score(axis.low)} to ${score(axis.high)}`,
+      class: "minor drawn",
+      cell: ({ estimated, method }) => whisker(estimated, axis, top, tint(method)),
+    },
+    ...(choice.metric === data.headline
+      ? [{
+        key: "behind",
+        title: "to the first",
+        numeric: true,
+        class: "minor",
+        describe: "Paired difference to the first row, on the same queries",
+        value: ({ behind }) => behind?.mean ?? 0,
+        cell: behindFirst,
+      }]
+      : []),
+    ...(data.levels.length > 1
+      ? [{
+        key: "polluted",
+        title: `ρ ${data.levels[0]} → ${data.levels.at(-1)} %`,
+        numeric: true,
+        class: "minor",
+        describe: "Change from the lowest to the highest pollution level",
+        value: ({ polluted }) => polluted,
+        cell: ({ polluted }) => signed(polluted),
+      }]
+      : []),
+    ...(several ? own : []),
+    {
+      key: "seconds",
+      title: "Time",
+      numeric: true,
+      class: "minor",
+      describe: "Wall time of one corpus: encoding, fitting, scoring and reranking",
+      value: ({ seconds: own }) => own,
+      cell: ({ seconds: own }) => duration(own),
+    },
+  ];
+}
+
+/** How much the metric changes from the lowest to the highest pollution level. */
+function change(m) {
+  const [low, high] = [0, data.levels.length - 1].map((level) => estimate(choice.metric, m, { ...choice, level }).mean);
+  return low === null || high === null ? null : high - low;
+}
+
+const name = (method) =>
+  h(
+    "a",
+    { class: "method", href: to(["method", method.text]) },
+    dot(method),
+    h("span", {}, method.title, h("small", {}, method.family)),
+  );
+
+const figure = (
+  { estimated: { mean, half } },
+) => [h("strong", {}, score(mean)), half !== null && h("small", {}, ` ± ${score(half)}`)];
+
+function behindFirst({ behind }) {
+  if (!behind) return "";
+  return [
+    signed(behind.mean),
+    h("small", {}, ` ± ${score(behind.half)}`),
+    h("span", { class: "tie", title: behind.told ? null : "not told apart from the first" }, behind.told ? "" : "≈"),
+  ];
+}
+
+function caption() {
+  const { datasets, level, budget } = choice;
+  const over = datasets.length === 1 ? named(data.datasets[datasets[0]]) : `${datasets.length} datasets`;
+  const known = data.budgets.length > 1 ? `, ${data.budgets[budget].words}` : "";
+  return `${choice.metric.replace("_", "-")} over ${over} at ρ = ${data.levels[level]} %${known}`;
+}
+
+function legend() {
+  const lines = [
+    "± is the 95 % interval of the mean when whole split groups are drawn anew, on the datasets shown.",
+    data.joint && "≈ marks methods whose paired difference to the first holds zero: the data do not tell them apart.",
+    data.datasets.some((dataset) => dataset.simulated) &&
+    "† simulated data: these numbers say nothing about real plants.",
+    data.failures.length > 0 &&
+    `${count(data.failures.length, "cell")} failed; the first: ${data.failures[0].join(" ")}`,
+  ];
+  return h("ul", { class: "notes" }, lines.filter(Boolean).map((line) => h("li", {}, line)));
+}

@@ -1,0 +1,52 @@
+/** The controls above a table: metric, pollution level, label budget, datasets. */
+
+import { choice } from "site/choice";
+import { data } from "site/data";
+import { choose, h, segments } from "site/dom";
+import { named } from "site/format";
+
+/** All controls that this run has a choice for; `changed` is called after each change. */
+export function filters(changed, { datasets = true } = {}) {
+  const set = (name) => (value) => {
+    choice[name] = value;
+    changed();
+  };
+  return h(
+    "form",
+    { class: "filters", "aria-label": "Filters", onsubmit: (event) => event.preventDefault() },
+    choose("Metric", data.metrics.map((name) => [name, name.replace("_", "-")]), choice.metric, set("metric")),
+    data.levels.length > 1 &&
+      segments("Normals in the corpus (ρ)", data.levels.map((rho, i) => [i, `${rho} %`]), choice.level, set("level")),
+    data.budgets.length > 1 &&
+      choose(
+        "Known labels",
+        data.budgets.map((own, i) => [i, own.words]),
+        choice.budget,
+        (value) => set("budget")(Number(value)),
+      ),
+    datasets && data.datasets.length > 1 && datasetFilter(changed),
+  );
+}
+
+function datasetFilter(changed) {
+  const toggle = (d) => () => {
+    const rest = choice.datasets.filter((own) => own !== d);
+    const next = rest.length < choice.datasets.length ? rest : [...rest, d].sort((a, b) => a - b);
+    choice.datasets = next.length ? next : data.datasets.map((_, own) => own);
+    changed();
+  };
+  const chips = data.datasets.map((dataset, d) =>
+    h("button", {
+      type: "button",
+      class: "chip",
+      "aria-pressed": String(choice.datasets.includes(d)),
+      onclick: toggle(d),
+    }, named(dataset))
+  );
+  return h(
+    "div",
+    { class: "field wide" },
+    h("span", {}, "Datasets"),
+    h("div", { class: "chips", role: "group", "aria-label": "Datasets" }, chips),
+  );
+}

@@ -1,0 +1,84 @@
+"""Which case to label next: the one that tells most about the cases one is still unsure of.
+
+A label tells about the cases that resemble its own. With the mean cosine s over the views, the doubt
+d(x) = 1 - max p(c | x) of the resolved cases about each case x (1 where fewer than two fault types are known), and n(x)
+the number of cases in the recording of x, the worth of labelling z next is
+
+    worth(z) = sum over x of  (d(x) + FLOOR) / n(x)  max(0, s(z, x) - cover(x))
+
+where cover(x) is the likeness of x to the nearest case that has a label or was chosen before, 0 where there is none. So
+a case is worth the more, the denser and the more doubtful its surroundings are, and nothing twice; each recording
+counts the same. Cases are chosen one after the other, the best first; equal worth keeps corpus order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.encoders import Vectors
+from readbench.rerank.base import View
+from readbench.rerank.verdict import judged
+from readbench.windows import NORMAL, UNLABELLED
+
+FLOOR = 0.05
+"""Least doubt: what resolved cases are certain of, they may be wrong about."""
+MOST_OPEN = 4096
+"""Unlabelled cases that are compared with each other; above it, evenly spread ones."""
+
+
+def next_cases(
+    items: Sequence[Vectors], labels: NDArray[np.int32], groups: NDArray[np.int64], count: int = 1
+) -> NDArray[np.intp]:
+    """Positions of the unlabelled cases that should be labelled next, most telling first.
+
+    Args:
+        items: (N, D) vectors of length one of all cases, a matrix for each view.
+        labels: (N,) -1 where unknown.
+        groups: (N,) numbers of recordings.
+        count: how many; fewer where fewer are unlabelled.
+
+    >>> two_heaps = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
+    >>> next_cases([two_heaps], np.full(3, -1, np.int32), np.arange(3), 2)
+    array([0, 2])
+    """
+    silent = np.flatnonzero(labels == UNLABELLED)
+    places = np.linspace(0, len(silent) - 1, min(len(silent), MOST_OPEN)).astype(np.intp)
+    still = silent[places]
+    weights = (_doubt(items, labels, groups, still) + FLOOR) / _recording_sizes(groups)[still]
+    near = _likeness(items, still, still)
+    cover = _likeness(items, still, np.flatnonzero(labels != UNLABELLED)).max(axis=1, initial=0.0)
+    chosen: list[int] = []
+    for _ in range(min(count, len(still))):
+        worth = np.maximum(near - cover, 0.0) @ weights.astype(near.dtype)
+        worth[chosen] = -1.0
+        chosen.append(int(worth.argmax()))
+        cover = np.maximum(cover, near[chosen[-1]])
+    return still[chosen]
+
+
+def _doubt(
+    items: Sequence[Vectors], labels: NDArray[np.int32], groups: NDArray[np.int64], still: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """(M,) how unsure resolved cases are of cases (M,); 1 where they know fewer than two fault types."""
+    cases = np.flatnonzero(labels > NORMAL)
+    if len(np.unique(labels[cases])) < 2:
+        return np.ones(len(still))
+    judgement = judged(tuple(View(own[:0], own) for own in items), cases, labels, groups)
+    doubt: NDArray[np.float64] = 1.0 - judgement.ridge.posterior(judgement.item_likeness(still)).max(axis=1)
+    return doubt
+
+
+def _likeness(items: Sequence[Vectors], rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.float32]:
+    """(M, P) mean cosine over the views."""
+    mean: NDArray[np.float32] = np.mean([own[rows] @ own[columns].T for own in items], axis=0)
+    return mean
+
+
+def _recording_sizes(groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(N,) number of cases in the recording of each case."""
+    _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    sizes: NDArray[np.int64] = counts[own]
+    return sizes

@@ -1,0 +1,215 @@
+"""Distances of queries to a corpus on a GPU: packs tiles as the CPU does, compiles `dtw_cuda.cu` for the bands at hand.
+
+Torch brings the memory, and the compiler (NVRTC). Results equal those of the CPU up to rounding: cells are the same
+sums of squares in float32, in the same order along a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.errors import UsageError
+from readbench.kernels.threads import Team
+from readbench.ranking import rank
+from readbench.retrieve.kernels.dtw import radius
+from readbench.retrieve.kernels.dtw_tiles import Rows, Tiles, pack
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Tensor = Any
+"""Of torch, an optional package: its types cannot be named here."""
+
+LANES: Final = 32
+"""Windows of a tile: the threads of a warp."""
+WARPS: Final = 4
+BLOCK_BYTES = 256 * 2**20
+"""Tiles that are packed and sent at a time."""
+KEPT_SHARE = 0.5
+"""Of the GPU's free memory that tiles may take between calls."""
+REGISTERS = 110
+"""Cells of the recursion that a thread keeps in registers."""
+WIDEST = 100
+"""Radius up to which a row fits in registers."""
+ROWS: Final = 128
+"""Rows of the recursion between two loads of the windows into shared memory."""
+STEP = 8
+"""Radii that differ between windows are rounded up to a multiple: few kernels are compiled."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """What a kernel is compiled for.
+
+    Args:
+        radius: of the widest pair.
+        checked: whether some pair's is smaller.
+        joint: all channels on one path.
+    """
+
+    radius: int
+    checked: bool
+    joint: bool
+
+    @property
+    def queries(self) -> int:
+        """Queries that a warp compares at once."""
+        return 1 if self.joint else min(4, max(1, REGISTERS // (2 * self.radius + 1)))
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """The constants of the source."""
+        wide = self.joint or self.radius > WIDEST  # a joint cost reads all channels: the row is the least of it
+        return {
+            "RADIUS": self.radius,
+            "CHECKED": int(self.checked),
+            "JOINT": int(self.joint),
+            "WIDE": int(wide),
+            "QUERIES": self.queries,
+            "WARPS": WARPS,
+            "ROWS": ROWS,
+        }
+
+
+class CudaCorpus:
+    """The windows of a set in tiles on a GPU.
+
+    Args:
+        rows: the windows, at least one, and how they come to the common axis.
+        joint: DTW-D instead of DTW-I.
+        band: radius as a share of the longer length.
+    """
+
+    def __init__(self, rows: Rows, *, joint: bool, band: float) -> None:
+        self.rows, self.joint, self.band = rows, joint, band
+        windows = rows.windows
+        order = np.lexsort((windows.channel_set, windows.lengths))
+        size = np.cumsum(windows.lengths[order].astype(np.int64) * rows.row.shape[1] * 4)
+        blocks = size[LANES - 1 :: LANES] // BLOCK_BYTES
+        self._blocks: list[Ints] = np.split(order, (np.flatnonzero(np.diff(blocks)) + 1) * LANES)
+        self._kept: list[OnGpu] | None = (
+            [] if size[-1] < KEPT_SHARE * torch_with_cuda().cuda.mem_get_info()[0] else None
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows.windows)
+
+    def distances(self, queries: Tiles, team: Team) -> Floats:
+        """(Q, N) distances of all queries to all windows."""
+        out = np.empty((len(queries.start), len(self)), np.float32)
+        there = OnGpu.of(queries)
+        for tiles in self._tiles(team):
+            items = tiles.host.items[tiles.host.items >= 0]
+            out[:, items] = self._scan(there, tiles)[:, : len(items)]
+        return out
+
+    def nearest(self, queries: Tiles, k: int, team: Team, seeds: Ints | None) -> tuple[Ints, Floats]:  # noqa: ARG002
+        """(Q, k) nearest windows of each query and their distances, of all pairs: seeds would save nothing."""
+        distances = self.distances(queries, team)
+        items = rank(np.negative(distances), k)
+        return items, np.take_along_axis(distances, items, axis=1)
+
+    def _tiles(self, team: Team) -> Iterator[OnGpu]:
+        """All tiles, a block at a time; they stay on the GPU where they fit."""
+        if self._kept:
+            yield from self._kept
+            return
+        for items in self._blocks:
+            tiles = OnGpu.of(pack(self.rows, items, team, lanes=LANES, interleaved=self.joint))
+            if self._kept is not None:
+                self._kept.append(tiles)
+            yield tiles
+
+    def _scan(self, queries: OnGpu, tiles: OnGpu) -> Floats:
+        """(Q, lanes) distances of queries to the windows in all lanes."""
+        torch = torch_with_cuda()
+        out = torch.empty((len(queries.host.start), tiles.host.items.size), dtype=torch.float32, device="cuda")
+        for length in np.unique(queries.host.depth).tolist():
+            own = np.flatnonzero(queries.host.depth == length)
+            reach = _radii(length, tiles.host.lengths, self.band)
+            radii = torch.from_numpy(reach).cuda()
+            for band, chosen in bands(reach, joint=self.joint):
+                _launch(band, queries, own, tiles, chosen, radii, length, out)
+        found: Floats = out.cpu().numpy()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class OnGpu:
+    """Tiles, here and on the GPU."""
+
+    host: Tiles
+    values: Tensor
+    start: Tensor
+    depth: Tensor
+    stored: Tensor
+    slots: Tensor
+    lengths: Tensor
+
+    @classmethod
+    def of(cls, tiles: Tiles) -> OnGpu:
+        """Send tiles there."""
+        names = ("values", "start", "depth", "stored", "slots", "lengths")
+        return cls(tiles, *(torch_with_cuda().from_numpy(getattr(tiles, name)).cuda() for name in names))
+
+
+def bands(radii: Ints, *, joint: bool) -> Iterator[tuple[Band, Ints]]:
+    """Kernels for tiles whose windows have these radii (n, lanes), and the numbers of the tiles that each serves.
+
+    >>> [(band.radius, band.checked, tiles.tolist()) for band, tiles in bands(np.array([[3, 3], [3, 9]]), joint=False)]
+    [(3, False, [0]), (16, True, [1])]
+    """
+    widest = radii.max(axis=1)
+    checked = radii.min(axis=1) < widest
+    widest = np.where(checked, -(-widest // STEP) * STEP, widest)
+    for reach, uneven in sorted(set(zip(widest.tolist(), checked.tolist(), strict=True))):
+        yield Band(reach, uneven, joint), np.flatnonzero((widest == reach) & (checked == uneven))
+
+
+def _radii(length: int, lengths: Ints, band: float) -> Ints:
+    """(n, lanes) radius of a query of this length and every window."""
+    known = {int(other): radius(length, int(other), band) for other in np.unique(lengths)}
+    return np.vectorize(known.__getitem__, otypes=[np.int64])(lengths)
+
+
+def _launch(  # noqa: PLR0913, PLR0917 - what the kernel takes
+    band: Band, queries: OnGpu, own: Ints, tiles: OnGpu, chosen: Ints, radii: Tensor, length: int, out: Tensor
+) -> None:
+    torch = torch_with_cuda()
+    here, there = (torch.from_numpy(numbers.astype(np.int32)).cuda() for numbers in (chosen, own))
+    per_block = WARPS * band.queries
+    kernel(band)(
+        grid=(len(chosen), -(-len(own) // per_block), 1),
+        block=(WARPS * LANES, 1, 1),
+        args=[
+            *(tiles.values, tiles.start, tiles.depth, tiles.stored, tiles.slots, tiles.lengths, radii, here),
+            *(tiles.slots.shape[1], queries.values, queries.start, queries.slots, there, len(own)),
+            *(length, queries.slots.shape[1], out, out.shape[1]),
+        ],
+    )
+
+
+@lru_cache(maxsize=64)
+def kernel(band: Band) -> Any:  # noqa: ANN401 - a function of torch
+    """The kernel for a band, compiled for the GPU at hand."""
+    source = files("readbench.retrieve.kernels").joinpath("dtw_cuda.cu").read_text()
+    settings = "".join(f"#define {name} {value}\n" for name, value in band.settings.items())
+    return torch_with_cuda().cuda._compile_kernel(settings + source, "warp_tiles")  # noqa: SLF001 - torch has no public one yet
+
+
+@lru_cache(maxsize=1)
+def torch_with_cuda() -> Any:  # noqa: ANN401 - an optional package
+    """Torch, where it can use a GPU."""
+    try:
+        import torch  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise UsageError("device=cuda needs torch, in a build for CUDA: see pytorch.org.") from error
+    if not torch.cuda.is_available():
+        raise UsageError("device=cuda finds no CUDA GPU that torch can use here. Use device=cpu.")
+    return torch

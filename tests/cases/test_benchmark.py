@@ -1,0 +1,56 @@
+"""The library is as good as the benchmark says: the same method on the same windows scores the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from readbench.cases import CaseLibrary
+from readbench.data import Task, load_task
+from readbench.data.compose import Composition
+from readbench.evaluate import evaluate
+from readbench.experiment.cells import Setup, scored_level
+from readbench.pipeline import System
+from readbench.ranking import rank
+from readbench.spec import build_source, parse
+
+METHOD = "rocket(features=2016)|ws(alpha=0.7)|dtw-i+verdict"
+
+
+def benchmark(task: Task, rho: int, method: str, cache: Path) -> dict[str, float]:
+    """Metrics as a run of the benchmark has them."""
+    scored = scored_level(Setup(task, task.fingerprint(), cache), System(parse(method), cache), rho)
+    return evaluate(rank(scored.scores, 100), task.queries.labels, task.corpus_at(rho).labels).means()
+
+
+def library(task: Task, rho: int, method: str, where: Path) -> dict[str, float]:
+    """Metrics of a library that holds the corpus and is asked about the queries."""
+    corpus = task.corpus_at(rho)
+    cases = CaseLibrary.create(where)
+    cases.add_normals(task.normals)
+    cases.add(corpus)
+    answers = cases.search_many(task.queries, k=100, method=method)
+    place = {case.id: i for i, case in enumerate(cases.cases())}
+    order = np.array([[place[hit.case.id] for hit in answer.hits] for answer in answers])
+    return evaluate(order, task.queries.labels, corpus.labels).means()
+
+
+@pytest.mark.parametrize("rho", [0, 20])
+def test_the_simulated_plant_scores_the_same(tmp_path: Path, private_cache: Path, rho: int) -> None:
+    settings = Composition(corpus_cap=80, query_cap=20)
+    task = load_task(build_source("sim_ecg"), seed=0, cache=private_cache, settings=settings)
+    expected = benchmark(task, rho, METHOD, private_cache)
+    assert library(task, rho, METHOD, tmp_path / "l") == pytest.approx(expected, abs=1e-9)
+    assert 0.2 < expected["NDCG@10"] < 1.0
+
+
+@pytest.mark.parametrize("name", ["skab", "petrobras_3w"])
+def test_real_data_score_the_same(tmp_path: Path, private_cache: Path, real_data: Path, name: str) -> None:
+    if not (real_data / name).is_dir():
+        pytest.skip(f"READBENCH_DATA has no {name}")
+    settings = Composition(corpus_cap=150, query_cap=20)
+    task = load_task(build_source(name), seed=0, root=real_data, cache=private_cache, settings=settings)
+    expected = benchmark(task, 0, METHOD, private_cache)
+    assert library(task, 0, METHOD, tmp_path / "l") == pytest.approx(expected, abs=1e-6)

@@ -1,0 +1,205 @@
+"""What a store promises: ragged windows come back as they were, appends are whole, nobody loses anything."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from readbench.cases import CaseLibrary
+from readbench.cases.lance import LanceStore
+from readbench.encoders.cache import window_digests
+from readbench.errors import DataError, UnknownNameError, UsageError
+from readbench.windows import WindowSet
+from tests.cases.samples import CHANNELS, FAST, filled, windows
+from tests.windows.strategies import window_sets
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LanceStore:
+    return LanceStore(str(tmp_path / "store"), create=True)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ragged=window_sets())
+def test_windows_come_back_as_they_were(store: LanceStore, ragged: WindowSet) -> None:
+    digests = store.file_windows(ragged)
+    assert digests == [digest.hex() for digest in window_digests(ragged)]
+    back = store.windows(digests[::-1])
+    assert len(back) == len(ragged)
+    for i, window in enumerate(back):
+        own = ragged[len(ragged) - 1 - i]
+        assert window.channels == own.channels
+        np.testing.assert_array_equal(window.values, own.values)
+
+
+def test_equal_windows_are_kept_once(store: LanceStore) -> None:
+    store.file_windows(windows(5))
+    size = store.size()
+    twice = store.file_windows(windows(5)) + store.file_windows(windows(3))
+    assert store.size() == size
+    assert len(set(twice)) == 5
+
+
+def test_a_window_that_is_lost_is_reported(store: LanceStore) -> None:
+    with pytest.raises(DataError, match="missing"):
+        store.windows(["00" * 16])
+
+
+def test_vectors_are_kept_by_encoder(store: LanceStore) -> None:
+    vectors = np.arange(6, dtype=np.float32).reshape(3, 2)
+    store.file_vectors("it's one", ["a", "b", "c"], vectors)
+    store.file_vectors("other", ["a"], np.zeros((1, 5), np.float32))
+    found = store.vectors("it's one", ["c", "a", "nobody"])
+    assert {name: vector.tolist() for name, vector in found.items()} == {"a": [0, 1], "c": [4, 5]}
+    assert store.vectors("unknown", ["a"]) == {}
+
+
+def test_a_library_is_made_once_and_opened_where_it_is(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="There is no case library"):
+        CaseLibrary.open(tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+    with pytest.raises(UsageError, match="is no case library"):
+        CaseLibrary.open(tmp_path)
+    CaseLibrary.create(tmp_path / "l")
+    with pytest.raises(UsageError, match="already holds"):
+        CaseLibrary.create(tmp_path / "l")
+
+
+def test_readers_see_what_a_writer_wrote(library: CaseLibrary, tmp_path: Path) -> None:
+    reader = CaseLibrary.open(tmp_path / "library")
+    assert len(reader) == 12
+    library.add(windows(2, seed=1, prefix="x"))
+    library.label("w0", "worn bearing")
+    assert len(reader) == 14
+    assert reader.case("w0").label == "worn bearing"
+    reader.delete(["x0"])
+    assert len(library) == 13
+
+
+def test_threads_search_and_write_together(library: CaseLibrary) -> None:
+    asked = windows(1, seed=8)
+
+    def work(number: int) -> int:
+        library.add(windows(1, seed=number, prefix=f"thread {number} "))
+        return len(library.search(asked, k=100, method=FAST).hits)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(work, range(8)))
+    assert len(library) == 20
+    assert max(found) == 20
+    assert [change.number for change in library.history()] == list(range(1, 11))
+
+
+def test_bad_input_changes_nothing(library: CaseLibrary) -> None:
+    before = library.history()
+    bad = windows(3, seed=1, prefix="x")
+    named_twice = WindowSet.from_arrays([np.ones((1, 3))] * 2, channels=("flow",), ids=["a", "a"])
+    empty = WindowSet.from_arrays([np.full((1, 3), np.nan)], channels=("flow",), ids=["gap"])
+    for wrong in (
+        lambda: library.add(windows(2)),
+        lambda: library.add(named_twice),
+        lambda: library.add(empty),
+        lambda: library.add(bad, library.cases()[:1]),
+        lambda: library.add_one(np.ones((1, 3)), ["flow"], label="unlike anything here"),
+        lambda: library.add_one(np.ones((1, 3)), ["flow"], label=" "),
+        lambda: library.add_one(np.ones((1, 3)), ["flow"], links=("javascript:alert(1)",)),
+        lambda: library.add_one(np.ones((1, 3)), ["flow"], notes="x" * 200_000),
+        lambda: library.add_one(np.ones((1, 3)), ["flow"], asset="line\nbreak"),
+        lambda: library.edit("w0", id="other"),
+        lambda: library.confirm("w0", like="nobody"),
+        lambda: library.name_channel("flow", "furlong"),
+    ):
+        with pytest.raises((UsageError, DataError)):
+            wrong()
+    with pytest.raises(UnknownNameError, match="Did you mean 'w11'"):
+        library.label("w111", "leak")
+    assert library.history() == before
+    assert library.naming().aliases == {}
+
+
+def test_undo_and_time_travel(library: CaseLibrary, tmp_path: Path) -> None:
+    library.label("w0", "other")
+    library.delete(["w1"])
+    assert library.undo().what == "delete"
+    assert library.undo().what == "edit"
+    assert (library.case("w0").label, len(library)) == ("leak", 12)
+    past = CaseLibrary.open(tmp_path / "library", as_of=4)
+    assert (past.case("w0").label, len(past)) == ("other", 11)
+    with pytest.raises(UsageError, match="not changed"):
+        past.label("w0", "leak")
+    assert library.undo().what == "add"
+    assert library.undo().what == "normals"
+    with pytest.raises(UsageError, match="no change to take back"):
+        library.undo()
+    assert len(library) == 0
+    library.add(windows(2))
+    assert len(library) == 2, "names of cases that were taken back are free again"
+
+
+def test_notes_are_found_by_their_words(library: CaseLibrary) -> None:
+    library.edit("w0", notes="Replaced the bearing of the pump.")
+    library.edit("w1", notes="Bearings were fine, the valve was stuck.")
+    assert {case.id for case in library.find("bearing")} == {"w0", "w1"}
+    library.edit("w1", notes="The valve was stuck.")
+    library.edit("w2", notes="bearing noise, came after the index was made")
+    assert {case.id for case in library.find("bearing")} == {"w0", "w2"}
+    library.delete(["w0"])
+    assert [case.id for case in library.find("bearing")] == ["w2"]
+    library.undo()
+    assert {case.id for case in library.find("bearing")} == {"w0", "w2"}
+    assert library.find("' OR 1=1 --") == []
+
+
+def test_many_small_changes_are_merged_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("readbench.cases.lance.OPTIMISE_EVERY", 5)
+    library = CaseLibrary.create(tmp_path / "l")
+    for i in range(12):
+        library.add_one(windows(1, seed=i).values(0), CHANNELS, id=f"c{i}")
+    assert [case.id for case in CaseLibrary.open(tmp_path / "l").cases()] == [f"c{i}" for i in range(12)]
+    library.store.optimise()
+    assert library.window("c3").values(0).tolist() == windows(1, seed=3).values(0).tolist()
+
+
+INGEST = """
+import sys
+from readbench.cases import CaseLibrary, library
+from tests.cases.samples import windows
+library.BATCH = 20
+own = CaseLibrary.open(sys.argv[1])
+start = len(own)
+print("ready", flush=True)
+for round in range(100):
+    own.add(windows(100, seed=start + round, prefix=f"{start}-{round}-"))
+    print(round, flush=True)
+"""
+
+
+def test_a_killed_writer_loses_at_most_the_batch_in_flight(tmp_path: Path) -> None:
+    where = tmp_path / "library"
+    filled(where)
+    for moment in (0.1, 0.35, 0.7):
+        known = len(CaseLibrary.open(where))
+        command = [sys.executable, "-c", INGEST, str(where)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+            time.sleep(moment)
+            os.kill(writer.pid, signal.SIGKILL)
+            finished = len(writer.stdout.read().splitlines())
+        library = CaseLibrary.open(where)
+        assert len(library) >= known + 100 * finished, "what was reported as added is there"
+        assert (len(library) - 12) % 20 == 0, "batches are there whole or not at all"
+        everything = library.snapshot().windows(range(len(library)))
+        everything.require_finite()
+        assert everything.ids.tolist() == [case.id for case in library.cases()]
+        library.add(windows(20, prefix=f"after {len(library)} "))
+    assert library.search(windows(1, seed=4), method="euclidean").hits

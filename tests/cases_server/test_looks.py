@@ -1,0 +1,112 @@
+"""What the pages are made of: spans, the map, twins, doubtful labels, the life of a case, bounded work."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+
+from readbench.cases import CaseLibrary
+from readbench.cases.server.events import events_of
+from readbench.cases.server.overview import overview_of, projected
+from readbench.cases.server.signals import MOST_POINTS, signals_of
+from readbench.cases.server.work import BusyError, Work
+from readbench.windows import Window
+from tests.cases.samples import CHANNELS, window
+
+
+def a_window(values: np.ndarray, asset: str = "") -> Window:
+    return Window(values.astype(np.float32), CHANNELS, -1, "", asset, float("nan"), "x")
+
+
+def test_the_span_is_where_channels_depart(library: CaseLibrary) -> None:
+    signals = signals_of(library.snapshot(), a_window(window("stuck valve", np.random.default_rng(3))))
+    assert signals.channels[0].name == "flow"
+    assert signals.span is not None
+    assert signals.span[0] == pytest.approx(0.5, abs=0.05)
+    assert signals.span[1] == pytest.approx(1.0, abs=0.05)
+    quiet = signals_of(library.snapshot(), a_window(0.5 * window("", np.random.default_rng(4))))
+    assert quiet.span is None
+
+
+def test_long_windows_are_drawn_with_few_points_and_their_own_assets_normal(library: CaseLibrary) -> None:
+    signals = signals_of(library.snapshot(), a_window(np.zeros((3, 5000)), "pump 1"))
+    assert {len(channel.values) for channel in signals.channels} == {MOST_POINTS}
+    assert (signals.steps, signals.reference) == (5000, "5 normal windows of pump 1")
+
+
+def test_the_overview_finds_twins_and_wrong_labels(library: CaseLibrary) -> None:
+    before = overview_of(library.snapshot())
+    assert (len(before.points), before.twins, before.doubts) == (12, (), ())
+    values = library.window("w0").values(0)
+    library.add_one(values * 1.001, CHANNELS, id="twin")
+    library.label("w1", "noise")
+    after = overview_of(library.snapshot())
+    assert [(pair.first.id, pair.second.id) for pair in after.twins] == [("w0", "twin")]
+    assert all(0 <= point.x <= 1 and 0 <= point.y <= 1 for point in after.points)
+
+
+def test_a_label_against_all_neighbours_is_doubted(library: CaseLibrary) -> None:
+    rng = np.random.default_rng(8)
+    for number in range(6):
+        library.add_one(window("leak", rng), CHANNELS, id=f"l{number}", label="leak")
+    library.label("l5", "noise")
+    doubts = overview_of(library.snapshot()).doubts
+    assert ("l5", "leak") in {(doubt.case.id, doubt.neighbours) for doubt in doubts}
+
+
+def test_the_map_tells_faults_apart_where_vectors_do() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(3, dtype=np.int32), 30)
+    vectors = rng.normal(size=(90, 40))
+    vectors[np.arange(90), labels] += 6
+    places = projected(vectors, labels)
+    centres = np.array([places[labels == label].mean(axis=0) for label in range(3)])
+    nearest = ((places[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    assert (nearest == labels).mean() > 0.95
+
+
+def test_an_empty_library_has_an_empty_overview(tmp_path_factory: pytest.TempPathFactory) -> None:
+    library = CaseLibrary.create(tmp_path_factory.mktemp("empty") / "library")
+    assert overview_of(library.snapshot()).points == ()
+
+
+def test_the_life_of_a_case_is_told_in_words(library: CaseLibrary) -> None:
+    library.label("w0", "noise")
+    library.undo()
+    library.reject("w0", like="w0")
+    library.edit("w0", notes="Wet floor.")
+    events = events_of(library, "w0")
+    assert [event.words for event in events] == [
+        "notes: Wet floor.",
+        "not resolved any more; known not to be leak",
+        "resolved as noise",
+        "added as leak",
+    ]
+    assert [event.undone for event in events] == [False, False, True, False]
+
+
+def test_work_beyond_the_waiting_room_is_refused_and_slow_work_is_given_up() -> None:
+    async def run() -> None:
+        release = threading.Event()
+        work = Work(workers=1, waiting=1, timeout_s=60)
+        running = [asyncio.create_task(work.do(release.wait)) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        with pytest.raises(BusyError, match="2 requests are being worked on"):
+            await work.do(release.wait)
+        release.set()
+        assert await asyncio.gather(*running) == [True, True]
+        assert work.running == 0
+        assert await work.do(lambda: 7) == 7
+        hurried = Work(workers=1, waiting=1, timeout_s=0.05)
+        blocked = threading.Event()
+        with pytest.raises(BusyError, match="No answer within"):
+            await hurried.do(blocked.wait)
+        blocked.set()
+        hurried.close()
+        work.close()
+        assert hurried.running == 0 or await asyncio.sleep(0.05, result=True)
+
+    asyncio.run(run())
