@@ -43,7 +43,7 @@ def windows(count: int, seed: int = 0, *, labelled: bool = True, prefix: str = "
     )
 
 
-def normals(count: int, seed: int = 99) -> WindowSet:
+def normals(count: int, seed: int = 99, prefix: str = "n") -> WindowSet:
     """Windows of normal operation."""
     rng = np.random.default_rng(seed)
     return WindowSet.from_arrays(
@@ -51,7 +51,7 @@ def normals(count: int, seed: int = 99) -> WindowSet:
         channels=CHANNELS,
         labels=[0] * count,
         classes=("normal",),
-        ids=[f"n{i}" for i in range(count)],
+        ids=[f"{prefix}{i}" for i in range(count)],
         assets=[f"pump {i % 2}" for i in range(count)],
     )
 

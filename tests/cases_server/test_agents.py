@@ -23,7 +23,7 @@ from tests.cases_server.test_api import csv
 READING = ["explain_match", "find_similar_cases", "get_case"]
 
 
-def talk(server: Any, *calls: tuple[str, dict[str, object]]) -> tuple[list[str], list[Any]]:  # noqa: ANN401
+def talk(server: Any, *calls: tuple[str, dict[str, Any]]) -> tuple[list[str], list[Any]]:  # noqa: ANN401
     """Names of the tools of a server, and the results of calls."""
 
     async def run() -> tuple[list[str], list[Any]]:

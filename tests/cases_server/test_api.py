@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
@@ -11,7 +13,7 @@ from readbench.windows import WindowSet
 from tests.cases.samples import CHANNELS, FAST, window
 
 
-def sent(fault: str, seed: int = 5) -> dict[str, object]:
+def sent(fault: str, seed: int = 5) -> dict[str, Any]:
     """A window as JSON."""
     return {"channels": CHANNELS, "values": window(fault, np.random.default_rng(seed)).tolist(), "asset": "pump 0"}
 

@@ -47,9 +47,10 @@ def test_the_simulated_plant_scores_the_same(tmp_path: Path, private_cache: Path
     check(load_task(build_source("sim_ecg"), seed=0, cache=private_cache, settings=settings), tmp_path, private_cache)
 
 
-def test_real_data_score_the_same(tmp_path: Path, private_cache: Path, real_data: Path) -> None:
-    if not (real_data / "skab").is_dir():
-        pytest.skip("READBENCH_DATA has no skab")
+@pytest.mark.parametrize("name", ["skab", "petrobras_3w", "tennessee_eastman"])
+def test_real_data_score_the_same(tmp_path: Path, private_cache: Path, real_data: Path, name: str) -> None:
+    if not (real_data / name).is_dir():
+        pytest.skip(f"READBENCH_DATA has no {name}")
     settings = Composition(corpus_cap=100, query_cap=12)
-    task = load_task(build_source("skab"), seed=0, root=real_data, cache=private_cache, settings=settings)
+    task = load_task(build_source(name), seed=0, root=real_data, cache=private_cache, settings=settings)
     check(task, tmp_path, private_cache)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -15,7 +16,8 @@ from readbench.cases.server.serve import Place, check_place
 from readbench.errors import DataError, UnknownNameError, UsageError
 from tests.cases_server.test_api import csv, sent
 
-READS = [
+Routes = list[tuple[str, str, dict[str, Any] | None]]
+READS: Routes = [
     ("GET", "/api/v1/stats", None),
     ("GET", "/api/v1/cases", None),
     ("GET", "/api/v1/cases/w0", None),
@@ -26,14 +28,18 @@ READS = [
     ("POST", "/api/v1/explain", {"case": "w0", "like": "w3"}),
     ("GET", "/metrics", None),
 ]
-WRITES = [
+WRITES: Routes = [
     ("POST", "/api/v1/cases", {"window": sent("leak")}),
     ("PATCH", "/api/v1/cases/w0", {"notes": "x"}),
     ("POST", "/api/v1/label", {"case": "w0", "label": "x"}),
     ("POST", "/api/v1/confirm", {"case": "w0", "like": "w1"}),
     ("POST", "/api/v1/reject", {"case": "w0", "like": "w1"}),
 ]
-ADMINISTERS = [("DELETE", "/api/v1/cases/w0", None), ("GET", "/api/v1/export", None), ("POST", "/api/v1/undo", None)]
+ADMINISTERS: Routes = [
+    ("DELETE", "/api/v1/cases/w0", None),
+    ("GET", "/api/v1/export", None),
+    ("POST", "/api/v1/undo", None),
+]
 
 
 def bearer(token: str) -> dict[str, str]:

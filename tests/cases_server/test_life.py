@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from readbench.cases import CaseLibrary
 from readbench.cases.server.load import Asker, measure

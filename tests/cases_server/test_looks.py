@@ -8,9 +8,10 @@ import threading
 import numpy as np
 import pytest
 
-from readbench.cases import CaseLibrary
+from readbench.cases import UNLIKE, Answer, CaseLibrary, Fault
 from readbench.cases.server.events import events_of
 from readbench.cases.server.overview import overview_of, projected
+from readbench.cases.server.pages import _options
 from readbench.cases.server.signals import MOST_POINTS, signals_of
 from readbench.cases.server.work import BusyError, Work
 from readbench.windows import Window
@@ -71,6 +72,16 @@ def test_the_map_tells_faults_apart_where_vectors_do() -> None:
 def test_an_empty_library_has_an_empty_overview(tmp_path_factory: pytest.TempPathFactory) -> None:
     library = CaseLibrary.create(tmp_path_factory.mktemp("empty") / "library")
     assert overview_of(library.snapshot()).points == ()
+
+
+def test_how_likely_something_new_is_always_shown() -> None:
+    labels = [*(f"fault {number}" for number in range(8)), UNLIKE]
+    faults = tuple(Fault(label=label, probability=1 / 9, possible=True) for label in labels)
+    answer = Answer(
+        hits=(), faults=faults, novelty=None, novel=False, votes=(), method="euclidean", change=1, compared=1, total=1
+    )
+    assert [fault.label for fault in _options(answer)] == [*labels[:5], UNLIKE]
+    assert _options(None) == []
 
 
 def test_the_life_of_a_case_is_told_in_words(library: CaseLibrary) -> None:

@@ -88,7 +88,7 @@ def test_ray_gives_up_only_what_kills_every_worker(cluster: Any, tmp_path: Path)
 
 
 def test_a_lost_worker_and_a_lost_node_change_no_byte(cluster: Any, tmp_path: Path, private_cache: Path) -> None:  # noqa: ANN401
-    plan = small_plan(seeds=(7, 8, 9))
+    plan = small_plan(seeds=(7, 8))
     run(plan, tmp_path / "local", cache=private_cache)
     listener = Killing(cluster)
     summary = run(plan, tmp_path / "ray", executor=RayCluster(), cache=tmp_path / "cold", listener=listener)

@@ -20,7 +20,7 @@ def untold(leg: str, done: int, total: int) -> None:
     """Nobody listens."""
 
 
-@pytest.mark.parametrize("executor", [Local(), Processes(2)], ids=["local", "processes"])
+@pytest.mark.parametrize("executor", [Local(), Processes(1)], ids=["local", "processes"])
 def test_every_item_is_done_once_and_news_arrive(executor: Executor) -> None:
     heard: list[tuple[str, int, int]] = []
     results = dict(executor.map(squared, range(7), lambda *news: heard.append(news)))

@@ -19,7 +19,6 @@ from readbench.data.simulators import Tanks
 from readbench.errors import UsageError
 from readbench.experiment import cells, run
 from readbench.experiment.execute import CellReport
-from readbench.experiment.executors import Processes
 from readbench.experiment.runner import Listener
 from readbench.experiment.store import KEY
 from readbench.pipeline import LegSystem
@@ -60,13 +59,6 @@ def test_the_same_plan_gives_the_same_bytes(tmp_path: Path) -> None:
     run(plan, tmp_path / "one", cache=tmp_path / "cache-one")
     run(plan, tmp_path / "two", cache=tmp_path / "cache-two")
     assert_same_results(tmp_path / "one", tmp_path / "two")
-
-
-def test_processes_give_the_same_bytes_as_one_process(tmp_path: Path, private_cache: Path) -> None:
-    plan = small_plan()
-    run(plan, tmp_path / "local", cache=private_cache)
-    run(plan, tmp_path / "pool", executor=Processes(2), cache=tmp_path / "other")
-    assert_same_results(tmp_path / "local", tmp_path / "pool")
 
 
 def test_a_killed_run_continues_and_ends_with_the_same_bytes(tmp_path: Path, private_cache: Path) -> None:

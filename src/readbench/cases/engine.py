@@ -33,13 +33,21 @@ class Found:
     ranked: list[Ranked]
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Warm:
     """A fitted method and the state of the library that it knows."""
 
     method: FittedMethod
     content: str
     knowledge: str
+
+    def knows(self, snapshot: Snapshot) -> bool:
+        """Whether nothing has changed."""
+        return (self.content, self.knowledge) == (snapshot.content, snapshot.knowledge)
+
+    def can_learn(self, snapshot: Snapshot) -> bool:
+        """Whether only labels have changed, and the method has read none while it was fitted."""
+        return self.content == snapshot.content and self.method.verdict is not None
 
 
 class Engine:
@@ -85,16 +93,14 @@ class Engine:
     def _fitted(self, snapshot: Snapshot, spec: MethodSpec) -> FittedMethod:
         """The method on all cases; fitted, taught anew or taken as it is, whichever is enough."""
         warm = self._warm.pop(str(spec), None)
-        if warm is None or warm.content != snapshot.content or not _fits(warm, snapshot):
-            everything = np.arange(len(snapshot))
-            method = FittedMethod(
-                spec, snapshot.corpus(), snapshot.normals, self.vectors, rejections(snapshot, everything)
-            )
+        if warm is None or not warm.knows(snapshot):
+            rejected = rejections(snapshot, np.arange(len(snapshot)))
+            if warm is not None and warm.can_learn(snapshot):
+                method = warm.method
+                method.relabel(snapshot.corpus(), rejected)
+            else:
+                method = FittedMethod(spec, snapshot.corpus(), snapshot.normals, self.vectors, rejected)
             warm = _Warm(method, snapshot.content, snapshot.knowledge)
-        elif warm.knowledge != snapshot.knowledge:
-            everything = np.arange(len(snapshot))
-            warm.method.relabel(snapshot.corpus(), rejections(snapshot, everything))
-            warm.knowledge = snapshot.knowledge
         self._warm[str(spec)] = warm  # the last used one is the last
         for name in list(self._warm)[:-KEPT]:
             del self._warm[name]
@@ -110,11 +116,6 @@ def rejections(snapshot: Snapshot, positions: NDArray[np.integer]) -> NDArray[np
             if name in number:
                 mask[row, number[name]] = True
     return mask
-
-
-def _fits(warm: _Warm, snapshot: Snapshot) -> bool:
-    """Whether a method that read other labels while it was fitted may stay."""
-    return warm.knowledge == snapshot.knowledge or warm.method.verdict is not None
 
 
 def _asked(method: FittedMethod, windows: WindowSet, ruled_out: NDArray[np.bool_] | None) -> list[Ranked]:

@@ -7,7 +7,7 @@ corpus, what its labels teach is learned once and used for every window; a new l
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,52 @@ class Ranked:
     voters: NDArray[np.intp] | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What the labels of a corpus teach, whatever the window.
+
+    Args:
+        judgement: posteriors of windows and items.
+        guesses: (N, K) probabilities of the fault types of all items: their label, else what the others say of them.
+        calibration: how held-out cases fare.
+    """
+
+    judgement: Judgement
+    guesses: Array
+    calibration: Calibration
+
+    @classmethod
+    def of(cls, judgement: Judgement, rejected: NDArray[np.bool_]) -> Self:
+        """Guesses are made block by block; what an item is known not to be, (N, K) by class number, is ruled out."""
+        items = np.arange(len(judgement.labels))
+        blocks = [judgement.opinion(items[start : start + BLOCK]) for start in range(0, len(items), BLOCK)]
+        guesses: Array = np.concatenate(blocks)
+        silent = judgement.labels == UNLABELLED
+        guesses[silent] = _renormalised(guesses[silent], rejected[silent][:, judgement.ridge.classes])
+        return cls(judgement, guesses, Calibration.of(judgement))
+
+    def shared(self, count: int, ruled_out: NDArray[np.bool_] | None) -> Array:
+        """(Q, N) what Verdict orders by: the probability that an item shares the fault type of each window."""
+        posterior = self.judgement.ridge.posterior(self.judgement.query_likeness(np.arange(count)))
+        return self._without(posterior, ruled_out) @ self.guesses.T
+
+    def opinions(self, count: int, ruled_out: NDArray[np.bool_] | None) -> list[Opinion]:
+        """Calibrated opinions on the windows, without the fault types (K,) that are ruled out."""
+        said = opinions(self.judgement, np.arange(count), calibration=self.calibration)
+        return [replace(opinion, posterior=self._without(opinion.posterior[None], ruled_out)[0]) for opinion in said]
+
+    def votes(self, query: int, opinion: Opinion) -> tuple[Array, NDArray[np.intp]]:
+        """(L,) what each case adds to the decision value of the most likely fault type, and the cases' positions."""
+        likeness = self.judgement.query_likeness(np.array([query]))[0]
+        votes: Array = (likeness + 1.0) * self.judgement.ridge.dual[:, opinion.posterior.argmax()]
+        return votes, self.judgement.cases
+
+    def _without(self, posterior: Array, ruled_out: NDArray[np.bool_] | None) -> Array:
+        if ruled_out is None:
+            return posterior
+        return _renormalised(posterior, ruled_out[self.judgement.ridge.classes][None])
+
+
 class FittedMethod:
     """A method on a corpus.
 
@@ -73,24 +119,24 @@ class FittedMethod:
         self.corpus = corpus
         self.rejected = rejected
         self._units: dict[int, Vectors] = {}
+        self._lesson: Lesson | None = None
         for leg in self.system.legs:
             if isinstance(leg.retriever, EmbeddingRetriever):
                 leg.retriever.cache = vectors
         with vectors.filing():
             self.system.fit(corpus, normals)
 
-    @cached_property
+    @property
     def verdict(self) -> Verdict | None:
         """The reranker whose lesson can be learned ahead of every window; None for all other methods."""
-        last = self.system.rerankers[0] if len(self.system.rerankers) == 1 else None
-        ahead = isinstance(last, Verdict) and last.pool is None and not any(leg.uses_labels for leg in self.system.legs)
-        return last if ahead and isinstance(last, Verdict) else None
+        rerankers = self.system.rerankers
+        if len(rerankers) != 1 or any(leg.uses_labels for leg in self.system.legs):
+            return None
+        return rerankers[0] if isinstance(rerankers[0], Verdict) and rerankers[0].pool is None else None
 
     def relabel(self, corpus: WindowSet, rejected: NDArray[np.bool_]) -> None:
         """Learn other labels of the same windows; only for methods with a `verdict`."""
-        self.corpus, self.rejected = corpus, rejected
-        for name in ("_lesson", "_guesses", "_calibration"):
-            self.__dict__.pop(name, None)
+        self.corpus, self.rejected, self._lesson = corpus, rejected, None
 
     def ask(self, queries: WindowSet, ruled_out: NDArray[np.bool_] | None = None) -> list[Ranked]:
         """Rank the corpus for each of Q windows.
@@ -104,68 +150,37 @@ class FittedMethod:
             scores = self.system.score(queries)
         else:
             scores = self.system.combine([leg.score(queries) for leg in self.system.legs])
-        lesson = self._lesson_for(queries)
-        if lesson is None:
+        if not len(self._cases):
             return [Ranked(order, own) for order, own in zip(rank(scores), scores, strict=True)]
-        posterior = _without(lesson.ridge.posterior(lesson.query_likeness(np.arange(len(queries)))), ruled_out, lesson)
-        shared = posterior @ self._guesses.T
-        if verdict is None:
-            order = rank(scores)
-        else:
-            order, scores = self._reordered(scores, shared, verdict)
-        said = opinions(lesson, np.arange(len(queries)), calibration=self._calibration_of(lesson))
+        lesson = self._lesson_for(queries)
+        order = rank(scores)
+        if verdict is not None:
+            order, scores = self._reordered(order, lesson.shared(len(queries), ruled_out), verdict)
         return [
-            Ranked(
-                order[q],
-                scores[q],
-                shared[q],
-                replace(said[q], posterior=posterior[q]),
-                _votes(lesson, q, int(posterior[q].argmax())),
-                lesson.cases,
-            )
-            for q in range(len(queries))
+            Ranked(order[q], scores[q], opinion.posterior @ lesson.guesses.T, opinion, *lesson.votes(q, opinion))
+            for q, opinion in enumerate(lesson.opinions(len(queries), ruled_out))
         ]
 
-    def _reordered(self, scores: Scores, shared: Array, verdict: Verdict) -> tuple[NDArray[np.int64], Scores]:
+    def _reordered(self, order: NDArray[np.int64], shared: Array, verdict: Verdict) -> tuple[NDArray[np.int64], Scores]:
         """The order of `Verdict.rerank`: by probability, equal ones as before; known normals last."""
-        base = rank(scores)
-        new = shared.astype(np.float32)
+        scores = shared.astype(np.float32)
         if verdict.drop_normals:
-            new[:, self.corpus.labels == NORMAL] = -1.0
-        within = rank(np.take_along_axis(new, base, axis=1))
-        return np.take_along_axis(base, within, axis=1), new
+            scores[:, self.corpus.labels == NORMAL] = -1.0
+        within = rank(np.take_along_axis(scores, order, axis=1))
+        return np.take_along_axis(order, within, axis=1), scores
 
-    def _lesson_for(self, queries: WindowSet) -> Judgement | None:
-        """What the labels teach, with the windows in its views; None where there are no labels."""
-        if not len(self._cases):
-            return None
+    def _lesson_for(self, queries: WindowSet) -> Lesson:
+        """What the labels teach, with the windows in its views; learned once, unless the windows change the views."""
         views = self._views(queries)
-        if self._within_corpus(queries):
-            return replace(self._lesson, views=views)
-        return judged(views, self._cases, self.corpus.labels, group_numbers(self.corpus))
+        if not self._within_corpus(queries):
+            return self._learned(views)
+        if self._lesson is None:
+            self._lesson = self._learned(views)
+        return replace(self._lesson, judgement=replace(self._lesson.judgement, views=views))
 
-    @cached_property
-    def _lesson(self) -> Judgement:
-        """What the labels teach, whatever the window."""
-        return judged(self._views(self.corpus[:1]), self._cases, self.corpus.labels, group_numbers(self.corpus))
-
-    @cached_property
-    def _calibration(self) -> Calibration:
-        return Calibration.of(self._lesson)
-
-    def _calibration_of(self, lesson: Judgement) -> Calibration | None:
-        """The one that is kept, unless the lesson was learned for these windows alone."""
-        return self._calibration if lesson.ridge is self._lesson.ridge else None
-
-    @cached_property
-    def _guesses(self) -> Array:
-        """(N, K) probabilities of the fault types of all items: their label, else what the others say of them."""
-        items = np.arange(len(self.corpus))
-        blocks = [self._lesson.opinion(items[start : start + BLOCK]) for start in range(0, len(items), BLOCK)]
-        guesses: Array = np.concatenate(blocks)
-        open_ones = self.corpus.labels == UNLABELLED
-        guesses[open_ones] = _renormalised(guesses[open_ones], self.rejected[open_ones][:, self._lesson.ridge.classes])
-        return guesses
+    def _learned(self, views: tuple[View, ...]) -> Lesson:
+        judgement = judged(views, self._cases, self.corpus.labels, group_numbers(self.corpus))
+        return Lesson.of(judgement, self.rejected)
 
     @property
     def _cases(self) -> NDArray[np.intp]:
@@ -191,22 +206,9 @@ class FittedMethod:
         return bool(shorter) and known.issuperset(channel_axis(queries))
 
 
-def _without(posterior: Array, ruled_out: NDArray[np.bool_] | None, lesson: Judgement) -> Array:
-    if ruled_out is None:
-        return posterior
-    return _renormalised(posterior, np.broadcast_to(ruled_out[lesson.ridge.classes], posterior.shape))
-
-
 def _renormalised(rows: Array, ruled_out: NDArray[np.bool_]) -> Array:
     """(M, K) probabilities without what is ruled out; a row of which nothing is left is zero."""
     kept = np.where(ruled_out, 0.0, rows)
     total = kept.sum(axis=1, keepdims=True)
     shares: Array = np.divide(kept, total, out=np.zeros_like(kept), where=total > 0)
     return np.where(ruled_out.any(axis=1, keepdims=True), shares, rows)
-
-
-def _votes(lesson: Judgement, query: int, fault: int) -> Array:
-    """(L,) what each case adds to the decision value of a fault type."""
-    likeness = lesson.query_likeness(np.array([query]))[0]
-    votes: Array = (likeness + 1.0) * lesson.ridge.dual[:, fault]
-    return votes

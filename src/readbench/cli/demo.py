@@ -8,13 +8,14 @@ import numpy as np
 
 from readbench.cases import Case, CaseLibrary
 from readbench.cases.library import facts_of
+from readbench.cli.case_trials import write_csv
 from readbench.data import Task, load_task
 from readbench.data.compose import Composition
 from readbench.paths import cache_root
 from readbench.spec import build_source
 from readbench.windows import WindowSet
 
-SOURCE = "sim_tanks"
+SOURCE = "sim_tanks(difficulty=0.5)"
 CASES = 160
 OPEN = 6
 NORMALS = 400
@@ -46,7 +47,8 @@ def demo_library(where: Path) -> CaseLibrary:
     library.add_normals(task.normals[:NORMALS])
     library.add(task.corpus_at(0), _resolved(task))
     library.add(task.queries[1:], _unresolved(task.queries[1:]))
-    _write_sample(task.queries[:1], where / SAMPLE)
+    _add_twin(library)
+    write_csv(task.queries[:1], where / SAMPLE)
     return library
 
 
@@ -65,16 +67,17 @@ def _resolved(task: Task) -> list[Case]:
     ]
 
 
+def _add_twin(library: CaseLibrary) -> None:
+    """One incident that a second recorder kept too."""
+    first = library.cases()[CASES // 2]
+    values = library.window(first.id).values(0)
+    noise = np.random.default_rng(1).normal(size=values.shape) * values.std(axis=1, keepdims=True)
+    facts = first.model_dump(exclude={"changed"}) | {"id": f"{first.id}-b", "notes": "Kept by the second recorder."}
+    library.add_one(values + 0.02 * noise, library.window(first.id).channels(0), **facts)
+
+
 def _unresolved(windows: WindowSet) -> list[Case]:
     return [
         case.model_copy(update={"id": f"T-{901 + number}", "label": None, "time": LAST_S + 3600.0 * number})
         for number, case in enumerate(facts_of(windows))
     ]
-
-
-def _write_sample(window: WindowSet, path: Path) -> None:
-    """One more fault, as a plant's recorder would write it."""
-    values, names = window.values(0), window.channels(0)
-    lines = [",".join(("t", *names))]
-    lines += [",".join([str(2 * step), *(f"{value:.6g}" for value in row)]) for step, row in enumerate(values.T)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")

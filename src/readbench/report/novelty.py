@@ -56,7 +56,7 @@ def draw_novelty(measured: Sequence[Measured]) -> Figure | None:
             draw_detection(axis, dataset, own)
         for axis in axes[len(panels) :]:
             axis.set_axis_off()
-        title = f"Faults never seen before, ρ={rho}%: thin lines are fault types held out, thick their mean"
+        title = f"New faults at ρ={rho}%: types held out, and mean"
         figure.suptitle(title, fontsize=10, fontweight="bold", x=0.01, ha="left")
         figure.supxlabel("share of known faults called new", fontsize=9)
         figure.supylabel("share of new faults found", fontsize=9)

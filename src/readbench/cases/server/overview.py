@@ -10,19 +10,16 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from readbench.cases.answers import Case
 from readbench.cases.server.bodies import Body
+from readbench.cases.shortlist import coarse_encoder
 from readbench.cases.snapshot import Snapshot
-from readbench.cases.vectors import StoredVectors
-from readbench.encoders import Encoder
-from readbench.registry import ENCODERS
 
 MOST_CASES = 2000
 """Latest cases that are looked at."""
-ENCODER = "sonde"
-MAIN_AXES = 20
+MAIN_AXES = 50
 """Axes of the vectors among which the map looks for the two that tell the faults apart."""
 NEIGHBOURS = 5
 AGREED = 4
-"""Neighbours that share another label before a case's own looks wrong."""
+"""Of the nearest cases of other recordings, so many must share another label before a case's own looks wrong."""
 TWINS = 0.98
 """Cosine of two cases from which they count as near-duplicates."""
 MOST_LISTED = 12
@@ -50,7 +47,6 @@ class Doubt(Body):
 
     case: Case
     neighbours: str
-    share: str
 
 
 class Overview(Body):
@@ -70,7 +66,7 @@ class Overview(Body):
 
 
 def overview_of(snapshot: Snapshot) -> Overview:
-    """Look at the latest cases: vectors of Sonde, scaled, and their cosines."""
+    """Look at the latest cases: MiniRocket features, scaled, and their cosines; fast enough for every visit."""
     first = max(0, len(snapshot) - MOST_CASES)
     positions = np.arange(first, len(snapshot))
     cases = [snapshot.case(int(i)) for i in positions]
@@ -114,12 +110,8 @@ def projected(vectors: Vectors, labels: NDArray[np.int32]) -> Vectors:
 
 
 def _features(snapshot: Snapshot, positions: NDArray[np.intp]) -> Vectors:
-    """(N, D) scaled vectors of Sonde, rows of length one; what a search has encoded is read from the library."""
-    windows = snapshot.windows(positions).anonymous()
-    encoder: Encoder = ENCODERS.get(ENCODER).build().fit(windows.with_stats(snapshot.reference), windows[:0])
-    vectors = StoredVectors(snapshot.store)
-    with vectors.filing():
-        raw = vectors.encode(encoder, windows).astype(np.float64)
+    """(N, D) scaled features, rows of length one."""
+    raw = coarse_encoder(snapshot).encode(snapshot.windows(positions).anonymous()).astype(np.float64)
     deviation = raw.std(axis=0)
     scaled = np.divide(raw - raw.mean(axis=0), deviation, out=np.zeros_like(raw), where=deviation > 1e-9)
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
@@ -145,8 +137,5 @@ def _doubts(cases: list[Case], likeness: Vectors) -> tuple[Doubt, ...]:
         nearest = sorted(others, key=lambda j: -likeness[i, j])[:NEIGHBOURS]
         label, count = Counter(cases[j].label or "" for j in nearest).most_common(1)[0] if nearest else ("", 0)
         if count >= AGREED and label != cases[i].label:
-            doubts.append((count, i, label, len(nearest)))
-    doubts.sort(key=lambda doubt: (-doubt[0], doubt[1]))
-    return tuple(
-        Doubt(case=cases[i], neighbours=label, share=f"{count} of {asked}") for count, i, label, asked in doubts
-    )[:MOST_LISTED]
+            doubts.append(Doubt(case=cases[i], neighbours=label))
+    return tuple(doubts[:MOST_LISTED])

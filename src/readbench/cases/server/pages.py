@@ -12,7 +12,7 @@ from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from readbench.cases.answering import Filter
-from readbench.cases.answers import UNLIKE, Answer, Case, Summary
+from readbench.cases.answers import UNLIKE, Answer, Case, Fault, Summary
 from readbench.cases.server import words
 from readbench.cases.server.access import COOKIE, Admin, Reader, Writer, caller_of
 from readbench.cases.server.api_read import ListQuery, listed
@@ -26,6 +26,7 @@ from readbench.cases.server.uploads import time_of, window_of_file
 from readbench.windows import WindowSet
 
 HITS = 10
+OPTIONS = 5
 HUES = 12
 LATEST = 8
 PER_PAGE = 50
@@ -64,7 +65,7 @@ async def home(request: Request, service: Served, caller: Reader) -> Response:
     """Drop a file, or go on with an open case."""
     cases, summary = await service.work.do(lambda: (service.library.cases(), service.library.stats()))
     unresolved = [case for case in reversed(cases) if case.label is None]
-    shown = {"open": unresolved[:LATEST], "unresolved": len(unresolved), "summary": summary}
+    shown: dict[str, Any] = {"open": unresolved[:LATEST], "unresolved": len(unresolved), "summary": summary}
     latest = sorted((case for case in cases if case.label), key=lambda case: -case.changed)[:LATEST]
     return _page(request, "home.html", caller, **shown, latest=latest, sample=service.settings.sample is not None)
 
@@ -275,12 +276,19 @@ def _shown(service: Service, signals: Signals, answer: Answer | None, page: Page
         "summary": summary,
         "signals": signals,
         "answer": answer,
+        "options": _options(answer),
         "page": page,
         "unlike": UNLIKE,
         "labels": sorted(label for label in summary.labels if label),
         "assets": sorted(asset for asset in summary.assets if asset),
         "methods": service.settings.methods,
     }
+
+
+def _options(answer: Answer | None) -> list[Fault]:
+    """What a window may be: the most likely options, and always how likely it is unlike anything here."""
+    faults = answer.faults if answer else ()
+    return [fault for place, fault in enumerate(faults) if place < OPTIONS or fault.label == UNLIKE]
 
 
 def _to_case(case: str) -> Response:

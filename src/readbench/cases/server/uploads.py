@@ -13,7 +13,7 @@ from readbench.errors import DataError, UsageError
 from readbench.tables import Roles
 from readbench.windows import WindowSet
 
-TIME_NAMES = ("time", "t", "timestamp", "datetime", "date", "seconds")
+TIME_NAMES = ("time", "t", "timestamp", "datetime", "date", "seconds", "step")
 """Columns of these names are the time, unless the sender says otherwise."""
 
 
