@@ -37,6 +37,8 @@ def test_a_file_is_searched_and_not_kept(client: TestClient, library: CaseLibrar
     answer = client.post("/api/v1/search-file", files={"file": ("a.csv", csv("noise"))}, data={"first": 4, "k": 2})
     assert [hit["case"]["label"] for hit in answer.json()["hits"]] == ["noise", "noise"]
     assert len(library) == 12
+    kept = client.post("/api/v1/files", files={"file": ("a.csv", csv("noise"))}).json()
+    assert kept["time"] is None, "seconds since the recording began are no date"
 
 
 def test_several_windows_at_once(client: TestClient) -> None:

@@ -15,6 +15,7 @@ from readbench.rerank import Pool, View, verdict
 from readbench.rerank.ridge import fit_ridge
 from readbench.rerank.verdict import Verdict, judged, thinned
 from readbench.testing import sample_pool
+from readbench.windows import UNLABELLED
 from tests.rerank.pools import pool_of, reordered
 
 
@@ -60,18 +61,28 @@ def naive(pool: Pool, query: int, *, drop_normals: bool, size: int | None) -> li
             fits.append((fit_ridge(kernel, labels, pool.groups[cases]), subset))
         ridge, subset = min(fits, key=lambda fit: fit[0].loss)
         own = ridge.posterior(np.mean([[items[cases] @ asked] for items, asked in subset], axis=0))[0]
-    for item in pool.candidates[query].tolist():
+    candidates = pool.candidates[query].tolist()
+    doubt = naive_doubt([(visible[i], int(pool.groups[i])) for i in cases], [i in visible for i in candidates])
+    for place, item in enumerate(candidates):
         label = visible.get(item, -1)
         if label == 0 and drop_normals:
             scores.append(-1.0)
         elif not cases:
             scores.append(0.0)
         elif label >= 0:
-            scores.append(float(own[ridge.classes.tolist().index(label)]))
+            scores.append((1 - doubt) * float(own[ridge.classes.tolist().index(label)]) + doubt * 10 / (10 + place))
         else:
             like = np.mean([[items[cases] @ items[item]] for items, _ in subset], axis=0)
-            scores.append(float(own @ ridge.posterior(like)[0]))
+            scores.append((1 - doubt) * float(own @ ridge.posterior(like)[0]) + doubt * 10 / (10 + place))
     return scores
+
+
+def naive_doubt(cases: list[tuple[int, int]], labelled: list[bool]) -> float:
+    """How much the base order counts, from labels and recordings of the cases and which candidates have a label."""
+    recordings = set(cases)
+    alone = [label for label, _ in recordings if sum(other == label for other, _ in recordings) == 1]
+    silent = [not known for known in labelled[:5]]
+    return (len(alone) / len(recordings)) ** 0.5 * sum(silent) / len(silent) if recordings else 0.0
 
 
 @pytest.mark.parametrize("drop_normals", [True, False])
@@ -150,11 +161,22 @@ def test_normals_alone_teach_nothing_but_their_own_place() -> None:
 
 
 def test_an_unlabelled_item_is_judged_by_the_ridge() -> None:
-    """Two clusters, each with a labelled and an unlabelled item; the base order is the wrong way round."""
-    pool = pool_of([-1, 2, -1, 1], [[0, 1], [0, 1], [1, 0], [1, 0]], query=[1, 0])
+    """Two clusters, each with two labelled and an unlabelled item; the base order is the wrong way round."""
+    pool = pool_of([-1, 2, 2, -1, 1, 1], [[0, 1], [0, 1], [0, 1], [1, 0], [1, 0], [1, 0]], query=[1, 0])
     scores = Verdict().rerank(pool)[0]
-    assert scores[2] > scores[0]
-    assert scores[3] > scores[2] > scores[1]
+    assert scores[3] > scores[0]
+    assert scores[4] >= scores[3] > scores[1]
+
+
+def test_where_hardly_a_type_is_named_the_base_order_counts() -> None:
+    """Every labelled case is the only one of its type: a new fault is likely to be none of them."""
+    pool = sample_pool(3, items=60, depth=20)
+    lonely = np.full(60, UNLABELLED, np.int32)
+    lonely[[3, 40]] = 1, 2
+    pool = with_labels(pool, lonely)
+    silent = (pool.labels == UNLABELLED).all(axis=1)
+    assert silent.any()
+    assert (np.diff(rank(Verdict().rerank(pool))[silent]) > 0).all()
 
 
 def test_items_of_one_class_keep_the_base_order() -> None:

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from readbench.cases import DEFAULT_METHOD, CaseLibrary
+from readbench.cli.cases import Method, Where
 from readbench.cli.demo import SAMPLE, demo_library
 from readbench.cli.options import output
 from readbench.errors import UsageError
@@ -22,7 +23,6 @@ from readbench.paths import cache_root
 KEYS = "keys.json"
 AUDIT = "audit.jsonl"
 keys_app = typer.Typer(help="Who may use a service: keys with a role.", no_args_is_help=True)
-Where = Annotated[str, typer.Argument(metavar="LIBRARY", help="Folder or address of the library.", show_default=False)]
 KeyFileOption = Annotated[
     Path | None, typer.Option("--keys", help="File of the keys.", show_default="keys.json in the library's folder")
 ]
@@ -82,7 +82,7 @@ def mcp_command(
     where: Where,
     *,
     write: Annotated[bool, typer.Option("--write", help="Also let the agent add and label cases.")] = False,
-    method: Annotated[str, typer.Option(help="Any method of the grammar.")] = DEFAULT_METHOD,
+    method: Method = DEFAULT_METHOD,
 ) -> None:
     """Serve a library to an agent: the Model Context Protocol on standard input and output; read-only by default.
 
@@ -149,4 +149,4 @@ def _beside(where: str, given: Path | None, name: str) -> Path:
 
 def _require(package: str) -> None:
     if find_spec(package) is None:
-        raise UsageError("The service is an optional part. Install it: pip install 'readbench[cases,service]'")
+        raise UsageError("The service is an optional part. Install it: pip install 'readbench[service]'")

@@ -7,6 +7,10 @@ sum of the views' cosines. An item's score is the probability that it shares the
 
 where p(c | x) is certain for a labelled item and the ridge's own opinion for one without a label. Items of one class
 keep the order of the retrieval below.
+
+Few labels name few types. How likely the query's is none of them is estimated from the recordings of the labelled cases
+(Good, 1953): u, the share of those that are the only one of their type. The order of the retrieval then counts with the
+weight sqrt(u) v, where v is the share of the query's nearest items that have no label; with many labels it is nothing.
 """
 
 from __future__ import annotations
@@ -27,6 +31,10 @@ from readbench.windows import NORMAL, UNLABELLED
 
 MOST_CASES = 4096
 """Labelled cases that a ridge is fitted on; above it, every class gives its share, evenly spread over its cases."""
+NEAREST = 5
+"""Items of which the labels tell whether types near a query are named."""
+HALF_AT = 10
+"""Places after which the base order is worth half as much."""
 
 
 @RERANKERS.register("verdict", title="Verdict")
@@ -52,7 +60,7 @@ class Verdict:
     def rerank(self, pool: Pool) -> Scores:
         """(Q, K) probabilities that each candidate shares the query's fault type; -1 for known normals.
 
-        Queries that know no label keep their base scores.
+        Queries that know no label keep their base scores; where few types are named, the base order counts too.
         """
         views = tuple(View(unit(view.queries), unit(view.items)) for view in pool.views)
         scores = np.where(pool.labelled.any(axis=1, keepdims=True), np.float32(0), pool.scores)
@@ -60,7 +68,10 @@ class Verdict:
             cases = self.cases(labels)
             if len(cases):
                 judgement = judged(views, cases, labels, pool.groups)
-                scores[rows] = judgement.shared(rows, pool.candidates[rows])
+                silent = (pool.labels[rows, :NEAREST] == UNLABELLED).mean(axis=1, keepdims=True)
+                doubt = silent * unnamed(labels[cases], pool.groups[cases]) ** 0.5
+                shared = judgement.shared(rows, pool.candidates[rows])
+                scores[rows] = (1 - doubt) * shared + doubt * _by_place(pool.candidates.shape[1])
         if self.drop_normals:
             scores[pool.labels == NORMAL] = -1.0
         return scores
@@ -157,6 +168,22 @@ def judged(
     ]
     best = int(np.argmin([ridge.loss for ridge in ridges]))
     return Judgement(views, labels, groups, cases, choices[best], ridges[best])
+
+
+def unnamed(labels: NDArray[np.int32], groups: NDArray[np.int64]) -> float:
+    """How likely the next recording is of a type that no label names yet: the share of those alone of their type.
+
+    >>> unnamed(np.array([1, 1, 1, 2], np.int32), np.array([0, 0, 1, 2]))
+    0.3333333333333333
+    """
+    types, _ = np.unique(np.stack([labels, groups]), axis=1)
+    _, recordings = np.unique(types, return_counts=True)
+    return float((recordings == 1).sum() / recordings.sum())
+
+
+def _by_place(count: int) -> Array:
+    """(count,) what a place of the base order is worth: 1 for the first, a half for the eleventh."""
+    return 1.0 / (1.0 + np.arange(count) / HALF_AT)
 
 
 def thinned(cases: NDArray[np.intp], labels: NDArray[np.int32]) -> NDArray[np.intp]:

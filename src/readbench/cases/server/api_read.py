@@ -51,7 +51,7 @@ async def history(service: Served, _caller: Reader, limit: Annotated[int, Query(
 
 @router.get("/cases")
 async def cases(service: Served, _caller: Reader, query: Annotated[ListQuery, Query()]) -> Cases:
-    """Cases in the order in which they came; those that match `text` best first."""
+    """Cases in the order in which they came; those whose notes match the text best first."""
     return await service.work.do(lambda: listed(service, query))
 
 

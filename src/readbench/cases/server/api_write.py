@@ -85,19 +85,19 @@ async def reject(service: Served, _caller: Writer, body: PairBody) -> Case:
     return await service.work.do(lambda: service.library.reject(body.case, body.like))
 
 
-@router.delete("/cases/{case:path}", status_code=204)
+@router.delete("/cases/{case:path}", status_code=204, tags=["admin"])
 async def delete(service: Served, _caller: Admin, case: str) -> None:
-    """Take a case out; `undo` brings it back."""
+    """Take a case out; undo brings it back."""
     await service.work.do(lambda: service.library.delete([case]))
 
 
-@router.post("/undo")
+@router.post("/undo", tags=["admin"])
 async def undo(service: Served, _caller: Admin) -> Change:
     """Take the last change back that still stands."""
     return await service.work.do(service.library.undo)
 
 
-@router.get("/export", response_class=FileResponse)
+@router.get("/export", response_class=FileResponse, tags=["admin"])
 async def export(service: Served, _caller: Admin, after: BackgroundTasks) -> FileResponse:
     """The whole library as one Parquet file."""
     folder = Path(mkdtemp(prefix="readbench-"))

@@ -74,17 +74,17 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _add_watching(app: FastAPI) -> None:
     """What watches a service: is it there, can it answer, what does it count."""
 
-    @app.get("/healthz", tags=["watch"], responses={**api_read.PROBLEMS})
+    @app.get("/healthz", tags=["open"], responses={**api_read.PROBLEMS})
     async def healthz() -> Health:
         """The process is there."""
         return Health(status="ok")
 
-    @app.get("/readyz", tags=["watch"], responses={**api_read.PROBLEMS})
+    @app.get("/readyz", tags=["open"], responses={**api_read.PROBLEMS})
     async def readyz(service: Served) -> Health:
         """The library can be read."""
         return Health(status="ready", cases=await service.work.do(lambda: len(service.library)))
 
-    @app.get("/metrics", tags=["watch"], response_class=PlainTextResponse, responses={**api_read.PROBLEMS})
+    @app.get("/metrics", tags=["read"], response_class=PlainTextResponse, responses={**api_read.PROBLEMS})
     async def metrics(service: Served, _caller: Reader) -> Response:
         """Counters for Prometheus."""
         service.metrics.running.set(service.work.running)

@@ -198,7 +198,7 @@ async def reference(request: Request, caller: Reader) -> Response:
     """What programs may ask, from the OpenAPI description."""
     paths = request.app.openapi()["paths"]
     routes = [
-        (method.upper(), path, about.get("description") or about.get("summary", ""), about.get("tags", [""])[0])
+        (method.upper(), path, about.get("description") or about.get("summary", ""), about["tags"][-1])
         for path, methods in paths.items()
         for method, about in methods.items()
     ]

@@ -9,6 +9,7 @@ import numpy as np
 from readbench.cases.reading import Interval, windows_from
 from readbench.cases.server.bodies import WindowBody
 from readbench.cases.server.settings import Settings
+from readbench.cases.server.words import FIRST_DATE
 from readbench.errors import DataError, UsageError
 from readbench.tables import Roles
 from readbench.windows import WindowSet
@@ -64,9 +65,9 @@ def limited(windows: WindowSet, settings: Settings) -> WindowSet:
 
 
 def time_of(windows: WindowSet) -> float | None:
-    """When the first window began; None where it is not known."""
+    """When the first window began; None where that is not known, or only counted from the beginning of a recording."""
     time = float(windows.times[0])
-    return time if np.isfinite(time) else None
+    return time if np.isfinite(time) and time >= FIRST_DATE else None
 
 
 def _matrix(body: WindowBody) -> np.ndarray:
