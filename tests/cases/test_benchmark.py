@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,30 @@ from readbench.experiment.cells import Setup, scored_level
 from readbench.pipeline import System
 from readbench.ranking import rank
 from readbench.spec import build_source, parse
+from readbench.windows import UNLABELLED
 
 METHOD = "rocket(features=2016)|ws(alpha=0.7)|dtw-i+verdict"
+
+
+def test_a_library_with_few_labels_ranks_as_the_method_does(tmp_path: Path, private_cache: Path) -> None:
+    """Every fifth case resolved, and one fault type named once: the order of the retrieval counts in both."""
+    settings = Composition(corpus_cap=80, query_cap=10)
+    task = load_task(build_source("sim_ecg"), seed=0, cache=private_cache, settings=settings)
+    corpus = task.corpus_at(0)
+    labels = np.where(np.arange(len(corpus)) % 5 == 0, corpus.labels, UNLABELLED)
+    labels[corpus.labels == 1] = UNLABELLED
+    labels[np.flatnonzero(corpus.labels == 1)[0]] = 1
+    known = replace(corpus, labels=labels.astype(np.int32))
+    cases = CaseLibrary.create(tmp_path / "l")
+    cases.add_normals(task.normals)
+    cases.add(known)
+    place = {case.id: i for i, case in enumerate(cases.cases())}
+    answers = cases.search_many(task.queries, k=20, method=METHOD)
+    found = [[place[hit.case.id] for hit in answer.hits] for answer in answers]
+    scores = System(METHOD, private_cache).fit(known, task.normals).score(task.queries)
+    assert found == rank(scores, 20).tolist()
+    alone = System(METHOD.removesuffix("+verdict"), private_cache).fit(known, task.normals).score(task.queries)
+    assert found != rank(alone, 20).tolist()
 
 
 def benchmark(task: Task, rho: int, method: str, cache: Path) -> dict[str, float]:

@@ -17,7 +17,7 @@ from hypothesis.extra.numpy import arrays
 from readbench.data import Task, load_task
 from readbench.experiment import gallery as module
 from readbench.experiment import run
-from readbench.experiment.gallery import DEPTH, MOST_CHANNELS, NAME, may_be_shown, read_gallery, write_gallery
+from readbench.experiment.gallery import DEPTH, MOST_CHANNELS, NAME, read_gallery, write_gallery
 from readbench.experiment.merge import merge
 from readbench.experiment.shard import parse_shard
 from readbench.experiment.sketch import FINEST, sketch, thinned
@@ -161,7 +161,7 @@ def test_parts_of_a_run_merge_to_the_same_bytes(folder: Path, tmp_path: Path, pr
 def test_a_licence_that_forbids_it_leaves_the_series_out(folder: Path, tmp_path: Path, private_cache: Path) -> None:
     def locked(dataset: str, seed: int) -> Task:
         task = load(private_cache, dataset, seed)
-        return replace(task, info=replace(task.info, licence="not established"))
+        return replace(task, info=replace(task.info, redistributable=False))
 
     write_gallery(copied(folder, tmp_path / "run"), PLAN.datasets, locked)
     gallery = read_gallery(tmp_path / "run")
@@ -190,9 +190,9 @@ def test_no_rankings_no_gallery(tmp_path: Path, private_cache: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(entry.name for entry in SOURCES))
 def test_every_source_is_either_free_to_show_or_said_not_to_be(name: str) -> None:
-    licence = SOURCES.get(name).build().info.licence
-    doubtful = any(word in licence for word in ("not established", "none stated", "unclear", "no formal licence"))
-    assert may_be_shown(licence) != doubtful
+    info = SOURCES.get(name).build().info
+    unsettled = ("not established", "none stated", "unclear", "no formal licence")
+    assert info.redistributable != any(word in info.licence for word in unsettled)
 
 
 def test_the_metadata_are_plain_json(folder: Path) -> None:

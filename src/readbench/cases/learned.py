@@ -155,19 +155,21 @@ class FittedMethod:
         lesson = self._lesson_for(queries)
         order = rank(scores)
         if verdict is not None:
-            order, scores = self._reordered(order, lesson.shared(len(queries), ruled_out), verdict)
+            order, scores = self._reordered(order, lesson.shared(len(queries), ruled_out), verdict, lesson.judgement)
         return [
             Ranked(order[q], scores[q], opinion.posterior @ lesson.guesses.T, opinion, *lesson.votes(q, opinion))
             for q, opinion in enumerate(lesson.opinions(len(queries), ruled_out))
         ]
 
-    def _reordered(self, order: NDArray[np.int64], shared: Array, verdict: Verdict) -> tuple[NDArray[np.int64], Scores]:
-        """The order of `Verdict.rerank`: by probability, equal ones as before; known normals last."""
-        scores = shared.astype(np.float32)
-        if verdict.drop_normals:
-            scores[:, self.corpus.labels == NORMAL] = -1.0
-        within = rank(np.take_along_axis(scores, order, axis=1))
-        return np.take_along_axis(order, within, axis=1), scores
+    def _reordered(
+        self, order: NDArray[np.int64], shared: Array, verdict: Verdict, judgement: Judgement
+    ) -> tuple[NDArray[np.int64], Scores]:
+        """The order of `Verdict.rerank`, and its scores by position in the corpus."""
+        alike = np.take_along_axis(shared, order, axis=1)
+        weighed = verdict.weighed(alike, judgement, self.corpus.labels[order]).astype(np.float32)
+        scores = np.empty_like(weighed)
+        np.put_along_axis(scores, order, weighed, axis=1)
+        return np.take_along_axis(order, rank(weighed), axis=1), scores
 
     def _lesson_for(self, queries: WindowSet) -> Lesson:
         """What the labels teach, with the windows in its views; learned once, unless the windows change the views."""

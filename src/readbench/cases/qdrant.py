@@ -182,7 +182,7 @@ def _connected(host: str, folder: str) -> Any:  # noqa: ANN401 - a Qdrant client
     try:
         client = import_module("qdrant_client").QdrantClient
     except ImportError as error:
-        raise UsageError("A library on Qdrant needs its client: pip install 'qdrant-client>=1.20'") from error
+        raise UsageError("A library on Qdrant needs its client: pip install 'readbench[qdrant]'") from error
     if host:
         return client(url=f"http://{host}", api_key=os.environ.get("QDRANT_API_KEY"))
     return client(path=folder or "/")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -11,11 +10,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from readbench.cases import UNLIKE, Answer, Case, Change, Evidence, Summary
+from readbench.cases.times import when
 
 MOST_FAULTS = 5
 MOST_CHANNELS = 8
-FIRST_DATE = 1e8
-"""Seconds since 1970 below which a time is no date, but counted from the beginning of a recording."""
 NOTE = 60
 """Characters of a note in a table."""
 
@@ -65,7 +63,7 @@ def show_history(changes: Sequence[Change], console: Console) -> None:
     table = Table("Change", "What", "Cases", "When", "", box=SIMPLE_HEAD)
     for change in changes:
         table.add_row(
-            str(change.number), change.what, str(change.cases), _date(change.time), "undone" if change.undone else ""
+            str(change.number), change.what, str(change.cases), when(change.time), "undone" if change.undone else ""
         )
     console.print(table)
 
@@ -87,15 +85,4 @@ def _named(case: Case) -> tuple[str, str]:
 
 def _facts(case: Case) -> tuple[str, str, str]:
     note = case.notes if len(case.notes) <= NOTE else f"{case.notes[: NOTE - 3]}..."
-    return escape(case.asset), _when(case.time), escape(note)
-
-
-def _when(time: float | None) -> str:
-    """A date, or seconds where the recording only counts from its beginning."""
-    if time is None:
-        return ""
-    return _date(time) if time >= FIRST_DATE else f"{time:g} s"
-
-
-def _date(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    return escape(case.asset), when(case.time), escape(note)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from readbench.cases import DEFAULT_METHOD, Case, CaseLibrary, Filter
 from readbench.cases.archive import export_library, import_library
 from readbench.cases.library import facts_of
 from readbench.cases.reading import windows_from
+from readbench.cases.times import moment
 from readbench.cli.case_trials import bench_command, demo_command
 from readbench.cli.case_views import show_answer, show_cases, show_evidence, show_history, show_summary
 from readbench.cli.options import Json, output
@@ -74,7 +74,7 @@ def add_command(
     Example: `readbench cases add plant pump.csv --time t --from 1200 --to 1800 --label leak --notes "New seal."`
     """
     roles = _roles(time, case, channels, label=label_column, asset=asset_column)
-    windows = windows_from(file, roles, (_moment(first), _moment(last)))
+    windows = windows_from(file, roles, (moment(first), moment(last)))
     if name and len(windows) > 1:
         raise UsageError(f"{file} holds {len(windows)} cases: --name is for one.")
     given = {"label": label, "notes": notes, "asset": asset, "group": group, "id": name}
@@ -102,7 +102,7 @@ def normals_command(
 
     Example: `readbench cases normals plant quiet-week.csv --time t --length 256 --asset "pump 2"`
     """
-    windows = windows_from(file, _roles(time, case, channels), (_moment(first), _moment(last)))
+    windows = windows_from(file, _roles(time, case, channels), (moment(first), moment(last)))
     names = CaseLibrary.open(where).add_normals(_pieces(windows, length), asset or None)
     _say(f"added {len(names)} normal windows")
 
@@ -131,10 +131,8 @@ def search_command(
     Example: `readbench cases search plant new.csv --time t -k 5`
     """
     library = CaseLibrary.open(where, as_of=as_of)
-    asked = _window(window, _roles(time, "", channels), (_moment(first), _moment(last)))
-    chosen = Filter(
-        asset=asset or None, label=label or None, tag=tag or None, since=_moment(since), until=_moment(until)
-    )
+    asked = _window(window, _roles(time, "", channels), (moment(first), moment(last)))
+    chosen = Filter(asset=asset or None, label=label or None, tag=tag or None, since=moment(since), until=moment(until))
     answer = library.search(asked, k=k, method=method, where=chosen)
     if not _as_json(answer, as_json):
         show_answer(answer, output())
@@ -159,7 +157,7 @@ def explain_command(
     Example: `readbench cases explain plant new.csv case-12ab --time t --figure why.png`
     """
     library = CaseLibrary.open(where)
-    asked = _window(window, _roles(time, "", channels), (_moment(first), _moment(last)))
+    asked = _window(window, _roles(time, "", channels), (moment(first), moment(last)))
     evidence = library.explain(asked if isinstance(asked, str) else _of_asset(asked, asset), case)
     if figure:
         from readbench.cases.drawing import draw_evidence  # noqa: PLC0415 - draws
@@ -296,21 +294,6 @@ app.command("bench")(bench_command)
 def _roles(time: str, case: str, channels: str, *, label: str = "", asset: str = "") -> Roles:
     names = tuple(name.strip() for name in channels.split(",") if name.strip())
     return Roles(time=time, case=case, channels=names, label=label, asset=asset)
-
-
-def _moment(text: str) -> float | None:
-    """Seconds, or a date as seconds since 1970 (UTC unless it says otherwise)."""
-    if not text:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"{text!r} is no time: give seconds, or a date such as 2024-05-01T12:00.") from error
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _window(window: str, roles: Roles, interval: tuple[float | None, float | None]) -> WindowSet | str:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,12 +37,6 @@ MOST_CHANNELS = 6
 """Channels kept of a window."""
 MOST_VALUES = 2_500_000
 """Values of all sketches of a task together: 5 MB before compression."""
-SHAREABLE = re.compile(
-    r"(Apache|MIT|BSD|ISC|[AL]?GPL|MPL|CC0|CC-BY|CDLA|ODC|ODbL|PDDL|Unlicense|public domain|University of Illinois)\b",
-    re.IGNORECASE,
-)
-"""Licences under which excerpts may be passed on, with attribution where they ask for it."""
-
 PLAIN = ("window", "query", "label", "group", "asset", "length", "channels")
 """Columns that are fields of an exhibit under the same name."""
 SCHEMA = pa.schema(
@@ -109,15 +102,6 @@ class Gallery:
 
     exhibits: dict[tuple[str, int], list[Exhibit]]
     facts: Facts
-
-
-def may_be_shown(licence: str) -> bool:
-    """Whether a licence lets excerpts of the data be passed on; each of several must.
-
-    >>> may_be_shown("CC-BY-NC-SA-4.0"), may_be_shown("MIT (RE1); unclear (Sock Shop)"), may_be_shown("not established")
-    (True, False, False)
-    """
-    return all(SHAREABLE.match(part.strip()) for part in licence.split(";"))
 
 
 def write_gallery(folder: Path, datasets: Iterable[str], load: Loader) -> Path | None:
@@ -227,7 +211,7 @@ def _exhibits(task: Task, told: Telling, wanted: set[str]) -> Iterator[Exhibit]:
     items = task.corpus[np.isin(task.corpus.ids, np.array(sorted(wanted), task.corpus.ids.dtype))]
     windows = concatenate([task.queries.with_stats(None), items.with_stats(None)])
     chosen = _chosen(windows, told)
-    points = _points(task) if may_be_shown(task.info.licence) else None
+    points = _points(task) if task.info.redistributable else None
     for i in range(len(windows)):
         yield _seen(windows, i, query=i < len(task.queries), channels=chosen[windows.channel_set[i]], points=points)
 

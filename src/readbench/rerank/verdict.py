@@ -34,7 +34,7 @@ MOST_CASES = 4096
 NEAREST = 5
 """Items of which the labels tell whether types near a query are named."""
 HALF_AT = 10
-"""Places after which the base order is worth half as much."""
+"""The place at which the order of the retrieval is worth half of what it is at the first."""
 
 
 @RERANKERS.register("verdict", title="Verdict")
@@ -68,13 +68,24 @@ class Verdict:
             cases = self.cases(labels)
             if len(cases):
                 judgement = judged(views, cases, labels, pool.groups)
-                silent = (pool.labels[rows, :NEAREST] == UNLABELLED).mean(axis=1, keepdims=True)
-                doubt = silent * unnamed(labels[cases], pool.groups[cases]) ** 0.5
                 shared = judgement.shared(rows, pool.candidates[rows])
-                scores[rows] = (1 - doubt) * shared + doubt * _by_place(pool.candidates.shape[1])
-        if self.drop_normals:
-            scores[pool.labels == NORMAL] = -1.0
+                scores[rows] = self.weighed(shared, judgement, pool.labels[rows])
+            elif self.drop_normals:
+                scores[rows] = np.where(pool.labels[rows] == NORMAL, np.float32(-1), scores[rows])
         return scores
+
+    def weighed(self, shared: Array, judgement: Judgement, labels: NDArray[np.int32]) -> Array:
+        """(M, K) scores of candidates, in the order of the retrieval.
+
+        Args:
+            shared: (M, K) probabilities that they share the query's fault type.
+            judgement: what gave them.
+            labels: (M, K) of the candidates, -1 where unknown.
+        """
+        silent = (labels[:, :NEAREST] == UNLABELLED).mean(axis=1, keepdims=True)
+        doubt = silent * judgement.unnamed**0.5
+        scores = (1 - doubt) * shared + doubt / (1 + np.arange(shared.shape[1]) / HALF_AT)
+        return np.where(labels == NORMAL, -1.0, scores) if self.drop_normals else scores
 
     def cases(self, labels: NDArray[np.int32]) -> NDArray[np.intp]:
         """Positions of the items that teach something, by the labels (N,) of the corpus, -1 where unknown."""
@@ -109,6 +120,11 @@ class Judgement:
     cases: NDArray[np.intp]
     chosen: tuple[int, ...]
     ridge: Ridge
+
+    @property
+    def unnamed(self) -> float:
+        """How likely a query is of a type that no case has."""
+        return unnamed(self.labels[self.cases], self.groups[self.cases])
 
     def query_likeness(self, queries: NDArray[np.intp]) -> Array:
         """(M, L) mean cosine, over the chosen views, of queries (M,) and the cases."""
@@ -179,11 +195,6 @@ def unnamed(labels: NDArray[np.int32], groups: NDArray[np.int64]) -> float:
     types, _ = np.unique(np.stack([labels, groups]), axis=1)
     _, recordings = np.unique(types, return_counts=True)
     return float((recordings == 1).sum() / recordings.sum())
-
-
-def _by_place(count: int) -> Array:
-    """(count,) what a place of the base order is worth: 1 for the first, a half for the eleventh."""
-    return 1.0 / (1.0 + np.arange(count) / HALF_AT)
 
 
 def thinned(cases: NDArray[np.intp], labels: NDArray[np.int32]) -> NDArray[np.intp]:

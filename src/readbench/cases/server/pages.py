@@ -11,6 +11,7 @@ from fastapi.responses import FileResponse, RedirectResponse
 from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from readbench.cases import times
 from readbench.cases.answering import Filter
 from readbench.cases.answers import UNLIKE, Answer, Case, Fault, Summary
 from readbench.cases.server import words
@@ -39,7 +40,7 @@ ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 ENVIRONMENT.filters |= {
-    "when": words.when,
+    "when": times.when,
     "percent": words.percent,
     "link": words.link,
     "short": words.short,
@@ -111,7 +112,7 @@ async def look_at_file(
 ) -> Response:
     """Search with a file: kept as an open case, or only looked at."""
     content = await file.read()
-    interval = words.moment(first), words.moment(last)
+    interval = times.moment(first), times.moment(last)
 
     def read() -> WindowSet:
         return window_of_file(file.filename or "", content, service.settings, time=time, interval=interval, asset=asset)

@@ -9,7 +9,7 @@ import numpy as np
 from readbench.cases.reading import Interval, windows_from
 from readbench.cases.server.bodies import WindowBody
 from readbench.cases.server.settings import Settings
-from readbench.cases.server.words import FIRST_DATE
+from readbench.cases.times import FIRST_DATE
 from readbench.errors import DataError, UsageError
 from readbench.tables import Roles
 from readbench.windows import WindowSet
