@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("qdrant_client", reason="a library on Qdrant needs its client: pip install qdrant-client")
+pytest.importorskip("qdrant_client", reason="a library on Qdrant needs its client: pip install 'readbench[qdrant]'")
 
 from readbench.cases import CaseLibrary, journal
 from readbench.cases.answers import Case
