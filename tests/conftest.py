@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.browser import chromium
 
 settings.register_profile(
     "readbench", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
@@ -30,3 +34,13 @@ def real_data() -> Path:
     if not variable:
         pytest.skip("READBENCH_DATA is not set: point it at a folder with one sub-folder per source")
     return Path(variable)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real browser, or a skip that says what is missing."""
+    pytest.importorskip("playwright", reason="needs playwright: pip install 'readbench[dev]'")
+    with chromium() as opened:
+        if opened is None:
+            pytest.skip("no browser: install Chromium, or run `playwright install chromium`")
+        yield opened

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +15,6 @@ from tests.cases_server.running import served
 from tests.cases_server.test_api import csv
 from tests.report.test_site_browser import CONTRAST, NAMELESS
 
-FLAGS = ("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 HARM = "<img src=x onerror=harmed=1>"
 DROP = """
 ([text, name]) => {
@@ -28,20 +23,6 @@ DROP = """
   document.getElementById("drop").dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true }));
 }
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A browser, or a skip that says what is missing."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'readbench[dev]'")
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    with playwright.sync_playwright() as driver:
-        if path is None and not Path(driver.chromium.executable_path).exists():
-            pytest.skip("no browser: install Chromium, or run `playwright install chromium`")
-        sandbox = [] if os.geteuid() else ["--no-sandbox"]
-        opened = driver.chromium.launch(executable_path=path, args=[*FLAGS, *sandbox])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 from PIL import Image
 
 from readbench.report.site import write_site
-from tests.report.browser import Visit, chromium
+from tests.browser import Visit, chromium
 
 WIDE, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 1280}
 VIEWS = {

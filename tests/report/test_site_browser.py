@@ -13,7 +13,7 @@ import pytest
 from readbench.experiment.gallery import DEPTH, read_gallery
 from readbench.report import leaderboard, read_results
 from readbench.report.site import case_link
-from tests.report.browser import Visit, chromium
+from tests.browser import Visit
 from tests.report.site_runs import DATASETS, HOSTILE, HOSTILE_CHANNEL
 
 CONTRAST = """
@@ -50,16 +50,6 @@ NAMELESS = """
   return !(element.ariaLabel || element.textContent.trim() || element.labels?.[0]?.textContent.trim());
 }).map((element) => element.outerHTML.slice(0, 120))
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A browser, or a skip that says what is missing."""
-    pytest.importorskip("playwright", reason="needs playwright: pip install 'readbench[dev]'")
-    with chromium() as opened:
-        if opened is None:
-            pytest.skip("no browser: install Chromium, or run `playwright install chromium`")
-        yield opened
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from readbench.report.bundle import Declared
 from readbench.report.standings import Entry, Rejected, Standings
 from readbench.report.standings_page import write_standings
-from tests.report.browser import Visit, chromium
+from tests.browser import Visit
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -24,22 +23,18 @@ def board() -> Standings:
     return Standings(entries, (0, 20), ("sim_tanks",), ("sim_tanks",), (Declared(name="us"),), refused)
 
 
-def test_columns_are_sorted_by_click_and_by_key_and_names_do_no_harm(tmp_path: Path) -> None:
-    pytest.importorskip("playwright", reason="needs playwright: pip install 'readbench[dev]'")
+def test_columns_are_sorted_by_click_and_by_key_and_names_do_no_harm(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
     write_standings(board(), tmp_path / "report")
-    with chromium() as browser:
-        if browser is None:
-            pytest.skip("no browser: install Chromium, or run `playwright install chromium`")
-        visit = Visit(browser, tmp_path)
-        page = visit.open(expect="main table")
-        names = page.locator(".leaderboard tbody td:nth-child(2)")
-        page.click(".leaderboard th button:has-text('ρ=20%')")
-        assert names.all_inner_texts() == ["first", HOSTILE, "third"]
-        page.keyboard.press("Enter")
-        assert names.all_inner_texts() == [HOSTILE, "first", "third"]
-        assert page.get_attribute(".leaderboard th:nth-child(5)", "aria-sort") == "ascending"
-        assert page.locator(".leaderboard [aria-sort]").count() == 1
-        assert page.inner_text(".rejected td:nth-child(2)") == HOSTILE
-        page.set_viewport_size({"width": 400, "height": 800})
-        assert page.evaluate("document.documentElement.scrollWidth") <= 400
-        assert visit.complaints == []
+    visit = Visit(browser, tmp_path)
+    page = visit.open(expect="main table")
+    names = page.locator(".leaderboard tbody td:nth-child(2)")
+    page.click(".leaderboard th button:has-text('ρ=20%')")
+    assert names.all_inner_texts() == ["first", HOSTILE, "third"]
+    page.keyboard.press("Enter")
+    assert names.all_inner_texts() == [HOSTILE, "first", "third"]
+    assert page.get_attribute(".leaderboard th:nth-child(5)", "aria-sort") == "ascending"
+    assert page.locator(".leaderboard [aria-sort]").count() == 1
+    assert page.inner_text(".rejected td:nth-child(2)") == HOSTILE
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert visit.complaints == []
