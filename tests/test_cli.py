@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from readbench.cli import doctor
+
 COMMANDS = [
     "run",
     "report",
@@ -79,7 +81,9 @@ def test_report_writes_markdown_and_csv(finished_run: Path) -> None:
     assert table.startswith("Method,Family,ρ=0%,ρ=20%,Rank")
 
 
-def test_a_run_over_label_budgets_says_what_it_leaves_out_and_is_reported_with_a_figure(tmp_path: Path) -> None:
+def test_a_run_over_label_budgets_says_what_it_leaves_out_and_is_reported_with_a_figure(
+    tmp_path: Path, finished_run: Path
+) -> None:
     options = ("--datasets", "sim_tanks", "--rho", "0", "--seed", "7", "--label-budget", "0,10", "--out", str(tmp_path))
     suite = readbench("run", "--suite", "classical", *options)
     assert suite.returncode == 0, suite.stderr
@@ -91,6 +95,10 @@ def test_a_run_over_label_budgets_says_what_it_leaves_out_and_is_reported_with_a
     assert "known labels a query" in done.stdout
     assert (tmp_path / "report" / "figures" / "budgets.png").exists()
     assert (tmp_path / "report" / "tables" / "budgets.csv").read_text().startswith("Method,0,10\n")
+    done = readbench("report", str(finished_run), "--with", str(tmp_path), "--out", str(tmp_path / "both"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "both" / "figures" / "budgets.png").exists()
+    assert 'id="figure-budgets"' in (tmp_path / "both" / "index.html").read_text()
 
 
 def test_report_of_something_else_says_what_to_do(tmp_path: Path) -> None:
@@ -124,6 +132,20 @@ def test_doctor_finds_a_healthy_installation() -> None:
     done = readbench("doctor", "--json")
     assert done.returncode == 0, done.stdout
     assert {"numpy", "data root", "cache"} <= {fact["part"] for fact in json.loads(done.stdout)}
+
+
+@pytest.mark.parametrize("name", ["", "NVIDIA H200"])
+def test_doctor_says_where_encoders_vector_search_and_dtw_would_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.setattr(doctor, "gpu", lambda: name)
+    doctor.doctor_command(as_json=True)
+    facts = {row["part"]: row for row in json.loads(capsys.readouterr().out)}
+    assert facts["GPU"]["state"] == (name or "none")
+    assert facts["encoders on torch"]["state"] == ("cuda" if name else "cpu")
+    assert facts["vector search"]["state"].startswith("cuda" if name else "cpu")
+    assert facts["DTW"]["state"].startswith("cpu: ")
+    assert ("device=cuda" in facts["DTW"]["what to do"]) == bool(name)
 
 
 def test_doctor_names_a_data_root_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

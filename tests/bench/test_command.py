@@ -25,7 +25,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(only: str, *, as_json: bool) -> None:
-    bench.bench_command(only=only, repeats=1, threads=1, scale=0, as_json=as_json)
+    bench.bench_command(only=only, repeats=1, threads=1, as_json=as_json)
 
 
 def test_programs_read_the_roof_and_the_share_of_it(capsys: pytest.CaptureFixture[str]) -> None:

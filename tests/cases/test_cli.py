@@ -93,6 +93,19 @@ def test_feedback_and_history(plant: Path, tmp_path: Path) -> None:
     assert "7 cases, 5 normal windows" in said("stats", plant)
 
 
+def test_open_cases_and_doubtful_labels_are_listed(plant: Path, tmp_path: Path) -> None:
+    assert "every case has a label" in said("next", plant, "--method", FAST)
+    said("add", plant, tmp_path / "new.csv", "--time", "t", "--name", "monday", "--group", "run 7")
+    shown = said("next", plant, "-k", "3", "--method", FAST)
+    assert all(word in shown for word in ("monday", "run 7", "leak", "Tells about"))
+    assert json.loads(said("next", plant, "--method", FAST, "--json"))[0]["guess"] == "leak"
+    said("label", plant, "monday", "noise")
+    assert json.loads(said("doubtful", plant, "-k", "1", "--method", FAST, "--json"))[0]["rather"] == "leak"
+    assert "monday" in said("doubtful", plant, "--method", FAST)
+    said("delete", plant, "monday")
+    assert "every label fits" in said("doubtful", plant, "--method", FAST)
+
+
 def test_many_cases_in_one_table(plant: Path, tmp_path: Path) -> None:
     rows = [f"{t},{case},{fault},{t * 1.0},2,3" for case, fault in (("A", "leak"), ("B", "")) for t in range(5)]
     (tmp_path / "many.csv").write_text("\n".join(["t,incident,fault,pressure,flow,speed", *rows]))

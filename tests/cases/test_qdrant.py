@@ -1,9 +1,15 @@
-"""The second back end keeps the same promises; Qdrant's own client runs here without a server, in a folder."""
+"""The second back end keeps the same promises: in a folder, where Qdrant's own client needs no server, and on a server.
+
+The server is the one that `READBENCH_TEST_QDRANT` names (`host:6333`); without it, those tests are skipped.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -13,15 +19,22 @@ pytest.importorskip("qdrant_client", reason="a library on Qdrant needs its clien
 from readbench.cases import CaseLibrary, journal
 from readbench.cases.answers import Case
 from readbench.cases.journal import Entry
-from readbench.cases.qdrant import QdrantStore
+from readbench.cases.qdrant import TABLES, QdrantStore
 from readbench.errors import DataError, UsageError
 from tests.cases.samples import FAST, filled, normals, windows
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[QdrantStore]:
-    own = QdrantStore(f"qdrant://{tmp_path}/plant", create=True)
+@pytest.fixture(params=["folder", "server"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[QdrantStore]:
+    server = os.environ.get("READBENCH_TEST_QDRANT", "")
+    if request.param == "server" and not server:
+        pytest.skip("READBENCH_TEST_QDRANT names no Qdrant server (host:6333)")
+    where = f"qdrant://{server}/test-{uuid4().hex}" if request.param == "server" else f"qdrant://{tmp_path}/plant"
+    own = QdrantStore(where, create=True)
     yield own
+    if request.param == "server":
+        for table in TABLES:
+            own._client.delete_collection(own._collection(table))
     own.close()
 
 
@@ -70,10 +83,11 @@ def test_names_of_channels_are_kept(store: QdrantStore) -> None:
     assert store.naming() == {"p": {"name": "pressure", "unit": "kPa"}}
 
 
-def test_it_lives_where_the_address_says(store: QdrantStore, tmp_path: Path) -> None:
+def test_it_lives_where_the_address_says(store: QdrantStore) -> None:
     store.append(journal.rows([Entry(Case(id="a"), 0, "d")], "add", 1, 0, 0.0))
-    store.close()
-    again = CaseLibrary.open(f"qdrant://{tmp_path}/plant")
+    if not urlsplit(store.where).netloc:
+        store.close()  # a folder has one user at a time
+    again = CaseLibrary.open(store.where)
     assert len(again) == 1
     with pytest.raises(UsageError, match="names no library"):
         QdrantStore("qdrant://host:6333/")

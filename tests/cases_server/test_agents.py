@@ -20,7 +20,7 @@ from readbench.cases.agents import agent_server
 from tests.cases.samples import FAST
 from tests.cases_server.test_api import csv
 
-READING = ["explain_match", "find_similar_cases", "get_case"]
+READING = ["cases_to_label_next", "doubtful_labels", "explain_match", "find_similar_cases", "get_case"]
 
 
 def talk(server: Any, *calls: tuple[str, dict[str, Any]]) -> tuple[list[str], list[Any]]:  # noqa: ANN401
@@ -58,6 +58,17 @@ def test_an_agent_finds_explains_and_reads(library: CaseLibrary, tmp_path: Path)
     assert "Did you mean 'w0'" in unknown.content[0].text
     assert refused.is_error
     assert library.case("w0").label == "leak"
+
+
+def test_an_agent_is_told_what_to_label_and_what_to_check(library: CaseLibrary) -> None:
+    library.label("w0", None)
+    library.label("w4", "noise")
+    _, (following, doubtful) = talk(
+        agent_server(library, method=FAST), ("cases_to_label_next", {"k": 50}), ("doubtful_labels", {"k": 1})
+    )
+    first = following.structured_content["result"]
+    assert [(case["id"], case["may_be"], case["tells_about"]) for case in first] == [("w0", "leak", 0)]
+    assert [(case["id"], case["rather"]) for case in doubtful.structured_content["result"]] == [("w4", "stuck valve")]
 
 
 def test_an_agent_that_may_write_adds_and_labels(library: CaseLibrary, tmp_path: Path) -> None:

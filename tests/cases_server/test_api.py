@@ -91,6 +91,17 @@ def test_a_file_becomes_a_case_with_its_time(client: TestClient, library: CaseLi
     assert library.window(case["id"]).values(0).shape == (3, 40)
 
 
+def test_what_to_label_and_what_to_check_are_those_of_the_library(client: TestClient, library: CaseLibrary) -> None:
+    for case in ("w0", "w1", "w2"):
+        library.label(case, None)
+    library.label("w4", "noise")
+    for route, expected in (("next", library.next_to_label(2, FAST)), ("doubtful", library.doubtful(2, FAST))):
+        answer = client.get(f"/api/v1/{route}", params={"k": 2})
+        assert answer.json() == [own.model_dump(mode="json") for own in expected]
+        assert answer.json()
+        assert client.get(f"/api/v1/{route}", params={"k": 0}).status_code == 422
+
+
 def test_lists_come_in_parts(client: TestClient) -> None:
     part = client.get("/api/v1/cases", params={"label": "leak", "offset": 1, "limit": 2}).json()
     assert (part["total"], [case["id"] for case in part["cases"]]) == (4, ["w3", "w6"])

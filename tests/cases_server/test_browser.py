@@ -145,6 +145,23 @@ def test_the_map_opens_a_case_and_changes_are_taken_back(page: Any, library: Cas
     page.wait_for_selector("#plots")
 
 
+def test_cases_are_labelled_where_the_overview_asks(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+    for case in ("w3", "w4"):
+        library.label(case, None)
+    page.goto("/overview")
+    asked = page.locator("#next tbody tr")
+    named = str(asked.first.locator("a").inner_text())
+    before = asked.count()
+    asked.first.get_by_label(f"What {named} was").fill("leak")
+    asked.first.get_by_text("Label", exact=True).click()
+    page.wait_for_load_state()
+    assert page.url.endswith("/overview#next")
+    assert library.case(named).label == "leak"
+    assert page.locator("#next tbody tr").count() == before - 1
+    for _ in range(3):
+        library.undo()
+
+
 def test_a_hundred_channels_are_drawn_quickly(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
     values = [[float((step * channel) % 7) for step in range(300)] for channel in range(99)]
     own = library.window("w0").values(0)[:1, :].repeat(8, axis=1)[:, :300]

@@ -1,4 +1,4 @@
-"""What the pages are made of: spans, the map, twins, doubtful labels, the life of a case, bounded work."""
+"""What the pages are made of: spans, the map, twins, lists to work through, the life of a case, bounded work."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 
 from readbench.cases import UNLIKE, Answer, CaseLibrary, Fault
 from readbench.cases.server.events import events_of
@@ -38,24 +39,41 @@ def test_long_windows_are_drawn_with_few_points_and_their_own_assets_normal(libr
     assert (signals.steps, signals.reference) == (5000, "5 normal windows of pump 1")
 
 
-def test_the_overview_finds_twins_and_wrong_labels(library: CaseLibrary) -> None:
+def test_the_overview_finds_twins(library: CaseLibrary) -> None:
     before = overview_of(library.snapshot())
-    assert (len(before.points), before.twins, before.doubts) == (12, (), ())
+    assert (len(before.points), before.twins) == (12, ())
     values = library.window("w0").values(0)
     library.add_one(values * 1.001, CHANNELS, id="twin")
-    library.label("w1", "noise")
     after = overview_of(library.snapshot())
     assert [(pair.first.id, pair.second.id) for pair in after.twins] == [("w0", "twin")]
     assert all(0 <= point.x <= 1 and 0 <= point.y <= 1 for point in after.points)
 
 
-def test_a_label_against_all_neighbours_is_doubted(library: CaseLibrary) -> None:
-    rng = np.random.default_rng(8)
-    for number in range(6):
-        library.add_one(window("leak", rng), CHANNELS, id=f"l{number}", label="leak")
-    library.label("l5", "noise")
-    doubts = overview_of(library.snapshot()).doubts
-    assert ("l5", "leak") in {(doubt.case.id, doubt.neighbours) for doubt in doubts}
+def test_the_overview_lists_doubtful_labels_and_cases_to_label(guarded: TestClient, keys: dict[str, str]) -> None:
+    library: CaseLibrary = guarded.app.state.service.library  # type: ignore[attr-defined]
+    library.label("w4", "noise")
+    library.label("w3", None)
+    pages = {role: guarded.get("/overview", headers={"Authorization": f"Bearer {key}"}) for role, key in keys.items()}
+    for role, page in pages.items():
+        assert page.status_code == 200
+        doubtful = page.text.split('aria-label="Doubtful labels"')[1].split("</section>")[0]
+        assert "/cases/w4" in doubtful
+        assert "stuck valve" in doubtful
+        following = page.text.split('aria-label="Label these next"')[1].split("</section>")[0]
+        assert "/cases/w3" in following
+        assert ('action="/label"' in following) == (role != "read")
+
+
+def test_a_case_is_labelled_on_the_overview(guarded: TestClient, keys: dict[str, str]) -> None:
+    library: CaseLibrary = guarded.app.state.service.library  # type: ignore[attr-defined]
+    library.label("w3", None)
+    for role, status in (("read", 403), ("write", 303)):
+        own = {"Authorization": f"Bearer {keys[role]}"}
+        answer = guarded.post("/label", data={"case": "w3", "label": " leak "}, headers=own, follow_redirects=False)
+        assert answer.status_code == status
+    assert answer.headers["location"] == "/overview#next"
+    assert library.case("w3").label == "leak"
+    assert "Label these next" not in guarded.get("/overview", headers=own).text
 
 
 def test_the_map_tells_faults_apart_where_vectors_do() -> None:

@@ -20,7 +20,7 @@ from readbench.errors import UsageError
 from readbench.experiment import cells, run
 from readbench.experiment.execute import CellReport
 from readbench.experiment.runner import Listener
-from readbench.experiment.store import KEY
+from readbench.experiment.store import KEY, RunStore
 from readbench.pipeline import LegSystem
 from readbench.registry import RETRIEVERS, SOURCES
 from readbench.retrieve import Scores
@@ -194,3 +194,26 @@ def test_plans_refuse_nonsense() -> None:
     for changes in ({"methods": ()}, {"seeds": (1, 1)}, {"levels": (0, 100)}):
         with pytest.raises(UsageError):
             small_plan(**changes)
+
+
+def test_tables_are_written_again_only_where_cells_changed(tmp_path: Path, private_cache: Path) -> None:
+    plan = small_plan(methods=("random", "stats"))
+    run(plan, tmp_path, cache=private_cache)
+    tables = [tmp_path / "per_query.parquet", tmp_path / "rankings" / "sim_tanks.parquet"]
+    before = [(path.stat().st_ino, path.read_bytes()) for path in tables]
+    run(plan, tmp_path, cache=private_cache)
+    assert [path.stat().st_ino for path in tables] == [inode for inode, _ in before]
+    RunStore(tmp_path).path(next(iter(plan.cells()))).unlink()
+    RunStore(tmp_path).write_tables(plan)
+    assert len(pq.read_table(tables[0])) == 3 * 100 * 15
+    run(plan, tmp_path, cache=private_cache)
+    assert [path.read_bytes() for path in tables] == [content for _, content in before]
+
+
+def test_a_run_remembers_how_much_of_the_official_files_was_there(tmp_path: Path, private_cache: Path) -> None:
+    (tmp_path / "data" / "skab" / "valve1").mkdir(parents=True)
+    (tmp_path / "data" / "skab" / "valve1" / "0.csv").write_text("datetime;anomaly;changepoint\n")
+    plan = small_plan(datasets=("sim_tanks", "skab"), methods=("random",), levels=(0,))
+    run(plan, tmp_path / "run", root=tmp_path / "data", cache=private_cache)
+    facts = json.loads((tmp_path / "run" / "run.json").read_text())["datasets"]
+    assert {name: own["files"] for name, own in facts.items()} == {"sim_tanks": "simulated", "skab": "partial"}

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from readbench.data.paper import PAPER_COMPOSITION
-from readbench.experiment.store import COLUMNS, HEADER, TIMES
+from readbench.experiment.store import COLUMNS, HEADER, KEY, OPINION, TIMES
 from readbench.registry import SOURCES
 from readbench.spec import parse
 
@@ -23,7 +23,7 @@ STUDY = (
     *("charm", "charm+nr", "mantis", "mantis+nr", "charm+nr(k=1)", "charm(metric=cosine)", "euclidean(norm=none)"),
     *("charm|dtw-i", "charm|ws|dtw-i", "charm+nr|dtw-i", "charm+nr|2step|dtw-i", "charm+nr|sbd-d"),
     *("charm+gpc", "charm+majvote", "charm+nr+gpc", "dtw-i+gpc", "charm+nr|dtw-i+gpc", "charm+gpc(k=50)"),
-    *("charm+llm(model=claude)", "classify(model=claude)"),
+    *("charm+llm(model=claude)", "classify(model=claude)", "mantis|dtw-i+verdict"),
 )
 """Something for every table."""
 
@@ -44,7 +44,7 @@ def made_up_run(
     smaller: tuple[str, ...] = ("road",),
     scores: Any = score,  # noqa: ANN401
 ) -> Path:
-    """Write `scores.csv`, `per_query.parquet` and `run.json`.
+    """Write `scores.csv`, `per_query.parquet`, `run.json` and, for methods that end with Verdict, `opinions.parquet`.
 
     `failed` names a dataset and a method without result, `smaller` datasets that are not of the paper's size.
     """
@@ -63,10 +63,29 @@ def made_up_run(
             writer.writerow(row | {"status": "ok"})
     done = [cell for cell in cells if (cell[0], cell[3]) != failed]
     pq.write_table(_per_query(done, scores), folder / "per_query.parquet")
+    if stated := [cell for cell in done if cell[3].endswith("+verdict")]:
+        pq.write_table(_opinions(stated), folder / "opinions.parquet")
     manifest = _manifest(methods, datasets, levels, seeds)
     manifest["sizes"] = {f"{d}/seed-{s}": _sizes(d, smaller=d in smaller) for d in datasets for s in seeds}
     (folder / "run.json").write_text(json.dumps(manifest))
     return folder
+
+
+def opinion(dataset: str, seed: int, rho: int, query: int) -> tuple[float, bool, float]:
+    """Certainty, whether it is right and the probability of the truth: the same for every method."""
+    confidence = score(dataset, seed, rho, f"opinion {query}")
+    correct = query % 3 > 0
+    return confidence, correct, confidence if correct else (1 - confidence) / 2
+
+
+def _opinions(cells: list[tuple[str, int, int, str]]) -> pa.Table:
+    rows = [
+        (*cell[:3], "all", cell[3], f"q{q}", f"g{q // 2}", *opinion(*cell[:3], q))
+        for cell in cells
+        for q in range(QUERIES)
+    ]
+    names = (*KEY, "query", "group", *OPINION)
+    return pa.table({name: pa.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
 
 
 def _per_query(cells: list[tuple[str, int, int, str]], scores: Any) -> pa.Table:  # noqa: ANN401

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from PIL import Image
 
+from readbench.report import read_results, write_report
 from readbench.report.site import write_site
+from readbench.report.tables import Study
 from tests.browser import Visit, chromium
 
 WIDE, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 1280}
@@ -23,8 +25,8 @@ VIEWS = {
 
 
 def take(run: Path, folder: Path) -> None:
-    """Write the page of a run and one picture a view."""
-    write_site(run)
+    """Write the report of a run and one picture a view of its page."""
+    write_site(run, figures=write_report(Study(read_results(run)), run / "report"))
     with chromium() as browser:
         for name, (address, size, theme) in VIEWS.items():
             visit = Visit(browser, run, color_scheme=theme)

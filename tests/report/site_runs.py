@@ -10,7 +10,11 @@ import pyarrow.parquet as pq
 
 from readbench.experiment import run
 from readbench.experiment.gallery import NAME
+from readbench.plots import save
+from readbench.report import read_results
+from readbench.report.figures.cases import fault_strip
 from readbench.report.site import write_site
+from readbench.report.tables import Study
 from tests.experiment.helpers import small_plan
 
 METHODS = ("random", "stats", "euclidean", "euclidean+majvote")
@@ -44,5 +48,7 @@ def poisoned_run(folder: Path, cache: Path) -> Path:
     manifest["datasets"][DATASETS[1]] |= {"title": f"Tanks {HOSTILE}", "description": HOSTILE, "licence": HOSTILE}
     manifest["datasets"][DATASETS[1]]["url"] = "javascript:window.harmed=1"
     (folder / "run.json").write_text(json.dumps(manifest))
-    write_site(folder)
+    figure = folder / "report" / "figures" / "fault-strip.svg"
+    save(fault_strip(Study(read_results(folder))), figure)
+    write_site(folder, figures=[figure])
     return folder

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from readbench.errors import RunError
+from readbench.errors import RunError, UsageError
 from readbench.evaluate import mean_interval
 from readbench.experiment import run
 from readbench.plots import METHOD_COLOURS, REFERENCE_GREY
 from readbench.report import Results, read_results, write_report
-from readbench.report.budgets import RESAMPLES, budget_curve, budget_table, curves, draw_budgets, short_title
+from readbench.report.budgets import RESAMPLES, budget_curve, budget_table, curves, draw_budgets
+from readbench.report.tables import Study
 from readbench.spec import COMPOSED
 from tests.experiment.helpers import small_plan
 
@@ -60,7 +61,7 @@ def test_the_leaderboard_and_the_comparisons_are_those_of_the_last_budget(folder
     assert results.at("NDCG@10", 0).shape == (1, 2, 3)
     for m, method in enumerate(METHODS):
         assert results.at("NDCG@10", 0)[:, :, m].mean() == pytest.approx(naive_mean(folder, method, "50"))
-    page = write_report(results, folder / "report")[0].read_text()
+    page = write_report(Study(results), folder / "report")[0].read_text()
     assert "; with 50 labels a query" in page
     table = (folder / "report" / "tables" / "comparisons.csv").read_text().splitlines()
     best = max(METHODS, key=lambda method: naive_mean(folder, method, "50"))
@@ -90,8 +91,8 @@ def test_the_picture_has_a_dashed_line_and_a_colour_for_each_method(results: Res
 
 
 def test_the_report_is_written_with_its_figures_and_is_the_same_again(folder: Path, results: Results) -> None:
-    first = {path.name: path.read_bytes() for path in write_report(results, folder / "one")}
-    second = {path.name: path.read_bytes() for path in write_report(results, folder / "two")}
+    first = {path.name: path.read_bytes() for path in write_report(Study(results), folder / "one")}
+    second = {path.name: path.read_bytes() for path in write_report(Study(results), folder / "two")}
     assert first == second
     assert {"budgets.csv", "budgets.svg", "budgets.png"} <= first.keys()
 
@@ -100,7 +101,7 @@ def test_one_budget_has_no_curve(tmp_path: Path, private_cache: Path) -> None:
     run(small_plan(methods=("random",), levels=(0,)), tmp_path, cache=private_cache)
     results = read_results(tmp_path)
     assert budget_curve(results) is None
-    assert not [path for path in write_report(results, tmp_path / "report") if path.stem == "budgets"]
+    assert not [path for path in write_report(Study(results), tmp_path / "report") if path.stem == "budgets"]
 
 
 def test_a_folder_of_another_version_is_no_run_folder(tmp_path: Path, private_cache: Path) -> None:
@@ -143,10 +144,28 @@ def test_intervals_are_those_of_the_queries_of_a_method_at_a_place(hard: Results
         assert all(i.low <= f.mean <= i.high for i, f in zip(line.intervals, line.figures, strict=True))
 
 
+def test_curves_of_other_runs_stand_in_the_same_report(results: Results, hard: Results, tmp_path: Path) -> None:
+    files = write_report(Study(results, others=(hard,)), tmp_path)
+    for name in ("budgets", "noise", "pollution"):
+        assert {f"{name}.csv", f"{name}.tex", f"{name}.svg"} <= {path.name for path in files if path.stem == name}
+        assert f"(figures/{name}.svg)" in files[0].read_text()
+    tables = next(path for path in files if path.name == "tables.md").read_text()
+    assert "`shares`" in tables
+    assert "`noise`" not in tables
+    with pytest.raises(UsageError, match="has the curve 'noise'"):
+        write_report(Study(hard, others=(hard,)), tmp_path / "twice")
+
+
+def test_shares_of_the_corpus_have_a_name_of_their_own(results: Results) -> None:
+    curve = budget_curve(replace(results, labels=("1%", "5%", "all")))
+    assert curve is not None
+    assert (curve.name, curve.unit) == ("shares", "labelled share of the corpus")
+
+
 def test_intervals_are_drawn_as_bands(hard: Results) -> None:
     noise, pollution = (draw_budgets(curve).axes[0] for curve in curves(hard))
     assert (len(noise.collections), len(pollution.collections)) == (1, 2)
-    files = {path.name for path in write_report(hard, hard.folder / "report")}
+    files = {path.name for path in write_report(Study(hard), hard.folder / "report")}
     assert {"noise.csv", "noise.svg", "noise.png", "pollution.csv", "pollution.svg", "pollution.png"} <= files
 
 
@@ -154,5 +173,5 @@ def test_changed_composed_methods_go_by_name_and_change(hard: Results) -> None:
     titles = {text: {"title": "Own title"} for text in (*COMPOSED.values(), "x")}
     named = replace(hard, manifest={"methods": titles})
     changed = COMPOSED["flagship"].replace("+verdict", "+verdict(drop_normals=false)")
-    assert short_title(named, changed) == "Flagship(drop_normals=false)"
-    assert {short_title(named, text) for text in (*COMPOSED.values(), "x")} == {"Own title"}
+    assert named.short_title(changed) == "Flagship(drop_normals=false)"
+    assert {named.short_title(text) for text in (*COMPOSED.values(), "x")} == {"Own title"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import hypothesis.strategies as st
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
@@ -71,6 +73,18 @@ def test_too_few_datasets_never_make_anything_better(tmp_path: Path) -> None:
     assert first.remarks[0].startswith("Too few datasets")
     table = next(table for table in first.tables if table.name == "comparisons")
     assert table.columns == ["Other", "Difference", "over queries", "over split groups", "outcome"]
+
+
+def test_queries_of_one_split_group_are_compared_one_by_one_and_it_is_said(tmp_path: Path) -> None:
+    """Nothing varies between resamples of one group; so it is with one recording in the test side of a small source."""
+    made = made_up_run(tmp_path, ("dtw-i", "euclidean"), SIX[:1], (0,), (0,), scores=steady)
+    table = pq.read_table(made / "per_query.parquet")
+    place = table.schema.get_field_index("group")
+    pq.write_table(table.set_column(place, "group", pa.array(["g0"] * len(table))), made / "per_query.parquet")
+    first = overview(read_results(made))
+    row = next(table for table in first.tables if table.name == "comparisons").rows[0]
+    assert row[-2:] == ["one group", "ahead on these queries"]
+    assert "over queries of one split group" in first.findings[0]
 
 
 @pytest.mark.parametrize(("p_value", "differs"), [(0.04, True), (0.06, False)])

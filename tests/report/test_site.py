@@ -20,6 +20,8 @@ from readbench.experiment.sketch import LEVELS
 from readbench.report import read_results
 from readbench.report.site import cases, write_site
 from readbench.report.site.answers import covariance, read_answers
+from readbench.report.site.cases import shown_methods
+from readbench.spec import parse
 from tests.report.made_up import made_up_run
 from tests.report.site_runs import DATASETS, HOSTILE, METHODS
 
@@ -117,7 +119,8 @@ def test_the_policy_allows_no_connection_and_no_other_script(page: str) -> None:
 
 
 def test_the_same_run_gives_the_same_bytes(poisoned: Path, tmp_path: Path, page: str) -> None:
-    assert write_site(poisoned, tmp_path).read_text() == page
+    figures = sorted((poisoned / "report" / "figures").iterdir())
+    assert write_site(poisoned, tmp_path, figures).read_text() == page
 
 
 def test_a_run_without_a_gallery_still_has_its_page(tmp_path: Path) -> None:
@@ -136,13 +139,38 @@ FAILED = (("datasets", "name", "road"), ("methods", "text", "charm"))
 def test_points_and_methods_of_the_case_browser_are_bounded(
     poisoned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cases, "MOST_METHODS", 2)
+    monkeypatch.setattr(cases, "MOST_METHODS", 3)
     monkeypatch.setattr(cases, "MOST_VALUES", 1_200_000)
     page = write_site(poisoned, tmp_path).read_text()
     header, _ = unpacked(page, "cases-0")
-    means = read_results(poisoned).values["NDCG@10"][:, :, 0, 0].mean(axis=(0, 1))
-    assert {m for _, _, m in header["columns"]} == set(np.argsort(-means)[:2].tolist())
+    assert {m for _, _, m in header["columns"]} == {0, 1, 2}
     assert max(header["windows"]["points"]) == 64
+    filters = [("place", "<=", DEPTH), ("method", "in", list(METHODS[:3]))]
+    table = pq.read_table(poisoned / "rankings" / f"{DATASETS[0]}.parquet", filters=filters)
+    assert set(header["windows"]["id"]) == {*table["item"].to_pylist(), *table["query"].to_pylist()}
+
+
+def test_the_case_browser_offers_bases_references_and_the_best_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    methods = ("charm+gpc", "mr-hydra", "charm|dtw-i", "flagship", "dtw-i", "charm+nr", "charm")
+    texts = tuple(str(parse(text)) for text in methods)
+    results = read_results(made_up_run(tmp_path, texts))
+    means = results.at("NDCG@10", 0).mean(axis=(0, 1))
+    others = sorted(("charm+gpc", "charm|dtw-i", "charm+nr"), key=lambda text: -means[texts.index(text)])
+    monkeypatch.setattr(cases, "MOST_METHODS", 5)
+    assert set(shown_methods(results)) == {"dtw-i", "charm", "mr-hydra", texts[3], others[0]}
+    monkeypatch.setattr(cases, "MOST_METHODS", 7)
+    assert shown_methods(results) == list(texts)
+
+
+def test_partial_data_are_told(tmp_path: Path) -> None:
+    folder = made_up_run(tmp_path)
+    manifest = json.loads((folder / "run.json").read_text())
+    manifest["datasets"]["hai"]["files"] = "partial"
+    (folder / "run.json").write_text(json.dumps(manifest))
+    data = json.loads(embedded(write_site(folder).read_text(), "data"))
+    assert {own["name"] for own in data["datasets"] if own["partial"]} == {"road", "hai"}
 
 
 def test_the_interval_is_that_of_a_bootstrap_over_groups() -> None:

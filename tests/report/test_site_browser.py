@@ -12,6 +12,7 @@ import pytest
 
 from readbench.experiment.gallery import DEPTH, read_gallery
 from readbench.report import leaderboard, read_results
+from readbench.report.figures import SHOWS
 from readbench.report.site import case_link
 from tests.browser import Visit
 from tests.report.site_runs import DATASETS, HOSTILE, HOSTILE_CHANNEL
@@ -50,6 +51,7 @@ NAMELESS = """
   return !(element.ariaLabel || element.textContent.trim() || element.labels?.[0]?.textContent.trim());
 }).map((element) => element.outerHTML.slice(0, 120))
 """
+VIEWS = ("#/", "#/method/euclidean", "#/datasets", "#/dataset/sim_tanks", "#/cases", "#/figures")
 
 
 @pytest.fixture
@@ -244,7 +246,16 @@ def test_hostile_names_stay_text(visit: Visit, poisoned: Path) -> None:
     assert page.evaluate("window.harmed") is None
 
 
-@pytest.mark.parametrize("address", ["#/", "#/method/euclidean", "#/datasets", "#/dataset/sim_tanks", "#/cases"])
+def test_figures_are_shown_with_what_they_show(visit: Visit) -> None:
+    page = visit.open()
+    page.click("nav a:has-text('Figures')")
+    page.wait_for_selector("figure img")
+    assert page.get_attribute("figure img", "alt") == page.inner_text("figcaption") == SHOWS["fault-strip"]
+    assert page.evaluate("document.querySelector('figure img').decode().then(() => true)")
+    assert page.evaluate("document.querySelector('figure img').naturalWidth") > 100
+
+
+@pytest.mark.parametrize("address", VIEWS)
 def test_every_view_fits_a_phone_and_names_its_controls(visit: Visit, address: str) -> None:
     page = visit.open(address)
     page.set_viewport_size({"width": 360, "height": 740})
@@ -256,7 +267,7 @@ def test_every_view_fits_a_phone_and_names_its_controls(visit: Visit, address: s
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_both_themes(browser: Any, poisoned: Path, scheme: str) -> None:  # noqa: ANN401
     visit = Visit(browser, poisoned, color_scheme=scheme)
-    for address in ("#/", "#/method/euclidean", "#/datasets", "#/dataset/sim_tanks", "#/cases"):
+    for address in VIEWS:
         page = visit.open(address)
         assert page.evaluate(CONTRAST) == []
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")

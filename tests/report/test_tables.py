@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
 
@@ -12,11 +13,16 @@ import pytest
 from rich.console import Console
 
 from readbench.data.paper import PAPER_COMPOSITION
-from readbench.report import read_results, show_table
+from readbench.experiment.suites import SUITES, full
+from readbench.report import read_results, show_table, write_report
+from readbench.report.budgets import CURVES
+from readbench.report.figures import SHOWS, figures
 from readbench.report.paper_values import PAPER_TABLES
-from readbench.report.tables import Study, Table, latex, method_tables, paper_tables
+from readbench.report.tables import Study, Table, absent_tables, latex, method_tables, paper_tables
 from readbench.report.tables.catalogue import GRIDS
+from readbench.report.tables.coverage import coverage, marked, partial
 from readbench.report.tables.latex import escape
+from readbench.spec import parse
 from tests.report.made_up import made_up_run, score
 
 DATASETS = ("skab", "road", "sim_tanks", "hai")
@@ -79,6 +85,46 @@ def test_cells_are_means_over_datasets_and_seeds(
     tables: dict[str, Table], name: str, row: tuple[str, ...], column: str, method: str, rho: int, metric: str
 ) -> None:
     assert float(cell(tables[name], row, column).split(" ±")[0]) == pytest.approx(mean(method, rho, metric), abs=6e-4)
+
+
+def test_missing_official_files_mark_a_dataset_whatever_its_size(tmp_path: Path) -> None:
+    folder = made_up_run(tmp_path, smaller=())
+    manifest = json.loads((folder / "run.json").read_text())
+    assert not any(partial(read_results(folder), dataset) for dataset in DATASETS)
+    for dataset, state in (("skab", "partial"), ("road", "complete"), ("hai", "unknown")):
+        manifest["datasets"][dataset]["files"] = state
+    (folder / "run.json").write_text(json.dumps(manifest))
+    results = read_results(folder)
+    assert [marked(results, dataset) for dataset in DATASETS] == ["skab‡", "road", "sim_tanks†", "hai"]
+    assert "official files of skab missing" in coverage(results)
+    composed = next(table for table in paper_tables(Study(results)) if table.name == "composition")
+    assert composed.rows[0][:2] == ["skab‡", "this run, files partial"]
+
+
+def test_what_a_run_has_nothing_for_is_named_with_what_fills_it(tmp_path: Path) -> None:
+    study = Study(read_results(made_up_run(tmp_path / "run", ("random", "dtw-i", "sbd-i", "sbd-d"), levels=(0,))))
+    files = write_report(study, tmp_path / "report")
+    text = next(path for path in files if path.name == "tables.md").read_text()
+    absent = dict(re.findall(r"^- `([a-z-]+)`: (.+)$", text.partition("**Not in this run**")[2], re.MULTILINE))
+    assert absent["neighbours"] == "`readbench run --suite nr-k`"
+    assert "none was run" in absent["language-models"]
+    assert absent["noise"] == "`readbench run --suite noise`, then `readbench report RUN --with runs/noise`"
+    written = {path.stem for path in files}
+    wanted = {*SHOWS, *(grid.name for grid in GRIDS), "calibration"}
+    assert absent.keys() == wanted - written
+    suites = {name for line in absent.values() for name in re.findall(r"--suite ([a-z-]+)", line)}
+    assert suites <= SUITES.keys()
+
+
+def test_the_full_suite_fills_every_table_it_can_without_a_hole(tmp_path: Path) -> None:
+    methods = tuple(dict.fromkeys(str(parse(text)) for text in full()))
+    study = Study(read_results(made_up_run(tmp_path, methods, ("skab", "road", "hai"), seeds=(0,))))
+    tables = paper_tables(study)
+    assert absent_tables(tables).keys() == {"corpus", "language-models"}
+    holes = [table.name for table in tables for row in table.rows if not table.name.endswith("-paper") and "–" in row]
+    assert holes == []
+    drawn = {figure.name for figure in figures(study)}
+    assert SHOWS.keys() - drawn == {"fault-strip", "fault-types", "fault-against-shape", *(c.name for c in CURVES)}
 
 
 def test_changes_are_differences_of_two_cells(tables: dict[str, Table]) -> None:
@@ -241,3 +287,13 @@ def test_the_composition_stands_beside_the_papers(tables: dict[str, Table]) -> N
     assert ["road‡", "this run", "664", "256", "6", "71/79/89", "24", "1.0", "1.0"] in rows
     assert ["", "paper", "664", "256", "6", "71/79/89", "25", "22.4", "37.0"] in rows
     assert [row[0] for row in rows if row[1] == "this run"] == ["skab", "road‡", "sim_tanks†", "hai"]
+
+
+def test_a_terminal_shows_the_first_rows_of_a_long_table_and_says_so() -> None:
+    console = Console(width=100, record=True, file=io.StringIO())
+    table = Table("long", "Many rows", ["Method", "NDCG@10"], [[f"m{i}", str(i)] for i in range(9)], labels=1)
+    show_table(table, console, 4)
+    text = console.export_text()
+    assert "m3" in text
+    assert "m4" not in text
+    assert "and 5 more, in long.csv" in text

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from readbench.encoders import unit
 from readbench.rerank import View
 from readbench.rerank import active as module
-from readbench.rerank.active import FLOOR, next_cases
+from readbench.rerank.active import FLOOR, most_telling, next_cases
 from readbench.rerank.verdict import judged
 
 Floats = NDArray[np.float32]
@@ -57,6 +57,19 @@ def naive(items: list[Floats], labels: NDArray[np.int32], groups: NDArray[np.int
 def test_cases_are_those_of_the_slow_version(seed: int) -> None:
     items, labels, groups = drawn(seed, cases=14)
     assert next_cases(items, labels, groups, 5).tolist() == naive(items, labels, groups, 5)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10_000), st.integers(0, 6))
+def test_a_case_tells_about_those_that_have_none_nearer(seed: int, count: int) -> None:
+    items, labels, groups = drawn(seed, cases=14)
+    found = most_telling(items, labels, groups, np.ones(14), count)
+    known = [x for x in range(14) if labels[x] >= 0]
+    for z, tells in zip(found.positions.tolist(), found.tells.tolist(), strict=True):
+        others = [x for x in range(14) if labels[x] < 0 and x != z and x not in known]
+        near = np.mean([own @ own.T for own in items], axis=0)
+        assert tells == sum(near[z, x] > max([0.0, *near[x, known]]) for x in others)
+        known.append(z)
 
 
 def test_every_unlabelled_case_is_asked_for_once_and_no_other() -> None:

@@ -13,7 +13,14 @@ from readbench.windows import WindowSet
 
 METHODS = [
     pytest.param(text, marks=pytest.mark.skipif(bool(reason), reason=reason))
-    for text in ("mr-hydra", "mr-hydra(posterior=softmax)", "rdst", "rdst(posterior=softmax)")
+    for text in (
+        "mr-hydra",
+        "mr-hydra(posterior=softmax)",
+        "mr-hydra(form=joint)",
+        "mr-hydra(form=joint,posterior=softmax)",
+        "rdst",
+        "rdst(posterior=softmax)",
+    )
     if (reason := RETRIEVERS.get(text.partition("(")[0]).unavailable()) is not None
 ]
 
@@ -47,6 +54,17 @@ def test_items_without_label_come_last(method: str) -> None:
     )
     order = rank(System(method).fit(corpus, corpus[:0]).score(separable(3, 1)))
     assert (corpus.labels[order[:, -9:]] == -1).all()
+
+
+@pytest.mark.parametrize("method", ["mr-hydra(drop_normals=true)", "rdst(drop_normals=true)"])
+def test_dropped_normals_teach_nothing_and_come_last(method: str) -> None:
+    pytest.importorskip("aeon", reason="needs the extra `supervised`")
+    pytest.importorskip("torch", reason="needs the extra `supervised`")
+    corpus, queries = separable(36, 0), separable(9, 1)
+    faults = corpus.labels > 0
+    scores = System(method).fit(corpus, corpus[:0]).score(queries)
+    assert (scores[:, ~faults] == -1).all()
+    assert (scores[:, faults].max(axis=1) > 0).all()  # also of normal queries: every query has a most likely fault
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from readbench.errors import DataError, NotFiniteError
 from readbench.testing.samples import CLASSES, sample_windows
-from readbench.windows import UNLABELLED, ChannelStats, WindowSet, concatenate
+from readbench.windows import UNLABELLED, ChannelStats, WindowSet, concatenate, container
 from readbench.windows.container import strings
 from tests.windows.strategies import assert_same_windows, window_sets
 
@@ -184,6 +186,17 @@ def test_compact_holds_only_its_own_values_and_names() -> None:
     assert sum(chunk.size for chunk in own.chunks) == sum(w.values.size for w in part)
     assert not any(np.shares_memory(w.values, windows.chunks[0]) for w in own)
     assert set(own.channel_sets) == {w.channels for w in part}
+
+
+def test_a_large_copy_lies_in_a_file_that_nobody_finds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    windows = sample_windows(8, ragged=True)
+    monkeypatch.setattr(container, "IN_MEMORY", 100)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    own = windows[::-1].anonymous()
+    assert isinstance(own.chunks[0].base, np.memmap)
+    assert [w.values.tolist() for w in own] == [w.values.tolist() for w in windows[::-1]]
+    assert own.fingerprint() == windows[::-1].anonymous().fingerprint()
+    assert not list(tmp_path.iterdir())
 
 
 def assert_hides_all_but_values(seen: WindowSet, original: WindowSet) -> None:

@@ -31,12 +31,12 @@ def cases(threads: int) -> dict[str, Callable[[], Case]]:
         "dtw-search-noise": lambda: dtw_search(threads, items=1000, noise=True),
         "sbd-d": sbd,
         "bm25": bm25,
-        "vectors": lambda: vectors(threads),
+        "vectors": lambda: _vectors(threads),
         "gpc": gpc,
         "answer": _answer,
         "learn": _learn,
     }
-    return known | ({"dtw-gpu": dtw_gpu} if gpu() else {})
+    return known | ({"dtw-gpu": dtw_gpu, "vectors-gpu": _vectors_gpu} if gpu() else {})
 
 
 def gpu() -> str:
@@ -167,7 +167,7 @@ def sbd(items: int = 256, queries: int = 100, channels: int = 32) -> Case:
     return Case(
         name="sbd-d",
         what=f"SBD-D of {queries} queries x {items} windows, C={channels}, T={T}",
-        ours=Contender("readbench", lambda: -retriever.score(wanted)),
+        ours=Contender("readbench", _on(1, lambda: -retriever.score(wanted))),
         peers=tuple(peers),
         agree=_close(1e-4),
         work=queries * items / 1e3,
@@ -200,25 +200,6 @@ def bm25(items: int = 5000, queries: int = 100, words: int = 20, channels: int =
     )
 
 
-def vectors(threads: int, items: int = 300_000, width: int = 384, queries: int = 100) -> Case:
-    """Exact vector search."""
-    from readbench.retrieve.vectors import top_k  # noqa: PLC0415
-
-    rng = np.random.default_rng(0)
-    corpus = rng.standard_normal((items, width), np.float32)
-    asked = rng.standard_normal((queries, width), np.float32)
-    peers = [Contender("faiss flat, tuned", _faiss(corpus, asked, threads))] if find_spec("faiss") else []
-    return Case(
-        name="vectors",
-        what=f"exact top 20 of {queries} queries x {items} vectors of {width}, {threads} thread",
-        ours=Contender("readbench", lambda: top_k(asked, corpus, 20, "euclidean", threads=threads).indices),
-        peers=tuple(peers),
-        agree=np.testing.assert_array_equal,
-        work=2.0 * queries * items * width / 1e9,
-        unit="GFLOP/s",
-    )
-
-
 def gpc(queries: int = 100, width: int = 384, classes: int = 5) -> Case:
     """The GPC reranker on pools of 20."""
     from readbench.bench.pools import random_pool, sklearn_probabilities  # noqa: PLC0415
@@ -235,6 +216,18 @@ def gpc(queries: int = 100, width: int = 384, classes: int = 5) -> Case:
         work=float(queries),
         unit="query/s",
     )
+
+
+def _vectors(threads: int) -> Case:
+    from readbench.bench.vectors import vectors  # noqa: PLC0415 - slow to import
+
+    return vectors(threads)
+
+
+def _vectors_gpu() -> Case:
+    from readbench.bench.vectors import vectors_gpu  # noqa: PLC0415 - slow to import
+
+    return vectors_gpu(gpu())
 
 
 def _answer() -> Case:
@@ -314,16 +307,6 @@ def _bm25s(tokens: NDArray[np.int64], items: int) -> Callable[[], Any]:
     index.index(texts[:items], show_progress=False)
     asked = texts[items:]
     return lambda: index.retrieve(asked, k=20, show_progress=False, n_threads=1).scores * 2.5
-
-
-def _faiss(corpus: NDArray[np.float32], asked: NDArray[np.float32], threads: int) -> Callable[[], Any]:
-    import faiss  # noqa: PLC0415
-
-    faiss.cvar.distance_compute_blas_threshold = 20  # its default is four times slower at this size
-    faiss.omp_set_num_threads(threads)
-    index = faiss.IndexFlatL2(corpus.shape[1])
-    index.add(corpus)
-    return lambda: index.search(asked, 20)[1]
 
 
 def _close(tolerance: float) -> Callable[[Any, Any], None]:

@@ -11,8 +11,8 @@ from typing import Self
 
 import numpy as np
 
-from readbench.bench.scale import MemoryWatch
 from readbench.cases import Answer, CaseLibrary
+from readbench.processes import MemoryWatch
 from readbench.windows import WindowSet
 
 FAULTS = 20

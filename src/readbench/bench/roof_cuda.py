@@ -1,4 +1,4 @@
-"""The most cells of the DTW recursion that the registers of a GPU allow: its kernel without windows and edges."""
+"""The most that a GPU allows: cells of the DTW recursion, by its kernel without windows and edges; bytes on its bus."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ CELLS, QUERIES = 53, 2
 """Of a row, and rows of a thread, as the kernel has them for windows of 256 points."""
 STEPS = 20_000
 TRIALS = 3
+BUS_BYTES = 2**28
 BLOCKS = 8
 """Of each multiprocessor, so that none of them is ever idle."""
 
@@ -65,6 +66,23 @@ def cells_per_second() -> float:
 
     seconds(STEPS // 10)  # clocks rise
     return blocks * threads * CELLS * QUERIES * STEPS / min(seconds(STEPS) for _ in range(TRIALS))
+
+
+def bytes_per_second() -> float:
+    """Bytes that come from pinned memory onto the GPU at hand in a second: the best of a few trials."""
+    torch = torch_with_cuda()
+    here = torch.empty(BUS_BYTES, dtype=torch.uint8, pin_memory=True)
+    there = torch.empty(BUS_BYTES, dtype=torch.uint8, device="cuda")
+
+    def seconds() -> float:
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        there.copy_(here, non_blocking=True)
+        end.record()
+        torch.cuda.synchronize()
+        return float(begin.elapsed_time(end)) / 1e3
+
+    return BUS_BYTES / min(seconds() for _ in range(1 + TRIALS))
 
 
 @lru_cache(maxsize=1)

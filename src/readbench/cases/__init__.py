@@ -12,12 +12,26 @@ answer = library.search(new.id)                             # or library.search(
 answer.hits[0].case.notes, answer.faults[0]                 # what was done then; what it may be
 library.explain(new.id, answer.hits[0].case.id).channels    # why
 library.confirm(new.id, like=answer.hits[0].case.id)        # counts in the next search
+library.next_to_label(5)                                    # which open cases an expert should look at first
 library.undo()
 ```
 """
 
 from readbench.cases.answering import Filter
-from readbench.cases.answers import UNLIKE, Answer, Case, Change, ChannelEvidence, Evidence, Fault, Hit, Summary, Vote
+from readbench.cases.answers import (
+    UNLIKE,
+    Answer,
+    Case,
+    Change,
+    ChannelEvidence,
+    Doubt,
+    Evidence,
+    Fault,
+    Hit,
+    Suggestion,
+    Summary,
+    Vote,
+)
 from readbench.cases.library import DEFAULT_METHOD, CaseLibrary
 
 __all__ = [
@@ -28,10 +42,12 @@ __all__ = [
     "CaseLibrary",
     "Change",
     "ChannelEvidence",
+    "Doubt",
     "Evidence",
     "Fault",
     "Filter",
     "Hit",
+    "Suggestion",
     "Summary",
     "Vote",
 ]

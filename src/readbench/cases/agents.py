@@ -58,6 +58,27 @@ class Found(Brief):
     remarks: list[str]
 
 
+class NextCase(Brief):
+    """An open case to label: the likeliest fault, the doubt about it, and how many open cases it tells about."""
+
+    id: str
+    may_be: str | None
+    doubt: float
+    tells_about: int
+    asset: str
+    notes: str
+
+
+class DoubtfulLabel(Brief):
+    """A case whose label other recordings contradict."""
+
+    id: str
+    fault: str | None
+    fault_probability: float
+    rather: str
+    rather_probability: float
+
+
 class Channel(Brief):
     """How far one channel departs from normal, in standard deviations, and whether both do so alike."""
 
@@ -145,6 +166,33 @@ class Tools:
         """Read what is known of a case: fault, asset, time, notes, tags, links."""
         return self.library.case(case)
 
+    def cases_to_label_next(self, k: int = 5) -> list[NextCase]:
+        """List the open cases whose fault an expert should find out first, at most 20: they tell most about others."""
+        return [
+            NextCase(
+                id=own.case.id,
+                may_be=own.guess,
+                doubt=round(own.doubt, 3),
+                tells_about=own.tells,
+                asset=own.case.asset,
+                notes=_short(own.case.notes),
+            )
+            for own in self.library.next_to_label(max(1, min(k, MOST_HITS)), self.method)
+        ]
+
+    def doubtful_labels(self, k: int = 5) -> list[DoubtfulLabel]:
+        """List resolved cases, at most 20, whose fault looks wrong to all other recordings; a reason to look again."""
+        return [
+            DoubtfulLabel(
+                id=own.case.id,
+                fault=own.case.label,
+                fault_probability=round(own.probability, 3),
+                rather=own.rather,
+                rather_probability=round(own.rather_probability, 3),
+            )
+            for own in self.library.doubtful(max(1, min(k, MOST_HITS)), self.method)
+        ]
+
     def add_case(self, file: str, fault: str = "", asset: str = "", notes: str = "", time_column: str = "") -> Case:
         """Add the recording in a file as a case; without `fault` it stays open."""
         windows = _read(file, time_column)
@@ -168,7 +216,8 @@ def agent_server(library: CaseLibrary, *, method: str = DEFAULT_METHOD, writable
 
     tools = Tools(library, method)
     server = MCPServer("readbench-cases", instructions=INSTRUCTIONS)
-    for reading in (tools.find_similar_cases, tools.explain_match, tools.get_case):
+    asking = tools.find_similar_cases, tools.explain_match, tools.get_case
+    for reading in (*asking, tools.cases_to_label_next, tools.doubtful_labels):
         server.add_tool(_told(reading), annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
     for writing in (tools.add_case, tools.label_case) if writable else ():
         server.add_tool(_told(writing), annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False))

@@ -151,6 +151,38 @@ class Evidence(Record):
     reference: str
 
 
+class Suggestion(Record):
+    """A case that should be labelled next.
+
+    Args:
+        case: nobody resolved it yet.
+        guess: the fault type it most likely has; None where fewer than two types are known.
+        doubt: 1 - probability of the guess; 1 without one.
+        tells: how many other open cases are more like it than like any labelled case or earlier suggestion.
+    """
+
+    case: Case
+    guess: str | None
+    doubt: float
+    tells: int
+
+
+class Doubt(Record):
+    """A label that looks wrong.
+
+    Args:
+        case: with the label.
+        probability: of its own label, by the cases of other recordings.
+        rather: the fault type that these find most likely.
+        rather_probability: of that.
+    """
+
+    case: Case
+    probability: float
+    rather: str
+    rather_probability: float
+
+
 class Change(Record):
     """One step in the life of a library.
 

@@ -21,6 +21,8 @@ EXACT_CASES = 2000
 """Largest library whose cases are all compared by the method."""
 SHORTLIST = 500
 """Cases of a larger library that the method compares."""
+REVIEWED = 1000
+"""Latest cases of a larger library that are reviewed."""
 KEPT = 2
 """Fitted methods that stay in memory."""
 
@@ -89,6 +91,11 @@ class Engine:
             corpus = snapshot.windows(positions).with_stats(snapshot.reference)
             method = FittedMethod(spec, corpus, snapshot.normals, self.vectors, rejections(snapshot, positions))
             yield Found(positions, _asked(method, window, mask))
+
+    def reviewed(self, snapshot: Snapshot, spec: MethodSpec) -> tuple[Snapshot, FittedMethod]:
+        """The cases of a library to look through, all or the latest, and the method on them."""
+        part = snapshot if len(snapshot) <= self.exact_cases else snapshot.latest(REVIEWED)
+        return part, self._fitted(part, spec)
 
     def _fitted(self, snapshot: Snapshot, spec: MethodSpec) -> FittedMethod:
         """The method on all cases; fitted, taught anew or taken as it is, whichever is enough."""

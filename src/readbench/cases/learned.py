@@ -134,6 +134,16 @@ class FittedMethod:
             return None
         return rerankers[0] if isinstance(rerankers[0], Verdict) and rerankers[0].pool is None else None
 
+    @property
+    def lesson(self) -> Lesson | None:
+        """What the labels teach; None without labels."""
+        return self._lesson_for(self.corpus[:1]) if len(self._cases) else None
+
+    @property
+    def items(self) -> list[Vectors]:
+        """(N, D) the corpus as each view sees it, rows of length one."""
+        return [view.items for view in self._views(self.corpus[:1])]
+
     def relabel(self, corpus: WindowSet, rejected: NDArray[np.bool_]) -> None:
         """Learn other labels of the same windows; only for methods with a `verdict`."""
         self.corpus, self.rejected, self._lesson = corpus, rejected, None

@@ -9,25 +9,28 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from readbench.cases import journal
 from readbench.cases.answering import Filter, Question, answered
-from readbench.cases.answers import Answer, Case, Change, Evidence, Summary
+from readbench.cases.answers import Answer, Case, Change, Doubt, Evidence, Suggestion, Summary
 from readbench.cases.channels import Naming, check_unit, split_header
 from readbench.cases.engine import EXACT_CASES, SHORTLIST, Engine
 from readbench.cases.evidence import explained
 from readbench.cases.intake import checked, new_id, usable
 from readbench.cases.journal import Entry, State, What
+from readbench.cases.learned import FittedMethod
+from readbench.cases.review import doubted, suggested
 from readbench.cases.snapshot import MOST_NAMED, Snapshot
 from readbench.cases.store import Store, open_store
 from readbench.errors import UnknownNameError, UsageError
 from readbench.spec import parse
 from readbench.windows import UNLABELLED, WindowSet
 
+R = TypeVar("R")
 DEFAULT_METHOD = "flagship"
 BATCH = 1000
 """Cases written in one atomic step; a killed writer loses at most the step in flight."""
@@ -242,6 +245,21 @@ class CaseLibrary:
         with self._lock:
             return explained(self.snapshot(), asked[0], self.case(case))
 
+    def next_to_label(self, k: int = 10, method: str = DEFAULT_METHOD) -> list[Suggestion]:
+        """The open cases whose labels would tell most about the others, most telling first.
+
+        Of a large library, the latest cases are looked at.
+
+        Args:
+            k: most suggestions.
+            method: of the grammar; its views say what is alike.
+        """
+        return self._reviewed(suggested, k, method)
+
+    def doubtful(self, k: int = 20, method: str = DEFAULT_METHOD) -> list[Doubt]:
+        """The resolved cases that look like another fault type to all other recordings; arguments as above."""
+        return self._reviewed(doubted, k, method)
+
     def warm(self, method: str = DEFAULT_METHOD) -> int:
         """Do now what the first search would do: encode and fit; returns how many cases had to be encoded."""
         before = self._engine.vectors.encoded
@@ -274,9 +292,13 @@ class CaseLibrary:
         return journal.fold(self.store.journal(), self.as_of)
 
     def _question(self, k: int, method: str, where: Filter | None, itself: str | None) -> Question:
-        if k < 1:
-            raise UsageError(f"The 'k' parameter of search must be an int in the range [1, inf). Got {k} instead.")
-        return Question(method=str(parse(method)), k=k, where=where or Filter(), itself=itself)
+        return Question(method=str(parse(method)), k=_count(k, "search"), where=where or Filter(), itself=itself)
+
+    def _reviewed(self, look: Callable[[Snapshot, FittedMethod, int], list[R]], k: int, method: str) -> list[R]:
+        count, spec = _count(k, "a review"), parse(method)
+        with self._lock:
+            snapshot = self.snapshot()
+            return look(*self._engine.reviewed(snapshot, spec), count) if len(snapshot) else []
 
     def _answers(self, windows: WindowSet, question: Question, ruled_out: tuple[str, ...]) -> list[Answer]:
         with self._lock:
@@ -342,6 +364,12 @@ def facts_of(windows: WindowSet) -> list[Case]:
         )
         for window in windows
     ]
+
+
+def _count(k: int, of: str) -> int:
+    if k < 1:
+        raise UsageError(f"The 'k' parameter of {of} must be an int in the range [1, inf). Got {k} instead.")
+    return k
 
 
 def _named(case: Case) -> Case:

@@ -40,6 +40,11 @@ class Snapshot:
     def __len__(self) -> int:
         return len(self.entries)
 
+    def latest(self, count: int) -> Snapshot:
+        """The same library with the last `count` cases only."""
+        cases = dict(list(self.state.cases.items())[-count:])
+        return replace(self, state=replace(self.state, cases=cases))
+
     @cached_property
     def entries(self) -> list[Entry]:
         """The N cases."""

@@ -23,6 +23,11 @@ class Store(Protocol):
     rows without a place in the journal, as a killed writer leaves them, mean nothing and harm nobody.
     """
 
+    @property
+    def where(self) -> str:
+        """Its folder or address, as it was given."""
+        ...
+
     def writing(self) -> AbstractContextManager[None]:
         """Hold the one writer's lock."""
         ...

@@ -22,6 +22,7 @@ from readbench.cli import (
     opinions,
     report,
     run,
+    scale,
     serve,
     submit,
 )
@@ -47,6 +48,7 @@ app.command("datasets")(catalogue.datasets_command)
 app.command("opinions")(opinions.opinions_command)
 app.command("active")(active.active_command)
 app.command("ucr")(archive.ucr_command)
+app.command("scale")(scale.scale_command)
 app.command("bench")(bench.bench_command)
 app.command("cache")(cache.cache_command)
 app.command("doctor")(doctor.doctor_command)

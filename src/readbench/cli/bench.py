@@ -16,10 +16,8 @@ from rich.table import Table
 
 from readbench.bench import Result, measure
 from readbench.bench.cases import cases
-from readbench.bench.scale import search_at_scale
 from readbench.cli.options import Json, output
 from readbench.errors import UnknownNameError
-from readbench.paths import cache_root
 from readbench.retrieve.dtw import kernel_in_use
 
 PEERS = ("aeon", "dtaidistance", "tslearn", "bm25s", "faiss-cpu", "scikit-learn")
@@ -29,9 +27,6 @@ def bench_command(
     only: Annotated[str, typer.Option(help="Cases separated by commas.", show_default="all")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 5,
     threads: Annotated[int, typer.Option(min=1, help="Threads for ours and the peers.")] = 1,
-    scale: Annotated[
-        int, typer.Option(min=0, help="Instead: search so many sim_tanks windows by exact DTW-I.", show_default=False)
-    ] = 0,
     as_json: Json = False,
 ) -> None:
     """Measure our kernels against the peers that are installed: same arrays, same process, in turn.
@@ -42,10 +37,6 @@ def bench_command(
     """
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
 
-    if scale:
-        found = asdict(search_at_scale(scale, cache_root()))
-        print(json.dumps(found, indent=1))  # noqa: T201 - this is the output
-        return
     known = cases(threads)
     chosen = [name.strip() for name in only.split(",") if name.strip()] or list(known)
     for name in chosen:

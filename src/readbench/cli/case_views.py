@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from readbench.cases import UNLIKE, Answer, Case, Change, Evidence, Summary
+from readbench.cases import UNLIKE, Answer, Case, Change, Doubt, Evidence, Suggestion, Summary
 from readbench.cases.times import when
 
 MOST_FAULTS = 5
@@ -40,6 +40,26 @@ def show_cases(cases: Sequence[Case], console: Console) -> None:
     table = Table("Case", "Fault", "Asset", "When", "Notes", box=SIMPLE_HEAD)
     for case in cases:
         table.add_row(*_named(case), *_facts(case))
+    console.print(table)
+
+
+def show_suggestions(suggestions: Sequence[Suggestion], console: Console) -> None:
+    """One row a case to label, and why."""
+    table = Table("", "Case", "Recording", "Asset", "When", "May be", "Doubt", "Tells about others", box=SIMPLE_HEAD)
+    for place, own in enumerate(suggestions, start=1):
+        case = own.case
+        facts = escape(case.id), escape(case.group), escape(case.asset), when(case.time)
+        table.add_row(str(place), *facts, escape(own.guess or "?"), f"{own.doubt:.0%}", str(own.tells))
+    console.print(table)
+
+
+def show_doubts(doubts: Sequence[Doubt], console: Console) -> None:
+    """One row a label that looks wrong."""
+    table = Table("Case", "Recording", "Fault", "Probability", "Others say", "Probability", "When", box=SIMPLE_HEAD)
+    for own in doubts:
+        says = escape(own.case.label or "?"), f"{own.probability:.0%}"
+        others = escape(own.rather), f"{own.rather_probability:.0%}"
+        table.add_row(escape(own.case.id), escape(own.case.group), *says, *others, when(own.case.time))
     console.print(table)
 
 

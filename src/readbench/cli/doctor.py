@@ -47,16 +47,24 @@ def _platform() -> list[Fact]:
         ("readbench", __version__, ""),
         ("python", platform.python_version(), "" if sys.version_info >= (3, 11) else "install Python 3.11 or newer"),
         ("cores", str(os.cpu_count()), ""),
-        ("DTW kernel", kernel_in_use(), ""),
-        _gpu(),
+        *_devices(gpu()),
     ]
 
 
-def _gpu() -> Fact:
-    """What `device=cuda` would use."""
-    if name := gpu():
-        return "GPU", name, ""
-    return "GPU", "none", "device=cuda needs an NVIDIA GPU, and torch in a build for CUDA; all else works without"
+def _devices(name: str) -> list[Fact]:
+    """The GPU of this name, "" for none, and where what is slow would run.
+
+    >>> [state for _, state, _ in _devices("NVIDIA H200")][:4]
+    ['NVIDIA H200', 'cuda', 'cpu', 'cuda after encoders on cuda, else cpu']
+    """
+    lacking = "device=cuda needs an NVIDIA GPU, and torch in a build for CUDA; all else works without"
+    return [
+        ("GPU", name or "none", "" if name else lacking),
+        ("encoders on torch", "cuda" if name else "cpu", "device=cpu keeps them off the GPU" if name else ""),
+        ("sonde", "cpu", "sonde(device=cuda) encodes on the GPU" if name else ""),
+        ("vector search", "cuda after encoders on cuda, else cpu" if name else "cpu", ""),
+        ("DTW", f"cpu: {kernel_in_use()}", "dtw-i(device=cuda) compares on the GPU" if name else ""),
+    ]
 
 
 def _packages() -> list[Fact]:

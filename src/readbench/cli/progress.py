@@ -19,6 +19,7 @@ from rich.progress import (
 from readbench.experiment import Listener
 from readbench.experiment.budget import ALL
 from readbench.experiment.execute import CellReport
+from readbench.scale import Listener as ScaleListener
 
 SPEED_S = 600.0
 """The time left is told from the speed over this long: one step of a slow encoder takes minutes."""
@@ -93,3 +94,25 @@ class BuildProgress(_Bar):
         self._progress.update(
             self._bar, completed=recordings, description=f"building {self._dataset}: {windows} windows"
         )
+
+
+class ScaleProgress(_Bar, ScaleListener):
+    """Windows that the cells of a study search; what a cell is at shows in the description."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        super().__init__(console, "corpus", total)
+        self._cell = ""
+
+    def telling(self, what: str, done: int, total: int) -> None:
+        """Show what is being done, and how much of it."""
+        share = f" {done / total:.0%}" if done else ""
+        self._progress.update(self._bar, description=f"{self._cell}{what}{share}")
+
+    def begins(self, method: str, size: int) -> None:
+        """Show the cell."""
+        self._cell = f"{method} at {size:,}: "
+        self.telling("starting", 0, size)
+
+    def ends(self, method: str, size: int) -> None:  # noqa: ARG002 - all methods search as many
+        """Advance by the windows of the cell."""
+        self._progress.update(self._bar, advance=size)

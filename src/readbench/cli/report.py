@@ -12,6 +12,7 @@ from rich.console import Console
 from readbench.cli.options import output
 from readbench.report import Results, read_results, show_report, write_report
 from readbench.report.site import write_site
+from readbench.report.tables import Study
 
 PICTURE_WIDTH = 108
 
@@ -21,6 +22,10 @@ def report_command(
     out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/report")] = None,
     full: Annotated[
         Path | None, typer.Option(help="A run of the same methods on full corpora (--cap none).", show_default=False)
+    ] = None,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option("--with", help="A run over label budgets, noise or pollution to show too; may be repeated."),
     ] = None,
     picture: Annotated[Path | None, typer.Option(help="Also save what is printed as SVG.", show_default=False)] = None,
 ) -> None:
@@ -34,8 +39,11 @@ def report_command(
     if picture:
         _save_picture(results, folder, picture)
     target = out or folder / "report"
-    files = write_report(results, target, read_results(full) if full else None)
-    console.print(f"wrote {write_site(folder, target)}, and {len(files)} tables and figures beside it", highlight=False)
+    study = Study(results, read_results(full) if full else None, tuple(map(read_results, beside or ())))
+    files = write_report(study, target)
+    console.print(
+        f"wrote {write_site(folder, target, files)}, and {len(files)} tables and figures beside it", highlight=False
+    )
 
 
 def _save_picture(results: Results, folder: Path, picture: Path) -> None:

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from readbench.cases import DEFAULT_METHOD, CaseLibrary
-from readbench.cli.cases import Method, Where
+from readbench.cli.case_options import Method, Where
 from readbench.cli.demo import SAMPLE, demo_library
 from readbench.cli.options import output
 from readbench.errors import UsageError

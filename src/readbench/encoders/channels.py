@@ -19,6 +19,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -100,10 +101,10 @@ def _series(windows: WindowSet, owners: Rows, rows: Rows, length: int) -> NDArra
     """(B, length) the channels with these numbers, counted through all windows."""
     first = np.searchsorted(owners, np.arange(len(windows)))
     out = np.empty((len(rows), length), np.float32)
-    for k, row in enumerate(rows):
-        owner = int(owners[row])
-        channel = int(row - first[owner])
-        out[k] = resample(windows.values(owner)[channel : channel + 1], length)[0]
+    begins = np.flatnonzero(np.diff(owners[rows], prepend=-1)).tolist()  # channels of a window come together
+    for start, stop in pairwise([*begins, len(rows)]):
+        owner = int(owners[rows[start]])
+        out[start:stop] = resample(windows.values(owner)[rows[start:stop] - first[owner]], length)
     return out
 
 
@@ -143,13 +144,14 @@ def pool_channels(vectors: Vectors, windows: WindowSet, mode: Pooling) -> Vector
 
 def _keyed(vectors: Vectors, owners: Rows, windows: WindowSet) -> Vectors:
     """(N, width) signed sums over the channels, each at its own places."""
+    from readbench.encoders.kernels.keyed import add_keyed  # noqa: PLC0415 - compiles
+
     size = vectors.shape[1]
     summed = np.zeros((len(windows), max(KEYED_WIDTH, size)), np.float32)
     names = names_of(windows)
     for name in np.unique(names):
         rows = np.flatnonzero(names == name)
-        places, signs = _key(str(name), size, summed.shape[1])
-        summed[owners[rows][:, None], places] += vectors[rows] * signs
+        add_keyed(summed, owners[rows], vectors, rows, *_key(str(name), size, summed.shape[1]))
     return summed
 
 

@@ -33,6 +33,27 @@ def pick_device(device: Device, owner: str) -> str:
     return device
 
 
+def device_of(encoder: object) -> Device:
+    """`cpu` or `cuda`: where an encoder runs, by its parameter `device`; one without it knows only the CPU.
+
+    Its vectors are searched there, too.
+    """
+    device: Device = getattr(encoder, "device", "cpu")
+    return "cuda" if device != "cpu" and pick_device(device, type(encoder).__name__.lower()) == "cuda" else "cpu"
+
+
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """Products of float32 matrices on a GPU keep their inputs whole, whatever the program prefers elsewhere."""
+    settings = package("torch", "exact_products").backends.cuda.matmul
+    before = settings.fp32_precision
+    settings.fp32_precision = "ieee"
+    try:
+        yield
+    finally:
+        settings.fp32_precision = before
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Torch leaves each product on a CPU to one thread: results do not depend on how many processors there are."""

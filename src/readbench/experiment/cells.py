@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from readbench.data import Task
 from readbench.evaluate import PerQuery, evaluate
 from readbench.experiment.budget import ALL, Budget
+from readbench.experiment.opinions import Answers, overheard
 from readbench.experiment.plan import Cell
 from readbench.experiment.version import code_version
 from readbench.pipeline import Evidence, LegSystem, System, added, group_numbers, scene_of
 from readbench.ranking import rank
 from readbench.rerank import View
+from readbench.rerank.opinion import Opinion, opinions
 from readbench.retrieve import Scores
 from readbench.spec import Leg, MethodSpec
 from readbench.windows import WindowSet
@@ -46,6 +48,7 @@ class Outcome:
         ranking: (Q, D) ids of the best items.
         scores: (Q, D) their scores.
         usage: what it took beside time, by name: calls, tokens, dollars and failures of language models.
+        opinions: on the fault type of each query, and the truth; None where the method has none.
         failure: why it failed.
     """
 
@@ -58,16 +61,18 @@ class Outcome:
     ranking: NDArray[Any] | None = None
     scores: Scores | None = None
     usage: dict[str, float] = field(default_factory=dict)
+    opinions: Answers | None = None
     failure: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """A score matrix and what it took."""
+    """A score matrix, what it took, and the method's opinions on the queries where it has some."""
 
     scores: Scores
     seconds: dict[str, float]
     usage: dict[str, float] = field(default_factory=dict)
+    opinions: list[Opinion] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +119,7 @@ def judge(cell: Cell, fingerprint: str, task: Task, scored: Scored) -> Outcome:
         ranking=corpus.ids[order],
         scores=np.take_along_axis(scored.scores, order, axis=1),
         usage=scored.usage,
+        opinions=Answers(task.queries.labels, scored.opinions) if scored.opinions else None,
     )
 
 
@@ -136,9 +142,13 @@ def scored_level(setup: Setup, system: System, rho: int, budget: Budget = ALL) -
     labels = budget.known(corpus.labels, archive, scores)
     scene = partial(scene_of, setup.task.queries, corpus)
     evidence = Evidence(views, labels, group_numbers(corpus), similarity_of(shown, system, rho, budget), scene)
+    opinionated = overheard(system) if budget.per_query is None else None
     began = time.perf_counter()
     scores = system.rerank(scores, evidence)
-    return Scored(scores, seconds | {"rerank": time.perf_counter() - began}, added([usage, system.usage]))
+    seconds["rerank"] = time.perf_counter() - began
+    lessons = opinionated.lessons_ if opinionated else ()
+    said = opinions(lessons[0], np.arange(len(scores))) if lessons else None
+    return Scored(scores, seconds, added([usage, system.usage]), said)
 
 
 @lru_cache(maxsize=8)

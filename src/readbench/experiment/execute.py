@@ -80,30 +80,48 @@ def give_up(job: Job, setting: Setting, reason: str) -> list[CellReport]:
 
 
 def _run_job(job: Job, encoding: Encoding, setting: Setting, compute: Compute) -> list[CellReport]:
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import, needed only here
-
     store = RunStore(setting.folder)
-    with threadpool_limits(1):
-        try:
-            setup = Setup(*loaded_task(job.dataset, job.seed, setting), setting.cache)
-            keep_qrels(setting.folder, job.dataset, setup.task, setup.fingerprint)
-        except Exception as error:  # noqa: BLE001 - reported in the table, the other jobs go on
-            return [_failed(store, cell, "", error) for cell in job.cells()]
-        reports = [_run_cell(cell, store, setup, encoding, compute) for cell in job.cells()]
-    sizes = composition_row(setup.task)
+    try:
+        setup = Setup(*loaded_task(job.dataset, job.seed, setting), setting.cache)
+        keep_qrels(setting.folder, job.dataset, setup.task, setup.fingerprint)
+    except Exception as error:  # noqa: BLE001 - reported in the table, the other jobs go on
+        return [_failed(store, cell, "", error) for cell in job.cells()]
+    known = _Fingerprints(setup)
+    reports = [_run_cell(cell, store, setup, encoding, compute, known) for cell in job.cells()]
+    sizes = _sizes(setup.task)
     return [replace(report, task=setup.fingerprint, notes=setup.task.notes, sizes=sizes) for report in reports]
 
 
-def _run_cell(cell: Cell, store: RunStore, setup: Setup, encoding: Encoding, compute: Compute) -> CellReport:
+class _Fingerprints:
+    """Fingerprints of cells of one method, which is built once for all its levels: asking for them is cheap."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._systems: dict[str, System] = {}
+
+    def of(self, cell: Cell) -> str:
+        """That of a cell; fails where its method cannot be built."""
+        budget = parse_budget(cell.labels)
+        if cell.labels not in self._systems:
+            self._systems[cell.labels] = System(budget.widened(parse(cell.method)), self._setup.cache)
+        return cell_fingerprint(self._setup, self._systems[cell.labels], cell.rho, budget)
+
+
+def _run_cell(
+    cell: Cell, store: RunStore, setup: Setup, encoding: Encoding, compute: Compute, known: _Fingerprints
+) -> CellReport:
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import, needed only here
+
     fingerprint = ""
     try:
-        budget = parse_budget(cell.labels)
-        system = System(budget.widened(parse(cell.method)), setup.cache, encoding)
-        fingerprint = cell_fingerprint(setup, system, cell.rho, budget)
+        fingerprint = known.of(cell)
         if store.finished(cell) == fingerprint:
             return CellReport(cell, reused=True)
-        scored = compute(setup, system, cell.rho, budget)
-        store.save(judge(cell, fingerprint, setup.task, scored))
+        budget = parse_budget(cell.labels)
+        system = System(budget.widened(parse(cell.method)), setup.cache, encoding)
+        with threadpool_limits(1):
+            scored = compute(setup, system, cell.rho, budget)
+            store.save(judge(cell, fingerprint, setup.task, scored))
     except Exception as error:  # noqa: BLE001 - reported in the table, the other cells go on
         return _failed(store, cell, fingerprint, error)
     return CellReport(cell)
@@ -113,6 +131,12 @@ def _failed(store: RunStore, cell: Cell, fingerprint: str, error: Exception) -> 
     reason = " ".join(f"{type(error).__name__}: {error}".split())
     store.save(Outcome(cell, fingerprint, failure=reason))
     return CellReport(cell, failure=reason)
+
+
+@lru_cache(maxsize=2)
+def _sizes(task: Task) -> dict[str, Any]:
+    """The composition of a task; the last ones are remembered."""
+    return composition_row(task)
 
 
 @lru_cache(maxsize=2)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from readbench.errors import UsageError
 from readbench.evaluate import auroc, coverage, expected_calibration_error, false_alarm_rate
 from readbench.pipeline import Encoding, System, group_numbers
 from readbench.rerank import View
-from readbench.rerank.opinion import Opinion, opinions
+from readbench.rerank.opinion import Opinion, Outspoken, opinions
 from readbench.rerank.verdict import Verdict, judged
 from readbench.spec import MethodSpec, parse
 from readbench.windows import NORMAL, ChannelStats, WindowSet
@@ -45,6 +46,12 @@ class Answers:
     def correct(self) -> NDArray[np.bool_]:
         """(Q,) whether the most likely fault type is the true one."""
         return np.array([opinion.label for opinion in self.opinions]) == self.labels
+
+    @property
+    def truth(self) -> NDArray[np.float64]:
+        """(Q,) probability of the true fault type; 0 where no case has it."""
+        pairs = zip(self.opinions, self.labels, strict=True)
+        return np.array([opinion.posterior[opinion.classes == label].sum() for opinion, label in pairs])
 
     @property
     def strangeness(self) -> NDArray[np.float64]:
@@ -162,6 +169,15 @@ def without(task: Task, label: int) -> Task:
     )
 
 
+def overheard(system: System) -> Outspoken | None:
+    """The last reranker of a method, made to keep what it learns; None where it has no opinion on the fault type."""
+    if _last_verdict(system) is None:
+        return None
+    parameters: dict[str, Any] = dict(system.spec.rerankers[-1].parameters)
+    system.rerankers[-1] = kept = Outspoken(**parameters)
+    return kept
+
+
 def opining(text: str) -> MethodSpec:
     """A method that forms opinions from the whole corpus, or an error that says how to write one."""
     spec = parse(text)
@@ -170,13 +186,18 @@ def opining(text: str) -> MethodSpec:
 
 
 def _verdict(system: System) -> Verdict:
-    last = system.rerankers[-1] if system.rerankers else None
-    if not isinstance(last, Verdict) or last.pool is not None:
+    verdict = _last_verdict(system)
+    if verdict is None:
         raise UsageError(
             f"{system.spec} has no opinion on the fault type: end the method with +verdict, over the whole corpus"
             " (without pool=)."
         )
-    return last
+    return verdict
+
+
+def _last_verdict(system: System) -> Verdict | None:
+    last = system.rerankers[-1] if system.rerankers else None
+    return last if isinstance(last, Verdict) and last.pool is None else None
 
 
 def _views(system: System, corpus: WindowSet, task: Task) -> tuple[View, ...]:

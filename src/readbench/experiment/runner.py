@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from readbench.data import build
+from readbench.data.official.status import status_of
 from readbench.experiment.execute import CellReport, Setting, give_up, loaded_task, run_job
 from readbench.experiment.executors import Executor, Local, Lost
 from readbench.experiment.gallery import write_gallery
@@ -23,6 +24,8 @@ from readbench.spec import build_source, parse
 
 REFRESH_S = 2.0
 """Least time between two rewrites of the score tables while a run goes on."""
+REFRESH_SHARE = 20
+"""A rewrite waits at least so many times as long as the last one took."""
 
 
 class Listener:
@@ -84,19 +87,19 @@ def run(
     store = RunStore(setting.folder)
     summary = Summary(Path(out))
     _build_all(jobs, setting, listener)
-    refreshed = time.monotonic()
+    due = time.monotonic() + REFRESH_S
     try:
         for job, result in executor.map(partial(run_job, setting=setting), jobs, listener.encoding):
             for report in give_up(job, setting, result.reason) if isinstance(result, Lost) else result:
                 _count(summary, report)
                 listener.cell(report)
-            if time.monotonic() - refreshed > REFRESH_S:
+            if (now := time.monotonic()) > due:
                 store.write_scores(plan)
-                refreshed = time.monotonic()
+                due = time.monotonic() + max(REFRESH_S, REFRESH_SHARE * (time.monotonic() - now))
     finally:
         store.write_tables(plan)
         summary.seconds = time.time() - began
-        store.write_manifest(_manifest(plan, executor, shard, summary))
+        store.write_manifest(_manifest(plan, executor, shard, setting.root, summary))
     write_gallery(setting.folder, plan.datasets, lambda dataset, seed: loaded_task(dataset, seed, setting)[0])
     return summary
 
@@ -132,11 +135,11 @@ def _count(summary: Summary, report: CellReport) -> None:
         summary.computed += 1
 
 
-def _manifest(plan: Plan, executor: Executor, shard: Shard, summary: Summary) -> dict[str, Any]:
+def _manifest(plan: Plan, executor: Executor, shard: Shard, root: Path | None, summary: Summary) -> dict[str, Any]:
     return {
         "plan": asdict(plan),
         "simulated": [d for d in plan.datasets if build_source(d).info.simulated],
-        "datasets": {dataset: _dataset_facts(dataset) for dataset in plan.datasets},
+        "datasets": {dataset: _dataset_facts(dataset, root) for dataset in plan.datasets},
         "composition": asdict(plan.composition),
         "code": code_version(),
         "methods": {method: _method_facts(plan, method) for method in plan.methods},
@@ -153,10 +156,11 @@ def _manifest(plan: Plan, executor: Executor, shard: Shard, summary: Summary) ->
     }
 
 
-def _dataset_facts(dataset: str) -> dict[str, str]:
+def _dataset_facts(dataset: str, root: Path | None) -> dict[str, str]:
+    """What the source says of itself, and how much of its official files were there."""
     info = build_source(dataset).info
     names = ("title", "domain", "description", "licence", "citation", "url", "split_unit", "asset_unit")
-    return {name: getattr(info, name) for name in names}
+    return {name: getattr(info, name) for name in names} | {"files": status_of(info, root).state}
 
 
 def _method_facts(plan: Plan, method: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from readbench.encoders.devices import device_of
 from readbench.errors import RunError, UsageError
 from readbench.experiment.executors import Executor, Lost
 from readbench.pipeline import Encoding, System
@@ -109,7 +110,8 @@ def _search(part: Part, encoding: Encoding, request: Request) -> Hits:
     normals = _opened(archive.normals) if archive.normals else corpus[:0]
     leg = System(request.method, archive.cache, encoding).legs[0].fit(corpus, normals)
     if isinstance(leg.retriever, EmbeddingRetriever):
-        return top_k(*leg.represent(corpus, request.queries), request.k, leg.retriever.metric)
+        device = device_of(leg.retriever.encoder)
+        return top_k(*leg.represent(corpus, request.queries), request.k, leg.retriever.metric, device=device)
     scores = leg.score(request.queries)
     order = rank(scores, request.k)
     return Hits(order, np.take_along_axis(scores, order, axis=1))

@@ -6,6 +6,7 @@ cells/DATASET/seed-S/rho-R/METHOD.parquet   written whole as soon as the cell en
 scores.csv          one row per cell in plan order; a failed cell has its reason in `status`
 scores_mean.csv     mean and standard deviation over the split seeds
 per_query.parquet   long rows: dataset, seed, rho, labels, method, query, group, metric, value
+opinions.parquet    where methods have a calibrated opinion on the fault type: one row a query, columns of `OPINION`
 rankings/DATASET.parquet   top-100 lists
 gallery.parquet     queries and the windows found for them, as a case browser draws them (`experiment/gallery.py`)
 usage.csv           where language models ran: calls, tokens, dollars and failures of their answers, one row each
@@ -14,7 +15,8 @@ run.json            plan, versions, fingerprints, machine, wall time
 ```
 
 Everything but the time columns of `scores.csv` and `run.json` is a function of plan, data and code: the same bytes,
-whatever was interrupted and whoever computed which cell.
+whatever was interrupted and whoever computed which cell. A long table names the cells that it was made of, and is not
+written again while they stay the same.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,13 @@ COLUMNS = (*METRICS, MACRO_F1)
 TIMES = tuple(f"{stage}_s" for stage in STAGES)
 HEADER = (*KEY, "queries", *COLUMNS, *TIMES, "status")
 DONE = "ok"
+FORMAT = 1
+"""Raised whenever the same cells make other tables."""
+LISTS = ("items", "scores")
+OPINION = ("confidence", "correct", "truth")
+"""An opinion: probability of the most likely fault type, whether it is the true one, probability of the true one."""
+
+Rows = Callable[[Cell, pa.Table], pa.Table]
 
 
 class RunStore:
@@ -50,6 +60,7 @@ class RunStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
+        self._summaries: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
 
     def path(self, cell: Cell) -> Path:
         """Where a cell's file is."""
@@ -69,11 +80,8 @@ class RunStore:
 
     def finished(self, cell: Cell) -> str:
         """Fingerprint of a stored, successful cell; empty where there is none."""
-        path = self.path(cell)
-        if not path.exists():
-            return ""
-        summary = _summary(pq.read_schema(path))
-        return summary["fingerprint"] if summary["status"] == DONE else ""
+        summary = self._summary(cell)
+        return summary["fingerprint"] if summary and summary["status"] == DONE else ""
 
     def read(self, cell: Cell) -> pa.Table | None:
         """The rows of a cell, one a query; None where it is missing or failed."""
@@ -82,14 +90,15 @@ class RunStore:
         return table if table is not None and len(table) else None
 
     def write_tables(self, plan: Plan) -> None:
-        """Write all tables from the cells that are there."""
+        """Write all tables from the cells that are there; one that is already made of them stays."""
         self.write_scores(plan)
-        _atomic(self.folder / "per_query.parquet", _parquet(self._per_query(plan)))
+        cells = list(plan.cells())
+        self._write_long("per_query.parquet", cells, METRICS, _per_query)
+        self._write_long("opinions.parquet", [cell for cell in cells if self._opined(cell)], OPINION, _opinions)
         for dataset in plan.datasets:
-            table = self._rankings(cell for cell in plan.cells() if cell.dataset == dataset)
-            if table is not None:
-                _atomic(self.folder / "rankings" / f"{dataset}.parquet", _parquet(table))
-        if usage := [row for cell in plan.cells() for row in self._usage(cell)]:
+            own = [cell for cell in cells if cell.dataset == dataset]
+            self._write_long(f"rankings/{dataset}.parquet", own, LISTS, _rankings)
+        if usage := [row for cell in cells for row in self._usage(cell)]:
             _atomic(self.folder / "usage.csv", _csv((*KEY, "what", "value"), usage))
 
     def write_scores(self, plan: Plan) -> None:
@@ -103,61 +112,98 @@ class RunStore:
         _atomic(self.folder / "run.json", json.dumps(manifest, indent=1).encode() + b"\n")
 
     def _row(self, cell: Cell) -> dict[str, str] | None:
-        path = self.path(cell)
-        if not path.exists():
+        summary = self._summary(cell)
+        if not summary:
             return None
-        summary = _summary(pq.read_schema(path))
         row = {name: str(getattr(cell, name)) for name in KEY}
         row |= {"queries": str(summary["queries"]), "status": summary["status"]}
         row |= {name: f"{value:.6f}" for name, value in summary["means"].items()}
         return row | {f"{stage}_s": f"{value:.4f}" for stage, value in summary["seconds"].items()}
 
     def _usage(self, cell: Cell) -> list[dict[str, str]]:
-        path = self.path(cell)
-        used = _summary(pq.read_schema(path)).get("usage", {}) if path.exists() else {}
+        used = self._summary(cell).get("usage", {})
         key = {name: str(getattr(cell, name)) for name in KEY}
         return [key | {"what": what, "value": f"{value:g}"} for what, value in sorted(used.items())]
 
-    def _per_query(self, plan: Plan) -> pa.Table:
-        parts = []
-        for cell, table in self._tables(plan.cells()):
-            n = len(table)
-            values = np.column_stack([table[name].to_numpy() for name in METRICS])
-            parts.append(
-                pa.table(
-                    {
-                        **_key_columns(cell, n * len(METRICS)),
-                        "query": _repeat(table["query"], len(METRICS)),
-                        "group": _repeat(table["group"], len(METRICS)),
-                        "metric": pa.array(list(METRICS) * n).dictionary_encode(),
-                        "value": values.ravel(),
-                    }
-                )
-            )
-        return pa.concat_tables(parts).unify_dictionaries() if parts else pa.table({})
+    def _opined(self, cell: Cell) -> bool:
+        return bool(self._summary(cell).get("opinions"))
 
-    def _rankings(self, cells: Iterable[Cell]) -> pa.Table | None:
-        parts = []
-        for cell, table in self._tables(cells):
-            depth = len(table["items"][0])
-            parts.append(
-                pa.table(
-                    {
-                        **_key_columns(cell, len(table) * depth),
-                        "query": _repeat(table["query"], depth),
-                        "place": pa.array(np.tile(np.arange(1, depth + 1, dtype=np.int32), len(table))),
-                        "item": table["items"].combine_chunks().flatten().dictionary_encode(),
-                        "score": table["scores"].combine_chunks().flatten(),
-                    }
-                )
-            )
-        return pa.concat_tables(parts).unify_dictionaries() if parts else None
+    def _summary(self, cell: Cell) -> dict[str, Any]:
+        """What a cell's file says of itself, read once; empty where there is none."""
+        path = self.path(cell)
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            return {}
+        version = (found.st_mtime_ns, found.st_ino)
+        known = self._summaries.get(path)
+        if known is None or known[0] != version:
+            known = self._summaries[path] = (version, _metadata(path))
+        return known[1]
 
-    def _tables(self, cells: Iterable[Cell]) -> Iterator[tuple[Cell, pa.Table]]:
+    def _write_long(self, name: str, cells: Sequence[Cell], columns: Sequence[str], rows: Rows) -> None:
+        """Write the long rows of all finished cells, those of one corpus a row group; no file where there are none.
+
+        Args:
+            name: of the file.
+            cells: in plan order.
+            columns: of a cell's table, beside query and group.
+            rows: from a cell and these columns to long rows.
+        """
+        path, made_of = self.folder / name, [cell for cell in cells if self.finished(cell)]
+        origin = self._origin(made_of)
+        if not made_of:
+            path.unlink(missing_ok=True)
+        elif not path.exists() or _metadata(path).get("origin") != origin:
+            wanted = ["query", "group", *columns]
+            parts = (
+                pa.concat_tables([rows(cell, self._columns(cell, wanted)) for cell in own]).unify_dictionaries()
+                for _, own in groupby(made_of, key=lambda cell: (cell.dataset, cell.seed, cell.rho))
+            )
+            _write_groups(path, parts, {"origin": origin})
+
+    def _columns(self, cell: Cell, names: list[str]) -> pa.Table:
+        """Some columns of a cell; threads cost more than they save on so small a file."""
+        return pq.read_table(self.path(cell), columns=names, use_threads=False)
+
+    def _origin(self, cells: Iterable[Cell]) -> str:
+        """Hash of what a long table is made of."""
+        digest = hashlib.sha256(repr(FORMAT).encode())
         for cell in cells:
-            table = self.read(cell)
-            if table is not None:
-                yield cell, table
+            digest.update(f"{cell} {self.finished(cell)}\n".encode())
+        return digest.hexdigest()
+
+
+def _per_query(cell: Cell, table: pa.Table) -> pa.Table:
+    n = len(table)
+    values = np.column_stack([table[name].to_numpy() for name in METRICS])
+    return pa.table(
+        {
+            **_key_columns(cell, n * len(METRICS)),
+            "query": _repeat(table["query"], len(METRICS)),
+            "group": _repeat(table["group"], len(METRICS)),
+            "metric": pa.array(list(METRICS) * n).dictionary_encode(),
+            "value": values.ravel(),
+        }
+    )
+
+
+def _opinions(cell: Cell, table: pa.Table) -> pa.Table:
+    own = {name: table[name] for name in OPINION}
+    return pa.table({**_key_columns(cell, len(table)), "query": table["query"], "group": table["group"], **own})
+
+
+def _rankings(cell: Cell, table: pa.Table) -> pa.Table:
+    depth = len(table["items"][0])
+    return pa.table(
+        {
+            **_key_columns(cell, len(table) * depth),
+            "query": _repeat(table["query"], depth),
+            "place": pa.array(np.tile(np.arange(1, depth + 1, dtype=np.int32), len(table))),
+            "item": table["items"].combine_chunks().flatten().dictionary_encode(),
+            "score": table["scores"].combine_chunks().flatten(),
+        }
+    )
 
 
 def _cell_table(outcome: Outcome) -> pa.Table:
@@ -172,20 +218,24 @@ def _cell_table(outcome: Outcome) -> pa.Table:
         columns["items"] = pa.array(outcome.ranking.tolist(), pa.list_(pa.string()))
         columns["scores"] = pa.array(list(outcome.scores), pa.list_(pa.float32()))
         means = outcome.per_query.means()
+    if outcome.opinions is not None:
+        columns |= {name: getattr(outcome.opinions, name) for name in OPINION}
     summary = {
         "fingerprint": outcome.fingerprint,
         "queries": len(outcome.queries),
         "means": means,
         "seconds": outcome.seconds,
         "usage": outcome.usage,
+        "opinions": outcome.opinions is not None,
         "status": f"failed: {outcome.failure}" if outcome.failure else DONE,
     }
     return pa.table(columns).replace_schema_metadata({"readbench": json.dumps(summary)})
 
 
-def _summary(schema: pa.Schema) -> dict[str, Any]:
-    summary: dict[str, Any] = json.loads(schema.metadata[b"readbench"])
-    return summary
+def _metadata(path: Path) -> dict[str, Any]:
+    """What a file says of itself."""
+    content: dict[str, Any] = json.loads((pq.read_schema(path).metadata or {}).get(b"readbench", b"{}"))
+    return content
 
 
 def _mean_rows(rows: list[dict[str, str]]) -> tuple[tuple[str, ...], list[dict[str, str]]]:
@@ -229,10 +279,16 @@ def _csv(header: Iterable[str], rows: Iterable[dict[str, str]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _parquet(table: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd")
-    return sink.getvalue()
+def _write_groups(path: Path, parts: Iterator[pa.Table], metadata: dict[str, str]) -> None:
+    """Write tables of one schema as row groups of one file, one in memory at a time; whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    first = next(parts)
+    schema = first.schema.with_metadata({"readbench": json.dumps(metadata)})
+    with pq.ParquetWriter(partial, schema, compression="zstd") as writer:
+        for part in chain([first], parts):
+            writer.write_table(part.replace_schema_metadata(schema.metadata), row_group_size=len(part))
+    partial.replace(path)
 
 
 def _atomic(path: Path, content: bytes) -> None:

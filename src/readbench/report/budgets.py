@@ -16,7 +16,6 @@ from readbench.plots import METHOD_COLOURS, REFERENCE_GREY, Line, lines
 from readbench.report.leaderboard import HEADLINE, Figure, figure_of
 from readbench.report.results import Results
 from readbench.report.tables import Table, describe
-from readbench.spec import COMPOSED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +24,28 @@ if TYPE_CHECKING:
 RESAMPLES = 2000
 FEWEST_LEVELS = 4
 """Pollution levels of a curve: more than the three that the leaderboard shows."""
+
+
+@dataclass(frozen=True)
+class CurveKind:
+    """A curve that a report may have: the name of its files, what it shows, and the suite of a run for it."""
+
+    name: str
+    shows: str
+    suite: str
+
+    @property
+    def filled_by(self) -> str:
+        """What to do to have it."""
+        return f"`readbench run --suite {self.suite}`, then `readbench report RUN --with runs/{self.suite}`"
+
+
+CURVES = (
+    CurveKind("budgets", "The headline over the number of labels that a query may know", "budget"),
+    CurveKind("shares", "The headline over the labelled share of the corpus", "share"),
+    CurveKind("noise", "The headline over the share of wrong labels", "noise"),
+    CurveKind("pollution", "The headline over many pollution levels", "pollution"),
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +66,7 @@ class BudgetCurve:
     """The headline along one axis of a run, methods in plan order.
 
     Args:
-        name: of its files: `budgets`, `noise` or `pollution`.
+        name: of its files: `budgets`, `shares`, `noise` or `pollution`.
         caption: what is shown, over which data.
         unit: what a tick counts.
         budgets: the ticks, in the order of the plan.
@@ -75,7 +96,7 @@ def budget_curve(results: Results) -> BudgetCurve | None:
         flat = results.budgets(method) == (str(ALL),)
         places = [(rho, str(ALL) if flat else labels) for labels in results.labels]
         figures = tuple(figure_of(values[:, :, b, m]) for b in range(len(results.labels)))
-        rows.append(BudgetLine(short_title(results, method), figures, _intervals(results, method, places), flat))
+        rows.append(BudgetLine(results.short_title(method), figures, _intervals(results, method, places), flat))
     return BudgetCurve(name, f"{HEADLINE} at ρ={rho}%, {_over(results)}", unit, ticks, tuple(rows))
 
 
@@ -87,7 +108,7 @@ def pollution_curve(results: Results) -> BudgetCurve | None:
     for m, method in enumerate(results.methods):
         places = [(rho, results.budgets(method)[-1]) for rho in results.levels]
         figures = tuple(figure_of(values[:, :, level, m]) for level in range(len(results.levels)))
-        rows.append(BudgetLine(short_title(results, method), figures, _intervals(results, method, places), flat=False))
+        rows.append(BudgetLine(results.short_title(method), figures, _intervals(results, method, places), flat=False))
     unit, ticks = "normal windows in the corpus, ρ", tuple(f"{rho}%" for rho in results.levels)
     return BudgetCurve("pollution", f"{HEADLINE}, {_over(results)}", unit, ticks, tuple(rows))
 
@@ -121,8 +142,9 @@ def _label_axis(labels: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
     budgets = [parse_budget(text) for text in labels]
     if len({budget.extent for budget in budgets}) == 1:
         return "noise", f"wrong labels, {budgets[0].words.split(',')[0]} known", tuple(f"{b.wrong:g}%" for b in budgets)
-    shares = any(budget.percent is not None for budget in budgets)
-    return "budgets", "labelled share of the corpus" if shares else "known labels a query", tuple(labels)
+    if any(budget.percent is not None for budget in budgets):
+        return "shares", "labelled share of the corpus", tuple(labels)
+    return "budgets", "known labels a query", tuple(labels)
 
 
 def _over(results: Results) -> str:
@@ -149,14 +171,6 @@ def _interval(table: pa.Table, rho: int, labels: str) -> Interval:
         return Interval(nan, nan, nan, 0, 0.95)
     columns = (own[name].cast("string").to_pylist() for name in ("dataset", "group"))
     return mean_interval(own["value"].to_numpy(), *columns, seed=0, resamples=RESAMPLES)
-
-
-def short_title(results: Results, method: str) -> str:
-    """The title of a method; a composed one with other parameters goes by its name and them."""
-    for name, text in COMPOSED.items():
-        if method.startswith(f"{text}(") and method not in COMPOSED.values():
-            return name.capitalize() + method.removeprefix(text)
-    return results.title(method)
 
 
 def _names(curve: BudgetCurve) -> list[str]:

@@ -58,7 +58,7 @@ def draw_reliability(measured: Sequence[Measured]) -> Figure:
     figure = sheet(2.5 * columns + 0.4, 2.5 * rows + 0.6)
     axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True, sharey=True)).ravel()
     for axis, (title, curve) in zip(axes, curves.items(), strict=False):
-        draw_curve(axis, title, curve)
+        draw_curve(axis, f"{title}: ECE {curve.error:.3f}", curve)
     for axis in axes[len(curves) :]:
         axis.set_axis_off()
     entitle(figure, f"Reliability at ρ={rho}%, queries of all split seeds together")
@@ -73,7 +73,7 @@ def draw_curve(axis: Axes, title: str, curve: Reliability) -> None:
     axis.plot(curve.confidence, curve.accuracy, color=METHOD_COLOURS[0], linewidth=1.4, zorder=2)
     sizes = LARGEST_MARK * curve.count / curve.count.max()
     axis.scatter(curve.confidence, curve.accuracy, s=sizes, color=METHOD_COLOURS[0], alpha=0.75, linewidth=0, zorder=3)
-    axis.set_title(f"{title}: ECE {curve.error:.3f}", fontweight="bold")
+    axis.set_title(title, fontweight="bold")
     axis.set_xlim(0, 1.03)
     axis.set_ylim(-0.03, 1.03)
     axis.set_aspect("equal")

@@ -22,7 +22,8 @@ class Comparison:
         best: the first method of the leaderboard that has every cell.
         other: the method compared with.
         over_queries: difference with its interval when queries are drawn anew.
-        over_groups: the same when whole split groups are: wider, because windows of one run resemble each other.
+        over_groups: the same when whole split groups are: wider, because windows of one run resemble each other; None
+            where there is only one.
         over_datasets: difference of the means over datasets when datasets are drawn anew; None with too few of them.
         p_value: Wilcoxon signed-rank over datasets, Holm-corrected over all pairs; NaN with too few datasets.
     """
@@ -30,9 +31,14 @@ class Comparison:
     best: str
     other: str
     over_queries: Interval
-    over_groups: Interval
+    over_groups: Interval | None
     over_datasets: Interval | None
     p_value: float
+
+    @property
+    def interval(self) -> Interval:
+        """The one to judge by: over groups where there are several."""
+        return self.over_groups or self.over_queries
 
 
 def comparisons(results: Results, board: Leaderboard) -> list[Comparison]:
@@ -42,13 +48,14 @@ def comparisons(results: Results, board: Leaderboard) -> list[Comparison]:
     if len(ranked) < 2:
         return []
     values, clusters = _per_query(results, ranked)
+    several = len(set(clusters)) > 1
     p_values = _wilcoxon(results, ranked)
     return [
         Comparison(
             best=ranked[0],
             other=method,
             over_queries=paired_bootstrap(values[0], values[m], seed=0),
-            over_groups=paired_bootstrap(values[0], values[m], seed=0, clusters=clusters),
+            over_groups=paired_bootstrap(values[0], values[m], seed=0, clusters=clusters) if several else None,
             over_datasets=_over_datasets(results, ranked[0], method),
             p_value=float(p_values[0, m]),
         )

@@ -15,6 +15,7 @@ from readbench.errors import RunError
 from readbench.experiment.budget import ALL
 from readbench.experiment.plan import Cell
 from readbench.experiment.store import COLUMNS, DONE, TIMES
+from readbench.spec import COMPOSED
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,13 @@ class Results:
         """Name of a method in tables."""
         return str(self.manifest["methods"][method]["title"])
 
+    def short_title(self, method: str) -> str:
+        """The title of a method; a composed one with other parameters goes by its name and them."""
+        for name, text in COMPOSED.items():
+            if method.startswith(f"{text}(") and method not in COMPOSED.values():
+                return name.capitalize() + method.removeprefix(text)
+        return self.title(method)
+
     def family(self, method: str) -> str:
         """Family of a method."""
         return str(self.manifest["methods"][method]["family"])
@@ -55,6 +63,10 @@ class Results:
     def simulated(self, dataset: str) -> bool:
         """Whether a dataset is simulated."""
         return dataset in self.manifest["simulated"]
+
+    def files(self, dataset: str) -> str:
+        """How much of a source's official files were there (`complete`, `partial` ...); empty in older runs."""
+        return str(self.manifest["datasets"][dataset].get("files", ""))
 
     def domain(self, dataset: str) -> str:
         """Diagnostic domain of a dataset."""

@@ -30,13 +30,14 @@ def outcome(compared: Comparison) -> Outcome:
     datasets = compared.over_datasets
     if datasets and datasets.low > 0 and compared.p_value <= ALPHA:
         return "better"
-    return "ahead on these queries" if compared.over_groups.low > 0 else "no difference shown"
+    return "ahead on these queries" if compared.interval.low > 0 else "no difference shown"
 
 
 def sentence(results: Results, compared: Comparison) -> str:
     """One comparison in words, with the numbers behind them."""
     best, other = results.title(compared.best), results.title(compared.other)
-    numbers = f"{compared.over_queries.mean:+.3f} {bracket(compared.over_groups)} over split groups"
+    unit = "split groups" if compared.over_groups else "queries of one split group"
+    numbers = f"{compared.over_queries.mean:+.3f} {bracket(compared.interval)} over {unit}"
     if not np.isnan(compared.p_value):
         numbers += f", p = {compared.p_value:.2g} over datasets"
     words = {

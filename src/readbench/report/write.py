@@ -2,7 +2,7 @@
 
 ```
 leaderboard.md      leaderboard, datasets, comparisons, what the tests allow to be said, the figures
-tables.md           the paper's tables for this run, each followed by the paper's values
+tables.md           the paper's tables for this run, each followed by the paper's values; what the run has nothing for
 methods.md          every metric of every method, on each dataset at each level
 tables/NAME.csv, .tex      each of these tables; those of single methods in tables/methods/
 figures/NAME.svg, .png     each figure
@@ -23,7 +23,7 @@ from rich.text import Text
 
 from readbench.plots import save
 from readbench.report.budgets import budget_table, curves
-from readbench.report.figures import figures
+from readbench.report.figures import absent_figures, all_curves, figures
 from readbench.report.leaderboard import leaderboard
 from readbench.report.paired import comparisons
 from readbench.report.results import Results
@@ -31,6 +31,7 @@ from readbench.report.significance import sentence
 from readbench.report.tables import (
     Study,
     Table,
+    absent_tables,
     comparison_table,
     dataset_table,
     latex,
@@ -42,6 +43,8 @@ from readbench.report.tables import (
 
 STYLES = {"best": "bold", "second": "underline"}
 """How marked cells look in a terminal."""
+MOST_ROWS = 40
+"""Rows of a table in a terminal; the files have all of them."""
 
 
 @dataclass(frozen=True)
@@ -70,27 +73,32 @@ def overview(results: Results) -> Overview:
     return Overview(tables, remarks(results, board), [sentence(results, one) for one in compared])
 
 
-def write_report(results: Results, folder: Path, full: Results | None = None) -> list[Path]:
+def write_report(study: Study, folder: Path) -> list[Path]:
     """Write the files of a report into a folder.
 
     Args:
-        results: of a run.
+        study: a run, and others that belong into its report.
         folder: is made where it is not there.
-        full: the same methods on full corpora, for the table that compares both.
 
     Returns:
         What was written, the page to begin with first.
     """
-    study, first = Study(results, full), overview(results)
+    first, beside = overview(study.results), _beside(study)
     tables, single = paper_tables(study), method_tables(study)
     drawings = _write_figures(study, folder / "figures")
+    absent = absent_tables(tables) | absent_figures(path.stem for path in drawings)
     pages = {
-        "leaderboard": [*_markdown(first.tables), *_listed(first.remarks), *_listed(first.findings), *_shown(drawings)],
-        "tables": _markdown(tables),
+        "leaderboard": [
+            *_markdown([*first.tables, *beside]),
+            *_listed(first.remarks),
+            *_listed(first.findings),
+            *_shown(drawings),
+        ],
+        "tables": [*_markdown(tables), *_absences(absent)],
         "methods": _markdown(single),
     }
     files = [_write(folder / f"{name}.md", "\n".join(parts) + "\n") for name, parts in pages.items()]
-    files += _write_tables([*first.tables, *tables], folder / "tables")
+    files += _write_tables([*first.tables, *beside, *tables], folder / "tables")
     return files + _write_tables(single, folder / "tables" / "methods") + drawings
 
 
@@ -98,21 +106,35 @@ def show_report(results: Results, console: Console) -> None:
     """Print the first tables and remarks."""
     first = overview(results)
     for table in first.tables:
-        show_table(table, console)
+        show_table(table, console, MOST_ROWS)
     for line in first.remarks:
         console.print(line, style="dim", highlight=False)
 
 
-def show_table(table: Table, console: Console) -> None:
-    """Print one table; where it is too wide, names are broken rather than numbers."""
+def show_table(table: Table, console: Console, most: int | None = None) -> None:
+    """Print one table, or its first rows; where it is too wide, names are broken rather than numbers."""
     view = RichTable(title=table.caption, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for i, name in enumerate(table.columns):
         named = i < table.labels
         view.add_column(name, justify="left" if named else "right", no_wrap=not named, overflow="fold")
-    for r, row in enumerate(table.rows):
+    for r, row in enumerate(table.rows[:most]):
         marks = [table.marks.get((r, c)) for c in range(len(row))]
         view.add_row(*(Text(cell, STYLES[mark] if mark else "") for cell, mark in zip(row, marks, strict=True)))
     console.print(view)
+    if most is not None and len(table.rows) > most:
+        console.print(f"and {len(table.rows) - most} more, in {table.name}.csv", style="dim", highlight=False)
+
+
+def _beside(study: Study) -> list[Table]:
+    """The curves of the other runs as tables; those of the run itself are in its overview."""
+    own = {curve.name for curve in curves(study.results)}
+    return [budget_table(curve) for curve in all_curves(study) if curve.name not in own]
+
+
+def _absences(absent: dict[str, str]) -> list[str]:
+    """What a run has nothing for, and what would fill it."""
+    lines = [f"`{name}`: {filled_by}" for name, filled_by in absent.items()]
+    return ["**Not in this run**\n", *_listed(lines)] if lines else []
 
 
 def _write_tables(tables: Iterable[Table], folder: Path) -> list[Path]:

@@ -14,6 +14,7 @@ counts the same. Cases are chosen one after the other, the best first; equal wor
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,19 @@ FLOOR = 0.05
 """Least doubt: what resolved cases are certain of, they may be wrong about."""
 MOST_OPEN = 4096
 """Unlabelled cases that are compared with each other; above it, evenly spread ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Telling:
+    """Cases to label next.
+
+    Args:
+        positions: (M,) in the corpus, most telling first.
+        tells: (M,) how many other open cases are more like it than like any case labelled or chosen before.
+    """
+
+    positions: NDArray[np.intp]
+    tells: NDArray[np.int64]
 
 
 def next_cases(
@@ -44,19 +58,44 @@ def next_cases(
     >>> next_cases([two_heaps], np.full(3, -1, np.int32), np.arange(3), 2)
     array([0, 2])
     """
-    silent = np.flatnonzero(labels == UNLABELLED)
-    places = np.linspace(0, len(silent) - 1, min(len(silent), MOST_OPEN)).astype(np.intp)
-    still = silent[places]
-    weights = (_doubt(items, labels, groups, still) + FLOOR) / _recording_sizes(groups)[still]
+    doubt, still = np.ones(len(labels)), _open(labels)
+    doubt[still] = _doubt(items, labels, groups, still)
+    return most_telling(items, labels, groups, doubt, count).positions
+
+
+def most_telling(
+    items: Sequence[Vectors],
+    labels: NDArray[np.int32],
+    groups: NDArray[np.int64],
+    doubt: NDArray[np.float64],
+    count: int,
+) -> Telling:
+    """The same where the doubt (N,) about each case is known already.
+
+    >>> heaps = np.array([[1, 0], [1, 0], [1, 0], [0, 1]], np.float32)
+    >>> most_telling([heaps], np.full(4, -1, np.int32), np.arange(4), np.ones(4), 2).tells
+    array([2, 0])
+    """
+    still = _open(labels)
+    weights = (doubt[still] + FLOOR) / _recording_sizes(groups)[still]
     near = _likeness(items, still, still)
     cover = _likeness(items, still, np.flatnonzero(labels != UNLABELLED)).max(axis=1, initial=0.0)
-    chosen: list[int] = []
+    chosen, tells = list[int](), list[int]()
     for _ in range(min(count, len(still))):
         worth = np.maximum(near - cover, 0.0) @ weights.astype(near.dtype)
         worth[chosen] = -1.0
         chosen.append(int(worth.argmax()))
+        nearer = near[chosen[-1]] > cover
+        nearer[chosen] = False
+        tells.append(int(nearer.sum()))
         cover = np.maximum(cover, near[chosen[-1]])
-    return still[chosen]
+    return Telling(still[chosen], np.array(tells, np.int64))
+
+
+def _open(labels: NDArray[np.int32]) -> NDArray[np.intp]:
+    """(M,) positions of the unlabelled cases, of very many evenly spread ones."""
+    silent = np.flatnonzero(labels == UNLABELLED)
+    return silent[np.linspace(0, len(silent) - 1, min(len(silent), MOST_OPEN)).astype(np.intp)]
 
 
 def _doubt(

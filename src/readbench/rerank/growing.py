@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from readbench.encoders import Vectors
 from readbench.errors import UsageError
@@ -99,19 +99,18 @@ def ridge_at(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.intege
     targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0 / (len(classes) - 1))
     weights = case_weights(codes)
     root = np.sqrt(weights)[:, None]
-    inverse = _inverse(root * (kernel + 1.0) * root.T + penalty * np.eye(len(codes)))
-    solution = inverse @ (root * targets)
-    decision = _without_own_block(inverse, solution, root, targets, held_out_blocks(codes, groups))
+    half = _half_inverse(root * (kernel + 1.0) * root.T + penalty * np.eye(len(codes)))
+    solution = half @ (half.T @ (root * targets))
+    decision = _without_own_block(half, solution, root, targets, held_out_blocks(codes, groups))
     temperature, loss = _calibrated(decision, codes, weights)
     return Ridge(classes, root * solution, penalty, temperature, loss, _softmax(temperature * decision))
 
 
-def _inverse(matrix: Array) -> Array:
-    """The inverse of a positive definite matrix, by its Cholesky factor."""
+def _half_inverse(matrix: Array) -> Array:
+    """H with H H^T the inverse of a positive definite matrix: its Cholesky factor, inverted and transposed."""
     factor, failed = dpotrf(matrix, lower=True)
-    half, also_failed = dpotri(factor, lower=True)
+    inverted, also_failed = dtrtri(np.tril(factor), lower=True)
     if failed or also_failed:
         raise UsageError("The likenesses of the cases are no kernel: give cosines of vectors, finite and symmetric.")
-    lower = np.tril(half)
-    inverse: Array = lower + np.tril(lower, -1).T
-    return inverse
+    half: Array = inverted.T
+    return half

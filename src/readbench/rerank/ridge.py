@@ -80,12 +80,12 @@ def fit_ridge(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.integ
     root = np.sqrt(weights)[:, None]
     values, vectors = np.linalg.eigh(root * (kernel + 1.0) * root.T)
     values = np.maximum(values, 0.0)
+    turned = vectors.T @ (root * targets)
     blocks = held_out_blocks(codes, groups)
     trials = []
     for penalty in PENALTIES:
-        inverse = (vectors / (values + penalty)) @ vectors.T
-        solution = inverse @ (root * targets)
-        decision = _without_own_block(inverse, solution, root, targets, blocks)
+        solution = vectors @ (turned / (values + penalty)[:, None])
+        decision = _without_own_block(vectors / np.sqrt(values + penalty), solution, root, targets, blocks)
         temperature, loss = _calibrated(decision, codes, weights)
         trials.append(Ridge(classes, root * solution, penalty, temperature, loss, _softmax(temperature * decision)))
     return min(trials, key=lambda trial: trial.loss)
@@ -157,12 +157,20 @@ def held_out_blocks(codes: NDArray[np.intp], groups: NDArray[np.integer]) -> lis
 
 
 def _without_own_block(
-    inverse: Array, solution: Array, root: Array, targets: Array, blocks: list[NDArray[np.intp]]
+    half: Array, solution: Array, root: Array, targets: Array, blocks: list[NDArray[np.intp]]
 ) -> Array:
-    """(L, K) decision values of each case by the cases outside its block."""
+    """(L, K) decision values of each case by the cases outside its block.
+
+    Args:
+        half: (L, L) H with A = H H^T, so that a block of A costs no more than its own rows.
+        solution: (L, K) A D Y.
+        root: (L, 1) square roots of the weights.
+        targets: (L, K) Y.
+        blocks: cases that are held out together.
+    """
     decision = np.empty_like(targets)
     for rows in blocks:
-        error = np.linalg.solve(inverse[np.ix_(rows, rows)], solution[rows])
+        error = np.linalg.solve(half[rows] @ half[rows].T, solution[rows])
         decision[rows] = targets[rows] - error / root[rows]
     return decision
 

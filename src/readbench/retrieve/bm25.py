@@ -7,7 +7,7 @@ them together are one inverted index, and a search is one product of sparse matr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,10 @@ Idf = Literal["floor", "printed", "plus1"]
 """Weight of a word that n of N documents hold; see `inverse_frequency`."""
 LARGEST_TABLE = 2**24
 """Up to so many possible words, a table says where each is in the index; beyond, they are searched for."""
-SparseRows = tuple[NDArray[np.signedinteger], NDArray[np.signedinteger], NDArray[np.float32]]
+PAIR = np.dtype([("document", np.int32), ("weight", np.float32)])
+"""What the index keeps of a word in a document."""
+Integers = NDArray[np.signedinteger]
+SparseRows = tuple[Integers, Integers, NDArray[np.float32]]
 """Where each row begins, then the columns and the values of all rows."""
 FLOOR = 0.25
 """Share of the mean weight that `floor` gives to words in more than half of the documents."""
@@ -53,19 +56,16 @@ class Bm25:
             counts: (N, V) occurrences of each word; each row names a word at most once.
             fields: into how many equal runs of columns the vocabulary falls.
         """
-        from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import
+        from readbench.retrieve.kernels.postings import posted  # noqa: PLC0415 - brings numba
 
         self.items_ = items = counts.shape[0]
-        self.words_, column = np.unique(counts.indices, return_inverse=True)
+        words, place, held = self._numbered(counts)
         field = self.words_ // (counts.shape[1] // fields)
-        weight = inverse_frequency(np.bincount(column, minlength=len(self.words_)), items, field, self.idf) / fields
-        document = np.repeat(np.arange(items), np.diff(counts.indptr))
-        often, length = counts.data, _relative_lengths(counts.data, document, field[column], (items, fields))
-        data = weight[column] * often * (self.k1 + 1) / (often + self.k1 * (1 - self.b + self.b * length))
-        weights = csr_array((data.astype(np.float32), column, counts.indptr), shape=(items, len(self.words_)))
-        postings = weights.tocsc()
-        self.postings_ = postings.indptr, _pairs(postings.indices, postings.data)
-        self.places_ = self._table(counts.shape[1]) if counts.shape[1] <= LARGEST_TABLE else None
+        weight = inverse_frequency(held, items, field, self.idf) / fields
+        starts = np.concatenate([[0], np.cumsum(held)])
+        bags = counts.indptr, words, counts.data
+        pairs = posted(bags, place, field, fields, weight, self.k1, self.b, starts, np.empty(len(words), PAIR))
+        self.postings_ = starts, pairs
         return self
 
     def score(self, counts: csr_array) -> NDArray[np.float32]:
@@ -88,13 +88,26 @@ class Bm25:
         pointer = np.concatenate([[0], np.cumsum(known)])[counts.indptr]
         return pointer, place[known], counts.data[known].astype(np.float32, copy=False)
 
-    def _table(self, columns: int) -> NDArray[np.int32]:
-        """(V,) the index's number of each word, -1 for those it lacks."""
-        places = np.full(columns, -1, np.int32)
-        places[self.words_] = np.arange(len(self.words_))
-        return places
+    def _numbered(self, counts: csr_array) -> tuple[Integers, NDArray[np.int32], NDArray[np.int64]]:
+        """Settle the words of the index.
 
-    def _search_words(self, words: NDArray[np.signedinteger]) -> NDArray[np.int32]:
+        Returns:
+            Of all entries a number, then the place in the index of each number, and how many documents hold each word
+            of the index.
+        """
+        from readbench.retrieve.kernels.postings import tally  # noqa: PLC0415 - brings numba
+
+        self.places_ = None
+        if counts.shape[1] > LARGEST_TABLE:
+            self.words_, number, held = np.unique(counts.indices, return_inverse=True, return_counts=True)
+            return number, np.arange(len(self.words_), dtype=np.int32), held
+        occurrences = tally(counts.indices, counts.shape[1])
+        self.words_ = np.flatnonzero(occurrences)
+        self.places_ = np.full(counts.shape[1], -1, np.int32)
+        self.places_[self.words_] = np.arange(len(self.words_))
+        return counts.indices, self.places_, occurrences[self.words_]
+
+    def _search_words(self, words: Integers) -> NDArray[np.int32]:
         near = np.searchsorted(self.words_, words).clip(0, len(self.words_) - 1)
         return np.where(self.words_[near] == words, near, -1).astype(np.int32)
 
@@ -117,20 +130,3 @@ def inverse_frequency(
         mean = np.bincount(field, weight) / np.maximum(np.bincount(field), 1)
         weight = np.where(weight < 0, FLOOR * mean.clip(0)[field], weight)
     return weight
-
-
-def _relative_lengths(
-    often: NDArray[np.float32], document: NDArray[np.int64], field: NDArray[np.int64], shape: tuple[int, int]
-) -> NDArray[np.float64]:
-    """For each entry, the words of its document in its field, over the mean of that field."""
-    cell = document * shape[1] + field
-    lengths = np.bincount(cell, weights=often, minlength=shape[0] * shape[1])
-    means = lengths.reshape(shape).mean(axis=0)
-    relative: NDArray[np.float64] = lengths[cell] / means[field]
-    return relative
-
-
-def _pairs(documents: NDArray[np.signedinteger], weights: NDArray[np.float32]) -> NDArray[Any]:
-    pairs = np.empty(len(documents), [("document", np.int32), ("weight", np.float32)])
-    pairs["document"], pairs["weight"] = documents, weights
-    return pairs

@@ -12,6 +12,7 @@ from readbench.kernels.threads import Team
 from readbench.parameters import Interval
 from readbench.registry import RETRIEVERS
 from readbench.retrieve.base import Hits, Scores
+from readbench.retrieve.blocks import require_places, top
 from readbench.windows import ChannelStats, Normalisation, WindowSet, channel_axis
 from readbench.windows.reconcile import Alignment
 
@@ -66,8 +67,7 @@ class _Warping:
             seeds: (Q, m) corpus positions that another method found near, best with m of at least k; negative places
                 are empty. They save work and change nothing else.
         """
-        if k < 1:
-            raise ParameterError(f"The 'k' parameter of search must be an int in the range [1, inf). Got {k} instead.")
+        require_places(k)
         k = min(k, len(self.corpus_))
         if not len(queries) or not k:
             return Hits(np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32))
@@ -75,6 +75,23 @@ class _Warping:
         with Team() as team:
             items, distances = self._corpus().nearest(self._queries(queries, team), k, team, places)
         return Hits(items, np.negative(distances))
+
+    def among(self, queries: WindowSet, candidates: ArrayLike, k: int) -> Hits:
+        """The k best of some candidates for each query, with the scores that a search of the whole corpus gives them.
+
+        Args:
+            queries: Q windows.
+            candidates: (Q, m) corpus positions, different ones in each row.
+            k: places to fill; m where there are fewer.
+        """
+        require_places(k)
+        places = np.sort(self._seeds(np.asarray(candidates), len(queries)), axis=1)
+        if not places.size:
+            return Hits(places[:, :0], np.empty((len(queries), 0), np.float32))
+        with Team() as team:
+            distances = self._corpus().among(self._queries(queries, team), places, team)
+        best = top(np.negative(distances), k)
+        return Hits(np.take_along_axis(places, best.indices, axis=1), best.scores)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the tiles, which are made again where they are needed."""

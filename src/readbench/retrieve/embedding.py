@@ -8,9 +8,12 @@ from typing import Self
 import numpy as np
 
 from readbench.encoders import EmbeddingCache, Encoder, Metric, Pretrained, Vectors, unit
-from readbench.retrieve.base import Scores
+from readbench.encoders.devices import device_of
+from readbench.retrieve.base import Hits, Scores
 from readbench.retrieve.euclidean import euclidean_distances
 from readbench.retrieve.residual import Transform
+from readbench.retrieve.stored import StoredVectors
+from readbench.retrieve.vectors import top_k
 from readbench.windows import WindowSet
 
 
@@ -21,14 +24,23 @@ class EmbeddingRetriever:
         encoder: from window to vector.
         transforms: applied in order; the last one's metric counts.
         cache: where vectors are filed; None computes them each time.
+        stored: where those of a corpus that is too large for memory are kept, as they are compared; then they pass
+            the cache by.
     """
 
     uses_labels = False
 
-    def __init__(self, encoder: Encoder, transforms: tuple[Transform, ...], cache: EmbeddingCache | None) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        transforms: tuple[Transform, ...],
+        cache: EmbeddingCache | None,
+        stored: StoredVectors | None = None,
+    ) -> None:
         self.encoder = encoder
         self.transforms = transforms
         self.cache = cache
+        self.stored = stored
         self.encode_seconds = 0.0
 
     @property
@@ -49,12 +61,12 @@ class EmbeddingRetriever:
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Encode the corpus, and the normals where a transform needs them."""
         self.encoder.fit(corpus, normals)
-        vectors = self._encode(corpus)
+        vectors = self._encode(corpus[:0] if self.stored else corpus)  # those of a large corpus come last
         reference = self._encode(normals) if self.transforms and len(normals) else vectors[:0]
         for transform in self.transforms:
             vectors = transform.fit(reference).apply(vectors)
             reference = transform.apply(reference)
-        self.vectors_ = vectors
+        self.vectors_ = self._filled(self.stored, corpus) if self.stored else vectors
         return self
 
     def score(self, queries: WindowSet) -> Scores:
@@ -64,11 +76,21 @@ class EmbeddingRetriever:
             return unit(vectors) @ unit(self.vectors_).T
         return np.negative(euclidean_distances(vectors, self.vectors_))
 
+    def search(self, queries: WindowSet, k: int) -> Hits:
+        """The k most similar of the corpus for each query, in bounded memory; scores in double precision, rounded."""
+        return top_k(self.represent(queries), self.vectors_, k, self.metric, device=device_of(self.encoder))
+
     def represent(self, windows: WindowSet) -> Vectors:
         """(N, D) vectors of windows as they are compared."""
         vectors = self._encode(windows)
         for transform in self.transforms:
             vectors = transform.apply(vectors)
+        return vectors
+
+    def _filled(self, stored: StoredVectors, corpus: WindowSet) -> Vectors:
+        before = self.encode_seconds
+        vectors = stored.filled(corpus, self.represent)
+        self.encode_seconds = before + stored.seconds
         return vectors
 
     def _encode(self, windows: WindowSet) -> Vectors:

@@ -11,6 +11,7 @@ from typing import Annotated, Protocol, Self
 import numpy as np
 
 from readbench.encoders import Metric, Vectors, unit
+from readbench.kernels.threads import Team
 from readbench.parameters import Interval
 from readbench.ranking import rank
 from readbench.registry import TRANSFORMS
@@ -60,19 +61,26 @@ class NormalResidual:
         if not len(self.pool_):
             return units
         out = np.empty_like(units)
-        for start in range(0, len(units), BLOCK):
+
+        def work(start: int) -> None:
             rows = units[start : start + BLOCK]
             out[start : start + BLOCK] = unit(rows - self._expected(rows))
+
+        with Team() as team:
+            team.each(work, range(0, len(units), BLOCK))
         return out
 
     def _expected(self, rows: Vectors) -> Vectors:
         """(B, D) mean of the nearest normals of each row."""
+        from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import
+
         similarity = rows @ self.pool_.T
         for row, normal in np.argwhere(similarity > 1 - 1e-5):
             if np.array_equal(rows[row], self.pool_[normal]):
                 similarity[row, normal] = -np.inf
         nearest = rank(similarity, min(self.k, len(self.pool_)))
         kept = np.isfinite(np.take_along_axis(similarity, nearest, axis=1))
-        total = np.einsum("bk,bkd->bd", kept.astype(np.float32), self.pool_[nearest])
-        expected: Vectors = (total / np.maximum(kept.sum(axis=1, keepdims=True), 1)).astype(np.float32)
+        first = np.arange(len(rows) + 1) * nearest.shape[1]
+        chosen = csr_array((kept.ravel().astype(np.float32), nearest.ravel(), first), shape=similarity.shape)
+        expected: Vectors = (chosen @ self.pool_ / np.maximum(kept.sum(axis=1, keepdims=True), 1)).astype(np.float32)
         return expected

@@ -9,13 +9,15 @@ correlation 0 with everything.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from readbench.registry import RETRIEVERS
-from readbench.retrieve.base import Scores
+from readbench.retrieve.base import Hits, Scores
+from readbench.retrieve.blocks import Block, best_of, filled, require_places, scored
 from readbench.retrieve.rows import Rows, Scaler, common_axis, joined_channels
 from readbench.windows import Normalisation, WindowSet
 from readbench.windows.reconcile import Alignment
@@ -27,7 +29,7 @@ QUERY_BYTES = 128 * 2**20
 """Queries are compared in batches whose spectra fit in this; the corpus passes by, one tile of items at a time."""
 
 
-class _ShapeBased:
+class _ShapeBased(ABC):
     """What both variants share: scaling, blocks, and the peaks of the correlations."""
 
     uses_labels = False
@@ -51,22 +53,54 @@ class _ShapeBased:
         """Without the spectra, which are made again where they are needed."""
         return {**self.__dict__, "_spectra": None}
 
-    def _peaks(self, queries: WindowSet) -> NDArray[np.float32]:
-        """(Q, N) largest normalised cross-correlations."""
+    def score(self, queries: WindowSet) -> Scores:
+        """(Q, N) negative distances."""
         out = np.empty((len(queries), len(self.corpus_)), np.float32)
-        if not out.size:
-            return out
-        from readbench.retrieve.kernels.correlator import Correlator  # noqa: PLC0415 - brings numba
+        for first, some in self._batches(queries):
+            filled(self._blocks(some), out[first : first + len(some)])
+        return out
+
+    def search(self, queries: WindowSet, k: int) -> Hits:
+        """The k best of the corpus for each query, exactly those at the top of `score`, without the whole matrix."""
+        require_places(k)
+        shape = len(queries), min(k, len(self.corpus_))
+        hits = Hits(np.empty(shape, np.int64), np.empty(shape, np.float32))
+        for first, some in self._batches(queries):
+            mine = slice(first, first + len(some))
+            best = best_of(self._blocks(some), len(some), k)
+            hits.indices[mine], hits.scores[mine] = best.indices, best.scores
+        return hits
+
+    @abstractmethod
+    def _scores(self, peaks: Scores, queries: WindowSet, items: slice) -> Scores:
+        """(Q, B) negative distances from the largest correlations of queries with some corpus items, in place."""
+
+    def _batches(self, queries: WindowSet) -> Iterator[tuple[int, WindowSet]]:
+        """Queries whose spectra fit in memory together, each batch with the number of its first."""
+        if not len(queries) or not len(self.corpus_):
+            return
+        longest = int(queries.lengths.max())
+        batch = max(2, QUERY_BYTES // self._corpus(longest).transforms.window_bytes(len(self._axis(queries))))
+        for first in range(0, len(queries), batch):
+            yield first, queries[first : first + batch]
+
+    def _blocks(self, queries: WindowSet) -> Iterator[Block]:
+        """Scores of a batch, block by block of the corpus."""
+        from readbench.retrieve.kernels.correlation import LANES  # noqa: PLC0415 - brings numba
+        from readbench.retrieve.kernels.correlator import Correlator  # noqa: PLC0415
 
         corpus = self._corpus(int(queries.lengths.max()))
+        correlator = Correlator(self._rows(queries, self._axis(queries)), corpus.transforms)
+
+        def work(items: slice) -> Scores:
+            return self._scores(correlator.peaks(corpus.tile(items.start)), queries, items)
+
+        return scored(len(self.corpus_), LANES, work)
+
+    def _axis(self, queries: WindowSet) -> tuple[str, ...]:
+        """The corpus's channels, then those that only queries have: they count for the norm of a query."""
         known = set(self.axis_)
-        axis = (*self.axis_, *(name for name in common_axis(self.align, queries) if name not in known))
-        batch = max(2, QUERY_BYTES // corpus.transforms.window_bytes(len(axis)))
-        for first, some in zip(range(0, len(queries), batch), queries.blocks(batch), strict=True):
-            correlator = Correlator(self._rows(some, axis), corpus.transforms)
-            for column, tile in corpus.tiles():
-                out[first : first + len(some), column : column + tile.used] = correlator.peaks(tile)
-        return out
+        return (*self.axis_, *(name for name in common_axis(self.align, queries) if name not in known))
 
     def _corpus(self, longest: int) -> SpectralCorpus:
         """Spectra for queries of up to this length: those of the call before where they serve."""
@@ -95,11 +129,9 @@ class IndependentShapeBased(_ShapeBased):
 
     joint = False
 
-    def score(self, queries: WindowSet) -> Scores:
-        """(Q, N) negative distances."""
-        similarity = self._peaks(queries)
-        similarity -= joined_channels(queries, self.corpus_, self.align)
-        return np.minimum(similarity, 0, out=similarity)
+    def _scores(self, peaks: Scores, queries: WindowSet, items: slice) -> Scores:
+        peaks -= joined_channels(queries, self.corpus_[items], self.align)
+        return np.minimum(peaks, 0, out=peaks)
 
 
 @RETRIEVERS.register("sbd-d", title="SBD-D", family="distance")
@@ -113,8 +145,6 @@ class DependentShapeBased(_ShapeBased):
 
     joint = True
 
-    def score(self, queries: WindowSet) -> Scores:
-        """(Q, N) negative distances."""
-        similarity = self._peaks(queries)
-        similarity -= 1
-        return np.minimum(similarity, 0, out=similarity)
+    def _scores(self, peaks: Scores, queries: WindowSet, items: slice) -> Scores:  # noqa: ARG002 - distances are 1 - peak
+        peaks -= 1
+        return np.minimum(peaks, 0, out=peaks)

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.kernels.threads import Team
 from readbench.parameters import Interval
 from readbench.registry import RETRIEVERS
 from readbench.retrieve.base import Hits, Scores
+from readbench.retrieve.blocks import require_places
 from readbench.retrieve.bm25 import Bm25, Idf
-from readbench.retrieve.rows import Scaler, common_axis
+from readbench.retrieve.rows import Scaler, common_axis, on_grid
 from readbench.retrieve.words import (
     Lexicon,
     equal_depth_edges,
@@ -31,15 +33,16 @@ from readbench.retrieve.words import (
     fourier_columns,
     normal_edges,
     segment_means,
+    stacked,
 )
-from readbench.windows import Normalisation, WindowSet, dense
+from readbench.windows import Normalisation, WindowSet
 from readbench.windows.reconcile import Alignment
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-BLOCK_BYTES = 64 * 2**20
-"""Windows become words in blocks whose values and features fit in this."""
+BLOCK_BYTES = 16 * 2**20
+"""Windows become words in blocks whose values and features fit in this, one a thread."""
 SAMPLE_BYTES = 256 * 2**20
 """Bins are fitted on all corpus windows while their features fit in this, else on evenly spaced ones."""
 
@@ -83,12 +86,25 @@ class _Symbolic(ABC):
 
     def search(self, queries: WindowSet, k: int) -> Hits:
         """The k best corpus items for each query, as ranking the scores would find them, without all scores."""
+        require_places(k)
         shape = len(queries), min(k, len(self.corpus_))
         hits = Hits(np.empty(shape, np.int64), np.empty(shape, np.float32))
-        for mine, counts, index in self._by_grid(queries):
+
+        def work(some: tuple[NDArray[np.intp], csr_array, Bm25]) -> None:
+            mine, counts, index = some
             found = index.search(counts, k)
             hits.indices[mine], hits.scores[mine] = found.indices, found.scores
+
+        with Team() as team:
+            for mine, counts, index in self._by_grid(queries):
+                shares = np.array_split(np.arange(len(mine)), min(team.size, len(mine)))
+                team.each(work, [(mine[own], counts[own], index) for own in shares])
         return hits
+
+    @property
+    def index_bytes(self) -> int:
+        """What the index of the corpus takes."""
+        return sum(part.nbytes for part in self.index_.postings_)
 
     def _by_grid(self, queries: WindowSet) -> Iterator[tuple[NDArray[np.intp], csr_array, Bm25]]:
         """Positions and bags of queries that share a grid, and the index of the corpus on it."""
@@ -108,15 +124,25 @@ class _Symbolic(ABC):
         """How windows on a grid become words."""
 
     def _counts(self, windows: WindowSet, grid: int, lexicon: Lexicon) -> csr_array:
-        from scipy.sparse import vstack  # noqa: PLC0415 - slow to import
+        most = len(windows) * len(self.axis_) * self._words(grid)
+        return stacked(self._bags(windows, grid, lexicon), len(windows), most)
 
-        return vstack([lexicon.counts(values) for values in self._blocks(windows, grid)], format="csr")
+    def _bags(self, windows: WindowSet, grid: int, lexicon: Lexicon) -> Iterator[csr_array]:
+        """Words of one block of windows after the other."""
+        blocks = list(self._blocks(windows, grid))
+        with Team() as team:
+            for at in range(0, len(blocks), team.size):
+                some = blocks[at : at + team.size]
+                yield from team.each(lambda block: lexicon.counts(self._values(block, grid)), some)
 
-    def _blocks(self, windows: WindowSet, grid: int) -> Iterator[NDArray[np.float32]]:
-        """Scaled windows (B, C, T) on the grid, a few at a time."""
+    def _blocks(self, windows: WindowSet, grid: int) -> Iterator[WindowSet]:
+        """A few windows at a time."""
         size = 4 * len(self.axis_) * (grid + self._words(grid) * (self.length + 6))
-        for block in windows.blocks(max(1, BLOCK_BYTES // size)):
-            yield dense(self.scale_(block), channels=self.axis_, length=grid, align=self.align)
+        return windows.blocks(max(1, BLOCK_BYTES // size))
+
+    def _values(self, block: WindowSet, grid: int) -> NDArray[np.float32]:
+        """Scaled windows (B, C, T) on the grid."""
+        return on_grid(self.scale_(block), self.axis_, grid, self.align)
 
     def _words(self, grid: int) -> int:
         """Words per channel."""
@@ -177,6 +203,6 @@ class SfaBm25(_Symbolic):
         basis = fourier_columns(min(self.window, grid), self.length, mean=not self.znorm)
         size = 4 * len(self.axis_) * self._words(grid) * self.length
         step = -(-len(self.corpus_) // max(1, SAMPLE_BYTES // size))
-        blocks = self._blocks(self.corpus_[::step], grid)
+        blocks = (self._values(block, grid) for block in self._blocks(self.corpus_[::step], grid))
         found = [features(values, basis, self.stride, standardise=self.znorm) for values in blocks]
         return Lexicon(basis, equal_depth_edges(np.concatenate(found), self.alphabet), self.stride, self.znorm)

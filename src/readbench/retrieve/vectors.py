@@ -2,18 +2,20 @@
 
 Each vector is rounded to small integers, whose inner products are cheap and tell how similar two vectors can be at
 most. Only what could be among the k best is compared in double precision. The answer is therefore that of the full
-comparison, whatever the number of threads, and equal vectors get equal scores.
+comparison, whatever the number of threads, and equal vectors get equal scores. On a GPU the first look is a product in
+single precision; the answer is the same.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.encoders import Metric, Vectors
+from readbench.encoders.devices import Device, pick_device
 from readbench.errors import NotFiniteError, ParameterError, UsageError
 from readbench.kernels.threads import Team
 from readbench.retrieve.base import Hits, Scores
@@ -27,7 +29,13 @@ CENTRE_ROWS = 4096
 
 
 def top_k(
-    queries: Vectors, corpus: Vectors, k: int, metric: Metric = "euclidean", *, threads: int | None = None
+    queries: Vectors,
+    corpus: Vectors,
+    k: int,
+    metric: Metric = "euclidean",
+    *,
+    threads: int | None = None,
+    device: Device = "cpu",
 ) -> Hits:
     """The k corpus vectors most similar to each query, best first; ties keep corpus order.
 
@@ -40,6 +48,8 @@ def top_k(
         k: how many; all N where there are fewer.
         metric: `cosine` or `euclidean`.
         threads: default all that are available.
+        device: `cuda` searches on a GPU, which needs the package torch: the corpus streams through it once. `auto`
+            does so where there is one.
 
     Returns:
         Positions and scores (Q, min(k, N)).
@@ -54,6 +64,8 @@ def top_k(
     if not hits.indices.size:
         return hits
     centre = _centre(corpus, metric)
+    if device != "cpu" and pick_device(device, "top_k") != "cpu":
+        return _on_gpu(queries, corpus, centre, k, metric, threads)
     batch = int(np.clip(HEAP_ITEMS // k, 1, MOST_QUERIES))
     with Team(threads) as team:
         for start in range(0, len(queries), batch):
@@ -193,6 +205,22 @@ def _scan(rounded: _Rounded, corpus: Vectors, first: int, last: int, k: int) -> 
         panel,
     )
     if bad >= 0:
-        _require_finite(corpus[bad : bad + 1], "corpus", bad)
-        raise ParameterError(f"Vector {bad} of the corpus vectors is too large to be compared; scale the vectors.")
+        _refuse(corpus, bad)
     return items, scores
+
+
+def _on_gpu(queries: Vectors, corpus: Vectors, centre: Vectors, k: int, metric: Metric, threads: int | None) -> Hits:
+    from readbench.retrieve.kernels.vectors_cuda import UncomparableError, nearest  # noqa: PLC0415
+
+    cosine = metric == "cosine"
+    with Team(threads) as team:
+        try:
+            return Hits(*nearest(queries, corpus, centre, k, cosine=cosine, device="cuda", team=team))
+        except UncomparableError as error:
+            _refuse(corpus, error.position)
+
+
+def _refuse(corpus: Vectors, bad: int) -> NoReturn:
+    """Say what is wrong with a vector."""
+    _require_finite(corpus[bad : bad + 1], "corpus", bad)
+    raise ParameterError(f"Vector {bad} of the corpus vectors is too large to be compared; scale the vectors.")

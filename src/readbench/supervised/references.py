@@ -1,8 +1,9 @@
 """MR-Hydra and RDST (aeon) turned into rankings: an item gets the query's posterior mass on the item's class.
 
 Both see windows scaled per channel by the corpus's statistics and brought onto one grid (the longest of the corpus;
-missing channels zero). Their classes are the labels of the corpus, normal among them. An item without label scores
-below all others. With one class in the corpus there is nothing to learn and every item scores alike.
+missing channels zero). Their classes are the labels of the corpus, normal among them unless normals are dropped. Items
+without label and normals that were dropped score below all others. With one class in the corpus there is nothing to
+learn and every item scores alike.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from readbench.errors import MethodError
 from readbench.parameters import Interval
 from readbench.registry import RETRIEVERS
 from readbench.retrieve.base import Scores
-from readbench.windows import UNLABELLED, Normalisation, WindowSet, channel_axis, dense, normalise
+from readbench.windows import NORMAL, UNLABELLED, Normalisation, WindowSet, channel_axis, dense, normalise
 
 Posterior = Literal["onehot", "softmax"]
+Form = Literal["mean", "joint"]
 SHORTEST = 20
 """Fewest timesteps that the convolutions of MultiRocket take."""
 
@@ -33,6 +35,7 @@ class _Reference:
     corpus_dependent = True
     norm: Normalisation
     posterior: Posterior
+    drop_normals: bool
 
     def members(self) -> list[Any]:
         """Unfitted classifiers whose posteriors are averaged in equal weight."""
@@ -45,7 +48,7 @@ class _Reference:
         if self.length_ < SHORTEST:
             raise MethodError(f"Windows of {self.length_} steps are too short; {SHORTEST} are needed.")
         self.labels_ = corpus.labels
-        known = np.flatnonzero(corpus.labels != UNLABELLED)
+        known = np.flatnonzero(corpus.labels > NORMAL if self.drop_normals else corpus.labels != UNLABELLED)
         self.classes_ = np.unique(corpus.labels[known])
         self.fitted_: list[Any] = []
         if len(self.classes_) > 1:
@@ -55,7 +58,7 @@ class _Reference:
         return self
 
     def score(self, queries: WindowSet) -> Scores:
-        """(Q, N) posterior mass of each query on each item's class; -1 for items without label."""
+        """(Q, N) posterior mass of each query on each item's class; -1 for items without label and dropped normals."""
         scores = np.full((len(queries), len(self.labels_)), -1.0, np.float32)
         posterior = self.posteriors(queries)
         for column, label in enumerate(self.classes_):
@@ -84,11 +87,14 @@ class _Reference:
 
 @RETRIEVERS.register("mr-hydra", title="MR-Hydra", family="supervised", requires=("aeon", "torch"), extra="supervised")
 class MrHydra(_Reference):
-    """MultiRocket and Hydra trained on the labelled corpus, posteriors averaged in equal weight.
+    """MultiRocket and Hydra trained on the labelled corpus.
 
     Args:
         norm: scaling of the windows.
         posterior: `onehot` as aeon's classifiers give (the paper's row), or a softmax of the ridge's decision values.
+        form: the mean of both posteriors in equal weight (the paper's row), or one ridge on the features of both
+            (aeon's MultiRocketHydraClassifier).
+        drop_normals: known normals teach nothing and come last; otherwise they are one more class (the paper's row).
         seed: of the random kernels.
     """
 
@@ -96,17 +102,24 @@ class MrHydra(_Reference):
         self,
         norm: Normalisation = "channel",
         posterior: Posterior = "onehot",
+        form: Form = "mean",
+        *,
+        drop_normals: bool = False,
         seed: Annotated[int, Interval(0)] = 0,
     ) -> None:
         self.norm = norm
         self.posterior = posterior
+        self.form: Form = form
+        self.drop_normals = drop_normals
         self.seed = seed
 
     def members(self) -> list[Any]:
-        """MultiRocket and Hydra at aeon's defaults."""
-        from aeon.classification.convolution_based import HydraClassifier, MultiRocketClassifier  # noqa: PLC0415
+        """MultiRocket and Hydra at aeon's defaults, apart or joined."""
+        from aeon.classification import convolution_based as aeon  # noqa: PLC0415
 
-        return [MultiRocketClassifier(random_state=self.seed), HydraClassifier(random_state=self.seed)]
+        if self.form == "joint":
+            return [aeon.MultiRocketHydraClassifier(random_state=self.seed)]
+        return [aeon.MultiRocketClassifier(random_state=self.seed), aeon.HydraClassifier(random_state=self.seed)]
 
 
 @RETRIEVERS.register("rdst", title="RDST", family="supervised", requires=("aeon",), extra="supervised")
@@ -116,6 +129,7 @@ class Rdst(_Reference):
     Args:
         norm: scaling of the windows.
         posterior: `onehot` as aeon's classifier gives (the paper's row), or a softmax of the ridge's decision values.
+        drop_normals: known normals teach nothing and come last; otherwise they are one more class (the paper's row).
         seed: of the shapelets.
     """
 
@@ -123,10 +137,13 @@ class Rdst(_Reference):
         self,
         norm: Normalisation = "channel",
         posterior: Posterior = "onehot",
+        *,
+        drop_normals: bool = False,
         seed: Annotated[int, Interval(0)] = 0,
     ) -> None:
         self.norm = norm
         self.posterior = posterior
+        self.drop_normals = drop_normals
         self.seed = seed
 
     def members(self) -> list[Any]:
@@ -145,11 +162,20 @@ def _quiet() -> Iterator[None]:
 
 
 def _decision(member: Any, windows: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ANN401
-    """Decision values of the ridge inside an aeon classifier: MultiRocket's, Hydra's, or that on RDST's shapelets."""
+    """Decision values of the ridge inside an aeon classifier: MultiRocket's, Hydra's, that of both, or RDST's."""
+    if hasattr(member, "_transform_hydra"):
+        return _joint_decision(member, windows)
     if hasattr(member, "transformer_"):
         return np.asarray(member.estimator_.decision_function(member.transformer_.transform(windows)), np.float64)
     pipeline = member.pipeline_ if hasattr(member, "pipeline_") else member.clf_
     return np.asarray(pipeline.decision_function(windows), np.float64)
+
+
+def _joint_decision(member: Any, windows: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ANN401
+    """Decision values of aeon's MultiRocketHydraClassifier, whose parts have no public names."""
+    hydra = member._scale_hydra.transform(member._transform_hydra.transform(windows))  # noqa: SLF001
+    rocket = member._scale_multirocket.transform(member._transform_multirocket.transform(windows))  # noqa: SLF001
+    return np.asarray(member.classifier.decision_function(np.concatenate((hydra, rocket), axis=1)), np.float64)
 
 
 def _softmax(values: NDArray[np.float64], classes: int) -> NDArray[np.float64]:

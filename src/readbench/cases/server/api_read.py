@@ -8,7 +8,7 @@ from fastapi import APIRouter, File, Form, Query, UploadFile
 from pydantic import Field
 
 from readbench.cases.answering import Filter
-from readbench.cases.answers import Answer, Case, Change, Evidence, Summary
+from readbench.cases.answers import Answer, Case, Change, Doubt, Evidence, Suggestion, Summary
 from readbench.cases.server.access import Reader
 from readbench.cases.server.bodies import (
     Asked,
@@ -27,6 +27,7 @@ from readbench.windows import WindowSet
 PROBLEMS = {status: {"model": Problem} for status in (400, 401, 403, 404, 408, 413, 422, 503)}
 router = APIRouter(prefix="/api/v1", tags=["read"], responses={**PROBLEMS})
 MOST_LISTED = 1000
+MOST_REVIEWED = 100
 
 
 class ListQuery(Filter):
@@ -47,6 +48,22 @@ async def stats(service: Served, _caller: Reader) -> Summary:
 async def history(service: Served, _caller: Reader, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[Change]:
     """The last changes, newest first."""
     return await service.work.do(lambda: service.library.history()[: -limit - 1 : -1])
+
+
+@router.get("/next")
+async def next_to_label(
+    service: Served, _caller: Reader, k: Annotated[int, Query(ge=1, le=MOST_REVIEWED)] = 10
+) -> list[Suggestion]:
+    """The open cases that should be labelled next, those that tell most about the others first."""
+    return await service.work.do(lambda: service.library.next_to_label(k, service.settings.checked_method("")))
+
+
+@router.get("/doubtful")
+async def doubtful(
+    service: Served, _caller: Reader, k: Annotated[int, Query(ge=1, le=MOST_REVIEWED)] = 20
+) -> list[Doubt]:
+    """The resolved cases whose label other recordings contradict, the least likely label first."""
+    return await service.work.do(lambda: service.library.doubtful(k, service.settings.checked_method("")))
 
 
 @router.get("/cases")

@@ -1,8 +1,6 @@
-"""The library at a glance: a map of the cases, how many are resolved, which are twins, which labels look wrong."""
+"""The library at a glance: a map of the cases, how many are resolved, and which are twins."""
 
 from __future__ import annotations
-
-from collections import Counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +15,6 @@ MOST_CASES = 2000
 """Latest cases that are looked at."""
 MAIN_AXES = 50
 """Axes of the vectors among which the map looks for the two that tell the faults apart."""
-NEIGHBOURS = 5
-AGREED = 4
-"""Of the nearest cases of other recordings, so many must share another label before a case's own looks wrong."""
 TWINS = 0.98
 """Cosine of two cases from which they count as near-duplicates."""
 MOST_LISTED = 12
@@ -42,26 +37,17 @@ class Pair(Body):
     likeness: float
 
 
-class Doubt(Body):
-    """A case whose nearest neighbours have another label."""
-
-    case: Case
-    neighbours: str
-
-
 class Overview(Body):
     """What the page shows.
 
     Args:
         points: cases on the map.
         twins: near-duplicates, the nearest first.
-        doubts: cases whose label disagrees with their neighbours'.
         left_out: older cases that were not looked at.
     """
 
     points: tuple[Point, ...]
     twins: tuple[Pair, ...]
-    doubts: tuple[Doubt, ...]
     left_out: int
 
 
@@ -71,7 +57,7 @@ def overview_of(snapshot: Snapshot) -> Overview:
     positions = np.arange(first, len(snapshot))
     cases = [snapshot.case(int(i)) for i in positions]
     if not cases:
-        return Overview(points=(), twins=(), doubts=(), left_out=0)
+        return Overview(points=(), twins=(), left_out=0)
     vectors = _features(snapshot, positions)
     places = projected(vectors, snapshot.labels[positions])
     likeness = vectors @ vectors.T
@@ -79,7 +65,6 @@ def overview_of(snapshot: Snapshot) -> Overview:
     return Overview(
         points=tuple(Point(case=case, x=float(x), y=float(y)) for case, (x, y) in zip(cases, places, strict=True)),
         twins=_twins(cases, likeness),
-        doubts=_doubts(cases, likeness),
         left_out=first,
     )
 
@@ -125,17 +110,3 @@ def _twins(cases: list[Case], likeness: Vectors) -> tuple[Pair, ...]:
         Pair(first=cases[rows[i]], second=cases[columns[i]], likeness=min(1.0, float(likeness[rows[i], columns[i]])))
         for i in nearest
     )
-
-
-def _doubts(cases: list[Case], likeness: Vectors) -> tuple[Doubt, ...]:
-    """Resolved cases most of whose nearest resolved neighbours, of other recordings, share another label."""
-    resolved = [i for i, case in enumerate(cases) if case.label]
-    groups = np.array([case.group or case.id for case in cases])
-    doubts = []
-    for i in resolved:
-        others = [j for j in resolved if groups[j] != groups[i]]
-        nearest = sorted(others, key=lambda j: -likeness[i, j])[:NEIGHBOURS]
-        label, count = Counter(cases[j].label or "" for j in nearest).most_common(1)[0] if nearest else ("", 0)
-        if count >= AGREED and label != cases[i].label:
-            doubts.append(Doubt(case=cases[i], neighbours=label))
-    return tuple(doubts[:MOST_LISTED])

@@ -20,7 +20,7 @@ from readbench.cases.server.api_read import ListQuery, listed
 from readbench.cases.server.api_write import added
 from readbench.cases.server.events import events_of
 from readbench.cases.server.keys import NOBODY, Caller, Role
-from readbench.cases.server.overview import overview_of
+from readbench.cases.server.overview import MOST_LISTED, overview_of
 from readbench.cases.server.service import Served, Service
 from readbench.cases.server.signals import Signals, signals_of
 from readbench.cases.server.uploads import time_of, window_of_file
@@ -165,6 +165,15 @@ async def facts(
     return _to_case(case)
 
 
+@router.post("/label")
+async def label_case(
+    service: Served, _caller: Writer, case: Annotated[str, Form()], label: Annotated[str, Form()]
+) -> Response:
+    """Say what a case on the list of the overview was; the list is made anew."""
+    await service.work.do(lambda: service.library.label(case, label.strip() or None))
+    return RedirectResponse("/overview#next", 303)
+
+
 @router.post("/delete")
 async def delete(service: Served, _caller: Admin, case: Annotated[str, Form()]) -> Response:
     """Take a case out."""
@@ -184,10 +193,13 @@ async def overview(request: Request, service: Served, caller: Reader) -> Respons
     """The library at a glance."""
 
     def look() -> dict[str, Any]:
-        library = service.library
+        library, method, summary = service.library, service.settings.checked_method(""), service.library.stats()
         return {
             "overview": overview_of(library.snapshot()),
-            "summary": library.stats(),
+            "suggestions": library.next_to_label(LATEST, method),
+            "doubts": library.doubtful(MOST_LISTED, method),
+            "summary": summary,
+            "labels": sorted(label for label in summary.labels if label),
             "changes": library.history()[: -LATEST - 1 : -1],
         }
 

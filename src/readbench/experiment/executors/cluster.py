@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from readbench.errors import UsageError
@@ -33,6 +33,10 @@ class RayCluster:
         self.address = address
         self.gpus = gpus
 
+    def connected(self) -> AbstractContextManager[None]:
+        """Hold one connection for several calls of `map`, each of which would else make its own."""
+        return _connected(_ray(), self.address)
+
     def map(
         self,
         work: Work[Item, Result],
@@ -41,7 +45,7 @@ class RayCluster:
     ) -> Iterator[tuple[Item, Result | Lost]]:
         """Each item with its result; see `Executor`."""
         ray = _ray()
-        with _connected(ray, self.address):
+        with self.connected():
             needs = {"num_cpus": 1, "num_gpus": self.gpus, "runtime_env": {"env_vars": _variables()}}
             remote = ray.remote(max_retries=TRIES - 1, **needs)(_work)
             pending = {remote.remote(work, item): item for item in items}

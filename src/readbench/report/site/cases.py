@@ -23,20 +23,34 @@ from readbench.experiment.sketch import COARSEST, FINEST, thinned
 from readbench.report.leaderboard import HEADLINE
 from readbench.report.results import Results
 from readbench.report.site.answers import Answers, Place, by_cell
+from readbench.report.tables.methods import Methods
+from readbench.spec import COMPOSED
 
-MOST_VALUES = 16_000_000
+MOST_VALUES = 12_000_000
 """Points of all sketches on a page together."""
-MOST_METHODS = 100
-"""Methods that the case browser offers; of more, the best ones."""
+MOST_METHODS = 40
+"""Methods that the case browser offers."""
 NOTHING = 0xFFFF
 """Stands for no window, where a list is shorter than ten."""
 
 
 def shown_methods(results: Results) -> list[str]:
-    """Methods that the case browser offers, in plan order."""
+    """Methods that the case browser offers, in plan order.
+
+    Base retrievers, supervised references and our own systems by name; then the best at the first level.
+    """
+    methods = Methods(results)
+    named = [text for text in COMPOSED.values() if text in results.methods]
     means = results.at(HEADLINE, results.levels[0]).mean(axis=(0, 1))
-    best = np.argsort(-np.nan_to_num(means, nan=-1.0), kind="stable")[:MOST_METHODS]
-    return [results.methods[m] for m in sorted(best.tolist())]
+    best = np.argsort(-np.nan_to_num(means, nan=-1.0), kind="stable")
+    order = dict.fromkeys([*methods.bases, *methods.references, *named, *(results.methods[m] for m in best)])
+    return sorted(list(order)[:MOST_METHODS], key=results.methods.index)
+
+
+def listed(lists: Iterable[NDArray[Any]], exhibits: Iterable[Exhibit]) -> list[Exhibit]:
+    """The queries, and the windows that stand in one of the lists."""
+    found = {item for items in lists for item in np.unique(items).tolist()}
+    return [exhibit for exhibit in exhibits if exhibit.query or exhibit.window in found]
 
 
 def read_lists(folder: Path, dataset: str, seed: int, methods: Sequence[str]) -> dict[Place, NDArray[Any]]:

@@ -19,6 +19,7 @@ from readbench.plots import FAMILY_COLOURS, REFERENCE_GREY
 from readbench.report.leaderboard import HEADLINE
 from readbench.report.results import Results
 from readbench.report.site.judged import Judged
+from readbench.report.tables.coverage import partial
 from readbench.spec import Stage, parse
 
 
@@ -50,6 +51,8 @@ def _dataset(results: Results, gallery: Gallery | None, name: str, measured: Jud
         **results.manifest.get("datasets", {}).get(name, {"title": name}),
         "name": name,
         "simulated": results.simulated(name),
+        "partial": partial(results, name),
+        "files": results.files(name),
         "sizes": sizes[0] if sizes else {},
         "notes": list(dict.fromkeys(notes)),
         "units": facts.get("units", {}),

@@ -23,7 +23,7 @@ def page(title: str, data: Mapping[str, Any], packs: Mapping[str, bytes]) -> str
     Args:
         title: of the window.
         data: what `content` gives.
-        packs: compressed bytes by element id.
+        packs: bytes by element id.
     """
     importmap = json.dumps({"imports": _modules()})
     start = f'import "site/{ENTRY}";'

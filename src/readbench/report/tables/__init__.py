@@ -1,6 +1,6 @@
 """Tables of a run: plain cells first, then terminal text, markdown, CSV or LaTeX."""
 
-from readbench.report.tables.collect import method_tables, paper_tables
+from readbench.report.tables.collect import absent_tables, method_tables, paper_tables
 from readbench.report.tables.coverage import describe
 from readbench.report.tables.grid import Study
 from readbench.report.tables.latex import latex
@@ -11,6 +11,7 @@ __all__ = [
     "Mark",
     "Study",
     "Table",
+    "absent_tables",
     "comparison_table",
     "dataset_table",
     "describe",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
+from readbench.report.tables.calibration import calibration_table
 from readbench.report.tables.catalogue import GRIDS, full_grid
 from readbench.report.tables.datasets import composition_table
 from readbench.report.tables.grid import Study, grid_tables
@@ -12,7 +14,16 @@ from readbench.report.tables.table import Table
 
 def paper_tables(study: Study) -> list[Table]:
     """The tables of the catalogue, each followed by the paper's values where it has some, and the composition."""
-    return [table for grid in GRIDS for table in grid_tables(grid, study)] + [composition_table(study.results)]
+    calibration = calibration_table(study.results)
+    tables = [table for grid in GRIDS for table in grid_tables(grid, study)]
+    return [*tables, *([calibration] if calibration else []), composition_table(study.results)]
+
+
+def absent_tables(tables: Iterable[Table]) -> dict[str, str]:
+    """Tables of the catalogue that a run has nothing for, and what would fill each."""
+    present = {table.name for table in tables}
+    wanted = {grid.name: grid.filled_by for grid in GRIDS} | {"calibration": "`readbench run --suite flagship`"}
+    return {name: filled_by for name, filled_by in wanted.items() if name not in present}
 
 
 def method_tables(study: Study) -> list[Table]:

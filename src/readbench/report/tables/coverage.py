@@ -8,7 +8,7 @@ from readbench.report.paper_values import DATASETS
 from readbench.report.results import Results
 
 SIMULATED, PARTIAL = "†", "‡"
-"""Mark simulated datasets, and those that differ from the paper's in size or classes."""
+"""Mark simulated datasets, and those of which files are missing or that differ from the paper's in size or classes."""
 
 
 def describe(results: Results) -> str:
@@ -32,6 +32,15 @@ def marked(results: Results, dataset: str) -> str:
 
 
 def partial(results: Results, dataset: str) -> bool:
+    """Whether official files of a dataset were missing, or it is not of the paper's size."""
+    return _fragment(results, dataset) or _resized(results, dataset)
+
+
+def _fragment(results: Results, dataset: str) -> bool:
+    return results.files(dataset) == "partial"
+
+
+def _resized(results: Results, dataset: str) -> bool:
     """Whether a dataset of the paper has other classes, clean corpus items or queries here in number, in any split."""
     paper = PAPER_COMPOSITION.get(dataset)
     if paper is None:
@@ -43,11 +52,13 @@ def partial(results: Results, dataset: str) -> bool:
 def coverage(results: Results) -> str:
     """How much of the paper's data a run is on; what must be said beside the paper's numbers."""
     own = [dataset for dataset in results.datasets if dataset in PAPER_COMPOSITION]
-    smaller = [dataset for dataset in own if partial(results, dataset)]
+    resized = [dataset for dataset in own if _resized(results, dataset)]
+    fragments = [dataset for dataset in results.datasets if _fragment(results, dataset)]
     others = len(results.datasets) - len(own)
-    if len(own) == DATASETS and not smaller and not others:
+    if len(own) == DATASETS and not resized and not fragments and not others:
         return "The datasets are the paper's"
     parts = [f"{len(own)} of the paper's {DATASETS} datasets"]
-    parts += [f"{', '.join(smaller)} not of the paper's size"] if smaller else []
+    parts += [f"{', '.join(resized)} not of the paper's size"] if resized else []
+    parts += [f"official files of {', '.join(fragments)} missing"] if fragments else []
     parts += [f"{others} dataset{'s' if others > 1 else ''} that the paper does not have"] if others else []
     return f"Partial data ({'; '.join(parts)}): compare orderings and differences, not levels"

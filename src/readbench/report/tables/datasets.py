@@ -23,7 +23,8 @@ def composition_table(results: Results) -> Table:
         if not sizes:
             continue
         rules.append(len(rows))
-        rows.append([marked(results, dataset), "this run", *(_range([s[name] for s in sizes]) for name in FIELDS)])
+        own = "this run, files partial" if results.files(dataset) == "partial" else "this run"
+        rows.append([marked(results, dataset), own, *(_range([s[name] for s in sizes]) for name in FIELDS)])
         if paper := PAPER_COMPOSITION.get(dataset):
             rows.append(["", "paper", *map(_text, astuple(paper))])
     caption = (

@@ -31,10 +31,17 @@ NONE = "–"
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What tables are made from: a run, and another one on the full corpora where there is one."""
+    """What tables and figures are made from.
+
+    Args:
+        results: of a run.
+        full: of the same methods on the full corpora.
+        others: runs over other axes, such as label budgets, whose curves belong into the same report.
+    """
 
     results: Results
     full: Results | None = None
+    others: tuple[Results, ...] = ()
 
     @cached_property
     def methods(self) -> Methods:
@@ -100,6 +107,7 @@ class Grid:
         columns: likewise.
         beside: label of the paper's table with the same cells.
         among: which cells compete.
+        filled_by: the command, or the methods, that a run needs for it.
         needs: fewest rows and columns that make a table.
         spread: show the deviation over the split seeds.
     """
@@ -109,6 +117,7 @@ class Grid:
     heads: tuple[str, ...]
     rows: Callable[[Study], Sequence[Row]]
     columns: Callable[[Study], Sequence[Column]]
+    filled_by: str = ""
     beside: str = ""
     among: Among = "column"
     needs: tuple[int, int] = (1, 1)

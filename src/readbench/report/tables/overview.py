@@ -40,7 +40,9 @@ def comparison_table(results: Results, compared: list[Comparison]) -> Table:
         [
             results.title(c.other),
             f"{c.over_queries.mean:+.3f}",
-            *(bracket(i) for i in (c.over_queries, c.over_groups, c.over_datasets) if i),
+            bracket(c.over_queries),
+            bracket(c.over_groups) if c.over_groups else "one group",
+            *([bracket(c.over_datasets)] if c.over_datasets else []),
             *([_number(c.p_value)] if several else []),
             outcome(c),
         ]
@@ -66,7 +68,8 @@ def remarks(results: Results, board: Leaderboard) -> list[str]:
         lines.append(f"{SIMULATED} simulated data: these numbers say nothing about real plants.")
     if any(partial(results, dataset) for dataset in results.datasets):
         lines.append(
-            f"{PARTIAL} partial data: sizes or classes are not those of the paper; see the table `composition`."
+            f"{PARTIAL} partial data: official files are missing, or sizes or classes are not those of the paper; see"
+            " the table `composition`."
         )
     lines += [f"{task}: {note}" for task, notes in results.manifest["notes"].items() for note in notes]
     return lines + _failures(results)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -102,15 +102,14 @@ class SpectralCorpus:
     def __init__(self, corpus: WindowSet, rows: Callable[[WindowSet], Rows], transforms: Transforms) -> None:
         self.transforms = transforms
         self._corpus, self._rows = corpus, rows
-        self._starts = range(0, len(corpus), LANES)
-        self._kept = Kept[Tile](len(self._starts) * LANES * transforms.window_bytes(transforms.channels))
+        tiles = -(-len(corpus) // LANES)
+        self._kept = Kept[Tile](tiles * LANES * transforms.window_bytes(transforms.channels))
 
-    def tiles(self) -> Iterator[tuple[int, Tile]]:
-        """All tiles, each with the position of its first window."""
-        for start in self._starts:
-            yield start, self._kept.get(start, partial(self._tile, start))
+    def tile(self, start: int) -> Tile:
+        """The tile whose first window is at this position, a multiple of `LANES`."""
+        return self._kept.get(start, partial(self._made, start))
 
-    def _tile(self, start: int) -> Tile:
+    def _made(self, start: int) -> Tile:
         return self.transforms.tile(self._rows(self._corpus[start : start + LANES]))
 
 

@@ -12,7 +12,7 @@ from readbench.retrieve.kept import Kept
 from readbench.retrieve.kernels.dtw import Floats, Ints
 from readbench.retrieve.kernels.dtw_lanes import LANES
 from readbench.retrieve.kernels.dtw_scan import scan, workspace
-from readbench.retrieve.kernels.dtw_tiles import Rows, Tiles, pack
+from readbench.retrieve.kernels.dtw_tiles import Rows, Tiles, pack, selected
 
 BLOCK_BYTES = 64 * 2**20
 """Tiles in memory at a time, where the corpus is streamed."""
@@ -69,6 +69,18 @@ class TiledCorpus:
             items = tiles.items[tiles.items >= 0]
             out[:, items] = self.scan(queries, tiles, team)[:, : len(items)]
         return out
+
+    def among(self, queries: Tiles, items: Ints, team: Team) -> Floats:
+        """(Q, m) distances of each query to windows (Q, m) of its own."""
+        found = team.each(lambda query: self.compare(queries, query, items[query]), range(len(items)))
+        return np.concatenate(found)
+
+    def compare(self, queries: Tiles, query: int, items: Ints) -> Floats:
+        """(1, n) distances of one query to some windows, in the calling thread."""
+        alone = Team(1)
+        tiles = self.pack(items, alone)
+        found = self.scan(selected(queries, slice(query, query + 1)), tiles, alone)
+        return np.ascontiguousarray(found[:, : len(items)])
 
     def nearest(self, queries: Tiles, k: int, team: Team, seeds: Ints | None) -> tuple[Ints, Floats]:
         """(Q, k) nearest windows of each query and their distances; `seeds` (Q, m) are windows known to be near."""

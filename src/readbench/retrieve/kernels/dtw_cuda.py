@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from readbench.errors import UsageError
 from readbench.kernels.threads import Team
-from readbench.ranking import rank
 from readbench.retrieve.kernels.dtw import radius
+from readbench.retrieve.kernels.dtw_corpus import TiledCorpus
+from readbench.retrieve.kernels.dtw_nearest import Nearest
 from readbench.retrieve.kernels.dtw_tiles import Rows, Tiles, pack
 
 Floats = NDArray[np.float32]
@@ -109,11 +110,16 @@ class CudaCorpus:
             out[:, items] = self._scan(there, tiles)[:, : len(items)]
         return out
 
+    def among(self, queries: Tiles, items: Ints, team: Team) -> Floats:
+        """(Q, m) distances of each query to windows (Q, m) of its own, on the CPU: each pair is compared once."""
+        return TiledCorpus(self.rows, joint=self.joint, band=self.band).among(queries, items, team)
+
     def nearest(self, queries: Tiles, k: int, team: Team, seeds: Ints | None) -> tuple[Ints, Floats]:  # noqa: ARG002
         """(Q, k) nearest windows of each query and their distances, of all pairs: seeds would save nothing."""
-        distances = self.distances(queries, team)
-        items = rank(np.negative(distances), k)
-        return items, np.take_along_axis(distances, items, axis=1)
+        nearest, there, every = Nearest(len(queries.start), k), OnGpu.of(queries), np.arange(len(queries.start))
+        for tiles in self._tiles(team):
+            nearest.offer(every, tiles.host.items.reshape(-1), self._scan(there, tiles))
+        return nearest.ranked()
 
     def _tiles(self, team: Team) -> Iterator[OnGpu]:
         """All tiles, a block at a time; they stay on the GPU where they fit."""
@@ -142,7 +148,7 @@ class CudaCorpus:
 
 @dataclass(frozen=True, eq=False)
 class OnGpu:
-    """Tiles, here and on the GPU."""
+    """Tiles on the GPU; here is all of them but the values."""
 
     host: Tiles
     values: Tensor
@@ -156,7 +162,8 @@ class OnGpu:
     def of(cls, tiles: Tiles) -> OnGpu:
         """Send tiles there."""
         names = ("values", "start", "depth", "stored", "slots", "lengths")
-        return cls(tiles, *(torch_with_cuda().from_numpy(getattr(tiles, name)).cuda() for name in names))
+        sent = (torch_with_cuda().from_numpy(getattr(tiles, name)).cuda() for name in names)
+        return cls(tiles._replace(values=np.empty(0, np.float32)), *sent)
 
 
 def bands(radii: Ints, *, joint: bool) -> Iterator[tuple[Band, Ints]]:

@@ -20,7 +20,7 @@ from readbench.retrieve.kernels.dtw_bounds import bound, ranges
 from readbench.retrieve.kernels.dtw_corpus import TiledCorpus
 from readbench.retrieve.kernels.dtw_lanes import LANES
 from readbench.retrieve.kernels.dtw_nearest import Nearest
-from readbench.retrieve.kernels.dtw_tiles import Tiles
+from readbench.retrieve.kernels.dtw_tiles import Tiles, selected
 
 STEP_CELLS = 2**27
 """Cells of the recursion in a step: a few milliseconds of work."""
@@ -106,7 +106,7 @@ class _Search:
         start = 0
         while start < len(block.start):
             stop = start + size * max(1, int(self.pause.min()))
-            yield _select(block, slice(start, stop))
+            yield selected(block, slice(start, stop))
             start = stop
 
     def pass_by(self, tiles: Tiles) -> None:
@@ -153,7 +153,7 @@ class _Search:
         """(trying,) about which share of a step bounds would leave, by those of a few channels of its first tiles."""
         channels = self.queries.slots.shape[1]
         every = max(1, channels // PROBE_CHANNELS)
-        sample = _select(tiles, slice(0, -(-len(tiles.start) // PROBE_TILES)))
+        sample = selected(tiles, slice(0, -(-len(tiles.start) // PROBE_TILES)))
         bounds = self._bounds(trying, sample, every) * np.float32(channels / len(range(0, channels, every)))
         return self._share_left(trying, bounds)
 
@@ -161,7 +161,7 @@ class _Search:
         """(chosen, lanes) lower bounds, a little lower still by what rounding may have added."""
         count = len(tiles.start)
         out = np.empty((len(chosen), count * LANES), np.float32)
-        queries, deepest = _select(self.queries, chosen), int(tiles.depth.max())
+        queries, deepest = selected(self.queries, chosen), int(tiles.depth.max())
         corpus, both = self.corpus, len(chosen) >= BOTH_WAYS
 
         def work(first: int, last: int) -> None:
@@ -222,19 +222,11 @@ class _Search:
     def _compare(self, job: tuple[int, Ints]) -> Floats:
         """(1, n) distances of one query to some windows, in the calling thread."""
         query, items = job
-        alone = Team(1)
-        tiles = self.corpus.pack(items, alone)
-        found = self.corpus.scan(_select(self.queries, slice(query, query + 1)), tiles, alone)
-        return np.ascontiguousarray(found[:, : len(items)])
+        return self.corpus.compare(self.queries, query, items)
 
     def _compare_all(self, chosen: Ints, tiles: Tiles) -> None:
         if not len(chosen):
             return
-        queries = self.queries if len(chosen) == len(self.pause) else _select(self.queries, chosen)
+        queries = self.queries if len(chosen) == len(self.pause) else selected(self.queries, chosen)
         distances = self.corpus.scan(queries, tiles, self.team)
         self.nearest.offer(chosen, tiles.items.reshape(-1), distances)
-
-
-def _select(tiles: Tiles, chosen: slice | Ints) -> Tiles:
-    """Some of the tiles; the values stay where they are."""
-    return Tiles(tiles.values, *(field[chosen] for field in tiles[1:]))

@@ -153,6 +153,11 @@ def pack(rows: Rows, items: Ints, team: Team, *, lanes: int = LANES, interleaved
     return tiles
 
 
+def selected(tiles: Tiles, chosen: slice | Ints) -> Tiles:
+    """Some of the tiles; the values stay where they are."""
+    return Tiles(tiles.values, *(field[chosen] for field in tiles[1:]))
+
+
 @compiled(types.UniTuple(_double, 2)(_series), any_order=True)
 def _moments(series: Floats) -> tuple[float, float]:
     """Mean and inverse deviation in float64; the latter is zero where float32 does not resolve the spread."""

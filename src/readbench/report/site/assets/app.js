@@ -6,11 +6,12 @@ import { adopt } from "site/choice";
 import { data } from "site/data";
 import { dataset, datasets } from "site/dataset";
 import { h } from "site/dom";
+import { figures } from "site/figures";
 import { method } from "site/method";
 import { current, to } from "site/route";
 
 const THEMES = ["auto", "light", "dark"];
-const views = { "": board, method, datasets, dataset, case: browser };
+const views = { "": board, method, datasets, dataset, case: browser, figures };
 let shown = {};
 
 async function show() {
@@ -50,6 +51,7 @@ function header() {
       link("Leaderboard", to([]), "board method"),
       link("Datasets", to(["datasets"]), "datasets dataset"),
       link("Cases", to(["cases"]), "cases case"),
+      data.figures.length > 0 && link("Figures", to(["figures"]), "figures"),
     ),
     h("button", {
       type: "button",

@@ -194,6 +194,8 @@ function legend() {
     data.joint && "≈ marks methods whose paired difference to the first holds zero: the data do not tell them apart.",
     data.datasets.some((dataset) => dataset.simulated) &&
     "† simulated data: these numbers say nothing about real plants.",
+    data.datasets.some((dataset) => dataset.partial) &&
+    "‡ partial data: official files are missing, or sizes or classes are not those of the paper.",
     data.failures.length > 0 &&
     `${count(data.failures.length, "cell")} failed; the first: ${data.failures[0].join(" ")}`,
   ];

@@ -66,7 +66,7 @@ function heading(own) {
   );
 }
 
-function facts({ sizes, licence, citation, url, split_unit: split, asset_unit: asset, notes }) {
+function facts({ sizes, licence, citation, url, files, split_unit: split, asset_unit: asset, notes }) {
   const pairs = [
     ["Corpus", sizes.corpus && `${sizes.corpus.join(" / ")} windows, from the cleanest to the most polluted`],
     ["Relevant", sizes.relevant_per_query && `${sizes.relevant_per_query} items a query on average`],
@@ -74,6 +74,7 @@ function facts({ sizes, licence, citation, url, split_unit: split, asset_unit: a
     ["Window", sizes.length && `${sizes.length} steps of ${sizes.channels} channels`],
     ["Split by", split],
     ["Asset", asset],
+    ["Official files", files],
     ["Licence", licence],
     ["Source", citation],
     ["Address", url],

@@ -19,5 +19,6 @@ export const measured = (value) => String(Number(value.toPrecision(3)));
 
 export const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
-/** The name of a dataset in tables; simulated ones are marked by a dagger alone. */
-export const named = ({ title, simulated }) => (simulated ? `${title.replace(" (simulated)", "")} †` : title);
+/** The name of a dataset in tables: simulated ones are marked by a dagger, partial ones by a double one. */
+export const named = ({ title, simulated, partial }) =>
+  (simulated ? `${title.replace(" (simulated)", "")} †` : title) + (partial ? " ‡" : "");

@@ -1,0 +1,65 @@
+"""What is worth a second look: cases that should be labelled next, and labels that look wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from readbench.cases.answers import Doubt, Suggestion
+from readbench.cases.learned import Array, FittedMethod, Lesson
+from readbench.cases.snapshot import Snapshot
+from readbench.pipeline import group_numbers
+from readbench.rerank.active import most_telling
+from readbench.rerank.opinion import sharpened
+from readbench.rerank.suspicion import suspects
+
+
+def suggested(snapshot: Snapshot, method: FittedMethod, count: int) -> list[Suggestion]:
+    """The open cases that would tell most about the others, most telling first (`readbench.rerank.active`).
+
+    Args:
+        snapshot: N cases.
+        method: fitted on them.
+        count: most suggestions.
+    """
+    lesson = method.lesson
+    guesses, names = _calibrated(lesson), _names(snapshot, lesson)
+    doubt = np.ones(len(snapshot)) if guesses is None else 1.0 - guesses.max(axis=1)
+    telling = most_telling(method.items, snapshot.labels, group_numbers(method.corpus), doubt, count)
+    return [
+        Suggestion(
+            case=snapshot.case(position),
+            guess=None if guesses is None or doubt[position] == 1.0 else names[guesses[position].argmax()],
+            doubt=float(doubt[position]),
+            tells=tells,
+        )
+        for position, tells in zip(telling.positions.tolist(), telling.tells.tolist(), strict=True)
+    ]
+
+
+def doubted(snapshot: Snapshot, method: FittedMethod, count: int) -> list[Doubt]:
+    """The cases whose label all other recordings contradict most (`readbench.rerank.suspicion`); as above."""
+    lesson = method.lesson
+    if lesson is None:
+        return []
+    found = suspects(lesson.judgement, lesson.calibration.exponent)
+    return [
+        Doubt(
+            case=snapshot.case(int(found.positions[i])),
+            probability=float(found.own[i]),
+            rather=snapshot.classes[found.labels[i]],
+            rather_probability=float(found.others[i]),
+        )
+        for i in range(min(count, len(found.positions)))
+    ]
+
+
+def _calibrated(lesson: Lesson | None) -> Array | None:
+    """(N, K) calibrated probabilities of the fault types; None where fewer than two are known."""
+    if lesson is None or lesson.guesses.shape[1] < 2:
+        return None
+    return np.where(lesson.guesses > 0, sharpened(lesson.guesses, lesson.calibration.exponent), 0.0)
+
+
+def _names(snapshot: Snapshot, lesson: Lesson | None) -> list[str]:
+    """(K,) names of the fault types that the labels teach."""
+    return [] if lesson is None else [snapshot.classes[label] for label in lesson.judgement.ridge.classes]

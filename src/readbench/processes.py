@@ -1,0 +1,145 @@
+"""Processes: a fresh one for a piece of work, the end of one with its parent, and the memory that one takes."""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+from collections.abc import Callable
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from readbench.errors import ReadbenchError, RunError
+
+T = TypeVar("T")
+R = TypeVar("R")
+SAMPLE_S = 0.2
+
+Tell = Callable[[str, int, int], None]
+"""Told how far a piece of work has come: what is being done, how much of it is done, and how much there is."""
+Work = Callable[[T, Tell], R]
+
+
+class _Result(Generic[R]):
+    """The last message of a process that did its work."""
+
+    def __init__(self, value: R) -> None:
+        self.value = value
+
+
+def in_fresh_process(work: Work[T, R], given: T, tell: Tell) -> R:
+    """Do a piece of work in a process of its own, so that nothing before it counts for its time and memory.
+
+    Args:
+        work: a function of a module; what it is given and what it returns must survive pickling.
+        given: its argument.
+        tell: called here for what the work tells there.
+
+    Raises:
+        RunError: the process ended without a result. What the work raises on purpose is raised here.
+    """
+    context = get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_serve, args=(there, work, given))
+    process.start()
+    there.close()
+    try:
+        return _received(here, tell)
+    except EOFError:
+        process.join()
+        raise RunError(
+            f"The process ended without a result (exit code {process.exitcode}; -9 is often a lack of memory)."
+        ) from None
+    finally:
+        process.join()
+
+
+def _received(here: Connection[Any, Any], tell: Tell) -> Any:  # noqa: ANN401 - what the work returns
+    while True:
+        message = here.recv()
+        if isinstance(message, _Result):
+            return message.value
+        if isinstance(message, ReadbenchError):
+            raise message
+        tell(*message)
+
+
+def _serve(there: Connection[Any, Any], work: Work[T, R], given: T) -> None:
+    """In the new process: do the work and send what comes of it."""
+    end_with_parent()
+    try:
+        there.send(_Result(work(given, lambda *told: there.send(told))))
+    except ReadbenchError as error:
+        there.send(error)
+
+
+def end_with_parent() -> None:
+    """From now on, this process ends when the one that started it does, however that ends."""
+    threading.Thread(target=_outlive_no_parent, daemon=True).start()
+
+
+def _outlive_no_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+class MemoryWatch:
+    """Samples the memory of this process and of those it started while the `with` block runs.
+
+    What is memory-mapped from a file is not a process's own: the system takes it back when it needs it.
+
+    >>> with MemoryWatch() as memory:
+    ...     taken = bytearray(2**20)
+    >>> memory.peak > len(taken)
+    True
+    """
+
+    def __init__(self) -> None:
+        self.peak = 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while True:
+            self.peak = max(self.peak, own_memory())
+            if self._stop.wait(SAMPLE_S):
+                return
+
+
+def own_memory() -> float:
+    """Bytes of anonymous memory, with that of all processes below, where the system tells it; else of all resident."""
+    if Path("/proc/self/status").exists():
+        return _anonymous(os.getpid())
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
+
+
+def _anonymous(process: int) -> float:
+    """Of a process and those below it; one that has just ended has none."""
+    folder = Path("/proc") / str(process)
+    try:
+        fields = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line)
+        below = [int(child) for task in (folder / "task").iterdir() for child in _children(task)]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    own = float(fields["RssAnon"].split()[0]) * 1024 if "RssAnon" in fields else 0.0
+    return own + sum(map(_anonymous, below))
+
+
+def _children(task: Path) -> list[str]:
+    listed = task / "children"
+    return listed.read_text().split() if listed.exists() else []
