@@ -2,7 +2,7 @@
 
 A new label changes the weights of its whole class, and with them every entry of the matrix that the ridge inverts: no
 update of low rank gives the new solution. What costs most of a fit is not that inverse, though, but the choice of views
-and penalty, some twenty inverses. Here both stay as they were chosen, likenesses are kept, and one factorisation gives
+and penalty among some twenty. Here both stay as they were chosen, likenesses are kept, and one factorisation gives
 decision values, held-out posteriors and temperature exactly as a fit with these views and this penalty would. After a
 tenth of the cases has changed it is time to choose again (`stale`).
 """
