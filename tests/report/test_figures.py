@@ -18,6 +18,7 @@ from readbench.report.figures import FIGURES, figures
 from readbench.report.figures.boxes import boxes
 from readbench.report.figures.cases import fault_against_shape
 from readbench.report.figures.lift import lift
+from readbench.report.figures.lookalikes import _movement
 from readbench.report.figures.radar import radar
 from readbench.report.figures.ranks import critical_difference_diagram
 from readbench.report.figures.robustness import robustness
@@ -152,6 +153,13 @@ def test_a_wrong_hit_that_looks_alike_is_nearer_than_the_relevant_one(real: Stud
     fault = query.get_title(loc="left").split("\n")[1]
     assert relevant.get_title(loc="left").endswith(fault)
     assert not wrong.get_title(loc="left").endswith(fault)
+
+
+def test_flat_curves_show_nothing_however_far_apart_they_are() -> None:
+    flat, ramp = np.zeros(9, np.float32), np.linspace(0, 1, 9, dtype=np.float32)
+    assert _movement([flat, flat + 5, ramp]) == 0
+    assert _movement([ramp, ramp + 1, ramp]) == pytest.approx(0.5)
+    assert _movement([ramp, ramp, ramp]) == 1
 
 
 def test_the_same_run_gives_the_same_bytes(study: Study, tmp_path: Path) -> None:

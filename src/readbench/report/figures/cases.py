@@ -106,7 +106,7 @@ def fault_against_shape(study: Study) -> Figure | None:
     texts = ("Query", "Relevant, looks different", "Wrong, looks alike")
     for axis, text, one in zip(axes, texts, (shown.query, shown.relevant, shown.wrong), strict=True):
         _against_query(axis, shown, one)
-        axis.set_title(f"{text}\n{one.label}", fontweight="bold")
+        axis.set_title(f"{text}\n{fill(one.label, 34)}", fontweight="bold")
     axes[0].set_ylabel(shown.channel, fontsize=8)
     entitle(figure, f"Relevance is the fault, not the shape ({shown.dataset}); grey: the query again")
     return figure

@@ -26,7 +26,7 @@ class LookAlike:
         query: the query.
         relevant: a hit with its fault, far from it in shape.
         wrong: a hit with another fault, near to it in shape.
-        clarity: how well the eye sees it: the relevant one far, the wrong one near, all curves smooth.
+        clarity: how well the eye sees it: the relevant one far, the wrong one near, all curves moving and smooth.
     """
 
     dataset: str
@@ -85,8 +85,14 @@ def _pair(dataset: str, channel: str, query: Exhibit, hits: list[Exhibit]) -> Lo
     if lead <= 0:
         return None
     share = lead / (distances[far.window] + distances[near.window])
-    roughness = max(_roughness(trace(one, channel)) for one in (query, far, near))
-    return LookAlike(dataset, channel, query, far, near, share / (SMOOTH + roughness))
+    curves = [trace(one, channel) for one in (query, far, near)]
+    roughness = max(_roughness(curve) for curve in curves)
+    return LookAlike(dataset, channel, query, far, near, share * _movement(curves) / (SMOOTH + roughness))
+
+
+def _movement(curves: list[NDArray[np.float32]]) -> float:
+    """Range of the flattest curve, as a share of what an axis for all of them shows."""
+    return min(float(np.ptp(curve)) for curve in curves) / max(float(np.ptp(np.concatenate(curves))), 1e-30)
 
 
 def _roughness(values: NDArray[np.float32]) -> float:
