@@ -8,9 +8,10 @@ sum of the views' cosines. An item's score is the probability that it shares the
 where p(c | x) is certain for a labelled item and the ridge's own opinion for one without a label. Items of one class
 keep the order of the retrieval below.
 
-Few labels name few types. How likely the query's is none of them is estimated from the recordings of the labelled cases
-(Good, 1953): u, the share of those that are the only one of their type. The order of the retrieval then counts with the
-weight sqrt(u) v, where v is the share of the query's nearest items that have no label; with many labels it is nothing.
+Few labels name few types. How likely the query's is none of them is estimated from the types that were met in one
+recording only (Good, 1953): u, their number over that of the labelled recordings, one more counted on both sides. The
+order of the retrieval then counts with the weight sqrt(u) v, where v is the share of the query's nearest items that
+have no label; with many labels it is nothing.
 """
 
 from __future__ import annotations
@@ -187,14 +188,16 @@ def judged(
 
 
 def unnamed(labels: NDArray[np.int32], groups: NDArray[np.int64]) -> float:
-    """How likely the next recording is of a type that no label names yet: the share of those alone of their type.
+    """How likely the next recording is of a type that no label names yet, from the types met in one recording only.
+
+    One is added to both counts: two recordings of one type are no proof that there is no other.
 
     >>> unnamed(np.array([1, 1, 1, 2], np.int32), np.array([0, 0, 1, 2]))
-    0.3333333333333333
+    0.5
     """
     types, _ = np.unique(np.stack([labels, groups]), axis=1)
     _, recordings = np.unique(types, return_counts=True)
-    return float((recordings == 1).sum() / recordings.sum())
+    return min(1.0, float(((recordings == 1).sum() + 1) / (len(np.unique(groups)) + 1)))
 
 
 def thinned(cases: NDArray[np.intp], labels: NDArray[np.int32]) -> NDArray[np.intp]:
