@@ -183,7 +183,7 @@ def test_where_hardly_a_type_is_named_the_base_order_counts() -> None:
 
 def test_two_recordings_of_the_same_types_do_not_rule_out_others() -> None:
     few = np.array([1, 2, 1, 2], np.int32), np.array([0, 0, 1, 1])
-    many = np.repeat(np.int32([1, 2]), 100), np.arange(200)
+    many = np.repeat(np.array([1, 2], np.int32), 100), np.arange(200)
     assert unnamed(*few) == pytest.approx(1 / 3)
     assert unnamed(*many) == pytest.approx(1 / 201)
     assert unnamed(np.array([1, 2], np.int32), np.array([0, 0])) == 1
