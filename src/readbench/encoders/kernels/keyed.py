@@ -11,9 +11,7 @@ Index = NDArray[np.intp]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def add_keyed(
-    summed: Float, owners: Index, vectors: Float, rows: Index, places: Index, signs: Float
-) -> None:
+def add_keyed(summed: Float, owners: Index, vectors: Float, rows: Index, places: Index, signs: Float) -> None:
     """Add the vectors of one channel to its windows' sums.
 
     Args:
