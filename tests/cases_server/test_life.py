@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
 from readbench.cases import CaseLibrary
+from readbench.cases.server.audit import Audit, Event
 from readbench.cases.server.load import Asker, measure
 from readbench.cli import app
 from readbench.errors import UsageError
@@ -24,6 +27,25 @@ def where(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("life") / "library"
     filled(folder)
     return folder
+
+
+def whole_events(path: Path) -> list[dict[str, Any]]:
+    """What the audit log tells: the kill may have cut a line, and the last may just be being written."""
+    events = []
+    for line in path.read_text().splitlines():
+        with suppress(json.JSONDecodeError):
+            events.append(json.loads(line))
+    return events
+
+
+def test_a_line_that_was_cut_by_a_kill_does_not_take_the_next_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    path.write_text('{"time":1.0,"key":"lo')
+    audit = Audit(path, None)
+    for status in (200, 404):
+        audit.record(Event(time=2.0, key="", method="GET", path="/", status=status, ms=1.0, received=0))
+    assert [event["status"] for event in whole_events(path)] == [200, 404]
+    assert path.read_text().count("\n") == 3
 
 
 def test_killed_under_load_it_stands_up_again_with_every_answered_write(where: Path) -> None:
@@ -58,7 +80,7 @@ def test_killed_under_load_it_stands_up_again_with_every_answered_write(where: P
         with Asker(address) as asker:
             status, content = asker.ask("POST", "/api/v1/search", json.dumps({"case": "w0"}).encode())
         assert (status, json.loads(content)["hits"][0]["case"]["label"]) == (200, "leak")
-        events = [json.loads(line) for line in (where / "audit.jsonl").read_text().splitlines()]
+        events = whole_events(where / "audit.jsonl")
         assert sum(event["path"] == "/api/v1/cases" and event["method"] == "POST" for event in events) >= len(
             acknowledged
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from pydantic import BaseModel, ConfigDict
 
@@ -47,11 +48,20 @@ class Audit:
         self.echo = echo
 
     def record(self, event: Event) -> None:
-        """Write one line."""
+        """Write one line; one that a killed process left unfinished is ended first."""
         line = json.dumps(event.model_dump(), separators=(",", ":")) + "\n"
         if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(line)
+            with self.path.open("ab+") as file:
+                whole = _ends_with_a_line(file)
+                file.write((line if whole else f"\n{line}").encode())
         if self.echo is not None:
             self.echo.write(line)
             self.echo.flush()
+
+
+def _ends_with_a_line(file: BinaryIO) -> bool:
+    """Whether the last line of a file is finished; so is that of an empty one."""
+    if file.seek(0, os.SEEK_END) == 0:
+        return True
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
