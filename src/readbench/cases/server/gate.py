@@ -56,13 +56,21 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status, body = time.perf_counter(), 500, b""
+        began, status, body, recorded = time.perf_counter(), 500, b"", False
+
+        def record() -> None:
+            nonlocal recorded
+            if not recorded:
+                recorded = True
+                self._record(scope, status, time.perf_counter() - began, len(body))
 
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 _complete(MutableHeaders(scope=message), scope)
+            elif not message.get("more_body", False):
+                record()  # who has the whole answer finds it in the log, whatever happens next
             await send(message)
 
         try:
@@ -72,7 +80,7 @@ class Gate:
         except RefusedError as refused:
             await JSONResponse({"detail": str(refused)}, refused.status)(scope, receive, answer)
         finally:
-            self._record(scope, status, time.perf_counter() - began, len(body))
+            record()
 
     def _check_sender(self, scope: Scope) -> None:
         """No other site's page may write here, and without keys only this machine's names lead here."""
