@@ -18,6 +18,11 @@ settings.register_profile(
 settings.load_profile("readbench")
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Contents of files are named by their size: packed ones hold the time they were packed, and names must not."""
+    return f"{len(val)} bytes" if isinstance(val, bytes) else None
+
+
 @pytest.fixture(autouse=True)
 def private_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Tests never touch the user's cache or imported data; all tests of one worker share one."""
