@@ -78,12 +78,16 @@ def test_processes_side_by_side_store_the_same(tmp_path: Path) -> None:
     np.testing.assert_array_equal(vectors, ends(WINDOWS))
 
 
-def test_a_retriever_finds_the_same_with_stored_vectors(tmp_path: Path) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_retriever_finds_the_same_with_stored_vectors(jobs: int, tmp_path: Path) -> None:
+    told: list[int] = []
+    stored = StoredVectors(tmp_path, "raw", jobs, lambda done, _: told.append(done))
     corpus, queries = sample_windows(60), sample_windows(4, seed=1)
     normals = corpus[corpus.labels == 0]
     plain = EmbeddingRetriever(Raw(), (NormalResidual(k=3),), None).fit(corpus, normals)
-    large = EmbeddingRetriever(Raw(), (NormalResidual(k=3),), None, StoredVectors(tmp_path, "raw")).fit(corpus, normals)
+    large = EmbeddingRetriever(Raw(), (NormalResidual(k=3),), None, stored).fit(corpus, normals)
     assert isinstance(large.vectors_, np.memmap)
     np.testing.assert_allclose(large.vectors_, plain.vectors_, atol=1e-6)
     np.testing.assert_array_equal(large.search(queries, 10).indices, plain.search(queries, 10).indices)
     assert large.encode_seconds > 0
+    assert told[-1] == len(corpus)

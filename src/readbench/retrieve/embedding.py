@@ -88,9 +88,11 @@ class EmbeddingRetriever:
         return vectors
 
     def _filled(self, stored: StoredVectors, corpus: WindowSet) -> Vectors:
-        before = self.encode_seconds
-        vectors = stored.filled(corpus, self.represent)
-        self.encode_seconds = before + stored.seconds
+        alike = EmbeddingRetriever(
+            self.encoder, self.transforms, None
+        )  # other processes get all that they need of this
+        vectors = stored.filled(corpus, alike.represent)
+        self.encode_seconds += stored.seconds
         return vectors
 
     def _encode(self, windows: WindowSet) -> Vectors:
