@@ -88,9 +88,7 @@ class EmbeddingRetriever:
         return vectors
 
     def _filled(self, stored: StoredVectors, corpus: WindowSet) -> Vectors:
-        alike = EmbeddingRetriever(
-            self.encoder, self.transforms, None
-        )  # other processes get all that they need of this
+        alike = EmbeddingRetriever(self.encoder, self.transforms, None)  # what other processes need of this
         vectors = stored.filled(corpus, alike.represent)
         self.encode_seconds += stored.seconds
         return vectors
