@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from readbench import look
 from readbench.report.leaderboard import HEADLINE
 from readbench.report.standings import Standings
 from readbench.report.tables import Table
@@ -97,6 +98,7 @@ def _page(tables: Sequence[Table], refused: Sequence[Table], notes: Sequence[str
     """One file without a reference to any other."""
     template = files("readbench.report").joinpath("standings.html").read_text(encoding="utf-8")
     parts = {
+        "LOOK": look.style(),
         "TABLES": "\n".join(map(_html, tables)),
         "NOTES": "".join(f"<li>{escape(note)}</li>" for note in notes),
         "REJECTED": "\n".join(map(_html, refused)),

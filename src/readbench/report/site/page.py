@@ -11,6 +11,8 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from readbench import look
+
 ASSETS = files("readbench.report.site") / "assets"
 STYLES = ("base.css", "tables.css", "pages.css", "cases.css")
 ENTRY = "app"
@@ -30,7 +32,7 @@ def page(title: str, data: Mapping[str, Any], packs: Mapping[str, bytes]) -> str
     return Template(_asset("page.html")).substitute(
         title=escape(title),
         policy=_policy(importmap, start),
-        style="\n".join(map(_asset, STYLES)),
+        style="\n".join([look.style(), *map(_asset, STYLES)]),
         importmap=importmap,
         start=start,
         data=_embedded(data),
