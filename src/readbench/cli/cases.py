@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from pydantic import BaseModel
+from rich.console import Console
 
 from readbench.cases import DEFAULT_METHOD, CaseLibrary, Filter
 from readbench.cases.archive import export_library, import_library
@@ -53,6 +54,7 @@ from readbench.tables import Roles
 from readbench.windows import WindowSet
 from readbench.windows.container import strings
 
+R = TypeVar("R", bound=BaseModel)
 app = typer.Typer(help="Keep resolved cases, and find the one that explains a new window.", no_args_is_help=True)
 
 
@@ -147,13 +149,7 @@ def next_command(where: Where, k: K = 10, method: Method = DEFAULT_METHOD, as_js
 
     Example: `readbench cases next plant -k 5`
     """
-    found = CaseLibrary.open(where).next_to_label(k, method)
-    if as_json:
-        _print_list(found)
-    elif found:
-        show_suggestions(found, output())
-    else:
-        say("every case has a label")
+    _listed(CaseLibrary.open(where).next_to_label(k, method), show_suggestions, "every case has a label", as_json)
 
 
 @app.command("doubtful")
@@ -162,13 +158,8 @@ def doubtful_command(where: Where, k: K = 20, method: Method = DEFAULT_METHOD, a
 
     Example: `readbench cases doubtful plant`
     """
-    found = CaseLibrary.open(where).doubtful(k, method)
-    if as_json:
-        _print_list(found)
-    elif found:
-        show_doubts(found, output())
-    else:
-        say("every label fits what other recordings say")
+    nothing = "every label fits what other recordings say"
+    _listed(CaseLibrary.open(where).doubtful(k, method), show_doubts, nothing, as_json)
 
 
 @app.command("confirm")
@@ -321,6 +312,11 @@ def _as_json(model: BaseModel, wanted: bool) -> bool:
     return wanted
 
 
-def _print_list(models: Sequence[BaseModel]) -> None:
-    """Print results for programs: one JSON array."""
-    print(json.dumps([model.model_dump(mode="json") for model in models], indent=1))  # noqa: T201 - this is the output
+def _listed(found: Sequence[R], show: Callable[[Sequence[R], Console], None], nothing: str, as_json: bool) -> None:
+    """Print results: one JSON array for programs; for people a table, or a word where there are none."""
+    if as_json:
+        print(json.dumps([one.model_dump(mode="json") for one in found], indent=1))  # noqa: T201 - this is the output
+    elif found:
+        show(found, output())
+    else:
+        say(nothing)
