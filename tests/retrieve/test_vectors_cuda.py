@@ -110,13 +110,14 @@ def test_few_pairs_are_compared_twice(metric: Metric, monkeypatch: pytest.Monkey
     assert compared < 0.02 * 5 * 20_000
 
 
-def test_a_corpus_on_disk_is_read_block_by_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_corpus_on_disk_is_read_block_by_block(device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors_cuda, "BLOCK_BYTES", 4 * 32 * 30)
     corpus = sample("plain", (200, 32), 0)
     np.save(tmp_path / "corpus.npy", corpus)
     mapped = np.load(tmp_path / "corpus.npy", mmap_mode="r")
     with Team(3) as team:
-        blocks = [(start, part.numpy().copy()) for start, part in vectors_cuda.streamed(mapped, "cpu", team)]
+        blocks = [(start, part.cpu().numpy().copy()) for start, part in vectors_cuda.streamed(mapped, device, team)]
     assert [start for start, _ in blocks] == list(range(0, 200, 30))
     np.testing.assert_array_equal(np.concatenate([part for _, part in blocks]), corpus)
 
