@@ -7,6 +7,7 @@ import pytest
 
 from readbench.errors import UsageError
 from readbench.retrieve.dtw import DtwDependent, DtwIndependent
+from readbench.retrieve.kernels import dtw_cuda
 from readbench.retrieve.kernels.dtw_cuda import STEP, WIDEST, Band, bands
 from readbench.testing import sample_windows
 from readbench.windows import WindowSet
@@ -52,6 +53,37 @@ def test_distances_equal_those_of_the_processor(
     corpus = sample_windows(70, channels=3, length=length, ragged=ragged)
     queries = sample_windows(7, channels=4, length=length, ragged=ragged, seed=1)
     assert_same(form, corpus, queries, band)
+
+
+@on_gpu
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_corpus_of_many_blocks_is_compared_whole(
+    form: type[DtwIndependent | DtwDependent], share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dtw_cuda, "BLOCK_BYTES", 100_000)
+    monkeypatch.setattr(dtw_cuda, "KEPT_SHARE", share)
+    assert_same(form, sample_windows(500, channels=3, ragged=True), sample_windows(7, channels=4, seed=1), 0.1)
+
+
+@on_gpu
+def test_a_search_that_was_broken_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dtw_cuda, "BLOCK_BYTES", 50_000)
+    corpus, queries = sample_windows(300, channels=2, length=64), sample_windows(4, channels=2, length=64, seed=1)
+    there, scan = DtwIndependent(device="cuda").fit(corpus, corpus[:0]), dtw_cuda.CudaCorpus._scan
+    scans = iter([True, False])
+
+    def interrupted(self: dtw_cuda.CudaCorpus, *tiles: dtw_cuda.OnGpu) -> dtw_cuda.Floats:
+        if not next(scans):
+            raise KeyboardInterrupt
+        return scan(self, *tiles)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dtw_cuda.CudaCorpus, "_scan", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            there.score(queries)
+    here = DtwIndependent().fit(corpus, corpus[:0])
+    np.testing.assert_allclose(there.score(queries), here.score(queries), rtol=1e-4)
 
 
 def assert_same(form: type[DtwIndependent | DtwDependent], corpus: WindowSet, queries: WindowSet, band: float) -> None:

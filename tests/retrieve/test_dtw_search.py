@@ -128,7 +128,7 @@ def test_bounds_stay_below_the_distances(method: Method, count: int) -> None:
     corpus, queries = ragged(3 * LANES, 40, 0, shortest=10), ragged(count, 44, 1, channels="bcd", shortest=10)
     fitted = method(norm="none").fit(corpus, corpus[:0])
     with Team(1) as team:
-        asked, tiled = fitted._queries(queries, team), fitted._corpus()
+        asked, tiled = fitted._queries(queries), fitted._corpus()
         assert isinstance(tiled, TiledCorpus)
         for tiles in tiled.blocks(team):
             bounds = np.empty((count, tiles.items.size), np.float32)

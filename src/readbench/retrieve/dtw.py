@@ -56,7 +56,7 @@ class _Warping:
         if not len(queries) or not len(self.corpus_):
             return np.zeros((len(queries), len(self.corpus_)), np.float32)
         with Team() as team:
-            return np.negative(self._corpus().distances(self._queries(queries, team), team))
+            return np.negative(self._corpus().distances(self._queries(queries), team))
 
     def search(self, queries: WindowSet, k: int, *, seeds: ArrayLike | None = None) -> Hits:
         """The k best of the corpus for each query, exactly those at the top of `score`, in less time and memory.
@@ -73,7 +73,7 @@ class _Warping:
             return Hits(np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32))
         places = None if seeds is None else self._seeds(np.asarray(seeds), len(queries))
         with Team() as team:
-            items, distances = self._corpus().nearest(self._queries(queries, team), k, team, places)
+            items, distances = self._corpus().nearest(self._queries(queries), k, team, places)
         return Hits(items, np.negative(distances))
 
     def among(self, queries: WindowSet, candidates: ArrayLike, k: int) -> Hits:
@@ -89,7 +89,7 @@ class _Warping:
         if not places.size:
             return Hits(places[:, :0], np.empty((len(queries), 0), np.float32))
         with Team() as team:
-            distances = self._corpus().among(self._queries(queries, team), places, team)
+            distances = self._corpus().among(self._queries(queries), places, team)
         best = top(np.negative(distances), k)
         return Hits(np.take_along_axis(places, best.indices, axis=1), best.scores)
 
@@ -128,7 +128,7 @@ class _Warping:
             self._tiled = _tiled_where(self.device)(rows, joint=self._joint, band=self.band)
         return self._tiled
 
-    def _queries(self, queries: WindowSet, team: Team) -> Tiles:
+    def _queries(self, queries: WindowSet) -> Tiles:
         """Queries on the corpus's axis, their other channels behind it; one without statistics would be all zero."""
         from readbench.retrieve.kernels.dtw_tiles import Rows, pack  # noqa: PLC0415
 
@@ -137,7 +137,7 @@ class _Warping:
         known = set(self.axis_)
         more = [c for c in self._axis(queries) if c not in known and (scaled is None or c in scaled)]
         rows = Rows.of(queries, (*self.axis_, *more), self.align, self.norm, self.stats_)
-        return pack(rows, np.arange(len(queries)), team, lanes=1)
+        return pack(rows, np.arange(len(queries)), Team(1), lanes=1)  # more threads take longer to start
 
 
 def _tiled_where(device: Processor) -> type[TiledCorpus | CudaCorpus]:

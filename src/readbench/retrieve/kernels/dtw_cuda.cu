@@ -13,7 +13,7 @@
 //     RADIUS    of the band, at least that of every pair; a pair's own where CHECKED is 0
 //     CHECKED   whether each window has a radius of its own
 //     WIDE      the row is not kept in registers but in local memory, and the windows stay where they are
-//     QUERIES   of a warp;  WARPS of a block;  ROWS of the recursion between two loads of the windows
+//     QUERIES   of a warp;  WARPS of a block;  ROWS of the recursion between two loads of the windows;  DEEP rows at once
 //     JOINT     all channels on one path (DTW-D, tiles with interleaved channels) or each on its own (DTW-I)
 
 #define LANES 32
@@ -21,7 +21,6 @@
 #define FAR 1e18f
 #define NEVER __int_as_float(0x7f800000)
 #define LARGEST 3.402823466e38f
-#define STAGED (!WIDE)
 #if WIDE
 #define CELLS _Pragma("unroll 1")
 #else
@@ -32,19 +31,54 @@ __device__ __forceinline__ float least(float a, float b, float c) {
     return __int_as_float(min(min(__float_as_int(a), __float_as_int(b)), __float_as_int(c)));
 }
 
-// One row of the recursion for one query, given the costs of its cells.
-#define CELL(cost_into)                                                      \
+#if WIDE
+// A cell of the row of one query, given what the least of its neighbours, `best`, becomes.
+#define CELL(cost_into)                                                            \
     float best = least(row[q][k], k + 1 < WIDTH ? row[q][k + 1] : NEVER, left[q]); \
-    float cell = cost_into;                                                  \
-    if (CHECKED && abs(k - RADIUS) > radius) cell = NEVER;                   \
+    float cell = cost_into;                                                        \
+    if (CHECKED && abs(k - RADIUS) > radius) cell = NEVER;                         \
     row[q][k] = left[q] = cell;
+#else
+// P rows of the recursion: row p follows one column behind row p - 1, so that all of them use a value that is read once.
+template <int P>
+__device__ __forceinline__ void advance(
+    float (&row)[QUERIES][WIDTH], const float *window, const float *const (&point)[QUERIES], int first, int radius) {
+    float here[P][QUERIES], latest[P][QUERIES], before[P][QUERIES];
+#pragma unroll
+    for (int p = 0; p < P; p++) {
+#pragma unroll
+        for (int q = 0; q < QUERIES; q++) here[p][q] = point[q] ? __ldg(point[q] + first + p) : 0.0f;
+    }
+#pragma unroll
+    for (int s = 0; s < WIDTH + P - 1; s++) {
+        const float value = window[s * LANES];
+#pragma unroll
+        for (int p = 0; p < P; p++) {
+            const int k = s - p, upper = p == 0 ? 0 : p - 1;
+            if (k < 0 || k >= WIDTH) continue;
+            const bool end = k + 1 == WIDTH;
+#pragma unroll
+            for (int q = 0; q < QUERIES; q++) {
+                const float above = p == 0 ? row[q][k] : end ? latest[upper][q] : before[upper][q];
+                const float right = end ? NEVER : p == 0 ? row[q][k + 1] : latest[upper][q];
+                const float best = least(above, right, k == 0 ? NEVER : latest[p][q]);
+                float cell = fmaf(here[p][q] - value, here[p][q] - value, best);
+                if (CHECKED && abs(k - RADIUS) > radius) cell = NEVER;
+                before[p][q] = latest[p][q];
+                latest[p][q] = cell;
+                if (p == P - 1) row[q][k] = cell;
+            }
+        }
+    }
+}
+#endif
 
 extern "C" __global__ void __launch_bounds__(WARPS * LANES) warp_tiles(
     const float *values, const long long *start, const long long *depths, const long long *stored,
     const long long *slots, const long long *lengths, const long long *radii, const int *tiles, int axis,
     const float *points, const long long *point_start, const long long *point_slots, const int *queries, int count,
     int length, int point_axis, float *out, int columns) {
-#if STAGED
+#if !WIDE
     __shared__ float window[(ROWS + 2 * RADIUS) * LANES];
 #endif
     const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
@@ -77,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * LANES) warp_tiles(
         }
         for (int first = 0; first < length; first += ROWS) {
             const int rows = min(ROWS, length - first);
-#if STAGED
+#if !WIDE
             __syncthreads();
             for (int s = warp; s < rows + 2 * RADIUS; s += WARPS) {
                 const int j = first + s - RADIUS;
@@ -86,13 +120,18 @@ extern "C" __global__ void __launch_bounds__(WARPS * LANES) warp_tiles(
             __syncthreads();
 #endif
             if (!JOINT && !present) continue;
+#if !WIDE
+            int r = 0;
+            for (; r + DEEP <= rows; r += DEEP) advance<DEEP>(row, window + r * LANES + lane, point, first + r, radius);
+            for (; r < rows; r++) advance<1>(row, window + r * LANES + lane, point, first + r, radius);
+#else
             for (int r = 0; r < rows; r++) {
                 float left[QUERIES];
                 for (int q = 0; q < QUERIES; q++) left[q] = NEVER;
-#if JOINT
-                CELLS for (int k = 0; k < WIDTH; k++) {
+                for (int k = 0; k < WIDTH; k++) {
                     const int j = first + r + k - RADIUS;
                     const bool inside = j >= 0 && j < own;
+#if JOINT
                     float cost[QUERIES];
                     for (int q = 0; q < QUERIES; q++) cost[q] = inside ? 0.0f : NEVER;
                     for (int d = 0; inside && d < point_axis; d++) {
@@ -105,22 +144,16 @@ extern "C" __global__ void __launch_bounds__(WARPS * LANES) warp_tiles(
                         }
                     }
                     for (int q = 0; q < QUERIES; q++) { CELL(best + cost[q]) }
-                }
 #else
-                float here[QUERIES];
-                for (int q = 0; q < QUERIES; q++) here[q] = point[q] ? __ldg(point[q] + first + r) : 0.0f;
-                CELLS for (int k = 0; k < WIDTH; k++) {
-#if STAGED
-                    const float value = window[(r + k) * LANES + lane];
-#else
-                    const int j = first + r + k - RADIUS;
-                    const float value = j >= 0 && j < own ? series[(long long)j * step + lane] : FAR;
+                    const float value = inside ? series[(long long)j * step + lane] : FAR;
+                    for (int q = 0; q < QUERIES; q++) {
+                        const float here = point[q] ? __ldg(point[q] + first + r) : 0.0f;
+                        CELL(fmaf(here - value, here - value, best))
+                    }
 #endif
-#pragma unroll
-                    for (int q = 0; q < QUERIES; q++) { CELL(fmaf(here[q] - value, here[q] - value, best)) }
                 }
-#endif
             }
+#endif
         }
 #pragma unroll
         for (int q = 0; q < QUERIES; q++) {

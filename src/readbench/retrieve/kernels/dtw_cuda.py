@@ -21,6 +21,7 @@ from readbench.retrieve.kernels.dtw import radius
 from readbench.retrieve.kernels.dtw_corpus import TiledCorpus
 from readbench.retrieve.kernels.dtw_nearest import Nearest
 from readbench.retrieve.kernels.dtw_tiles import Rows, Tiles, pack
+from readbench.retrieve.kernels.sending import Lane, Sent, ahead
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -30,7 +31,7 @@ Tensor = Any
 LANES: Final = 32
 """Windows of a tile: the threads of a warp."""
 WARPS: Final = 4
-BLOCK_BYTES = 256 * 2**20
+BLOCK_BYTES = 2**28
 """Tiles that are packed and sent at a time."""
 KEPT_SHARE = 0.5
 """Of the GPU's free memory that tiles may take between calls."""
@@ -40,6 +41,8 @@ WIDEST = 100
 """Radius up to which a row fits in registers."""
 ROWS: Final = 128
 """Rows of the recursion between two loads of the windows into shared memory."""
+DEEP = 4
+"""Rows that are worked out at once."""
 STEP = 8
 """Radii that differ between windows are rounded up to a multiple: few kernels are compiled."""
 
@@ -75,6 +78,7 @@ class Band:
             "QUERIES": self.queries,
             "WARPS": WARPS,
             "ROWS": ROWS,
+            "DEEP": DEEP,
         }
 
 
@@ -94,9 +98,8 @@ class CudaCorpus:
         size = np.cumsum(windows.lengths[order].astype(np.int64) * rows.row.shape[1] * 4)
         blocks = size[LANES - 1 :: LANES] // BLOCK_BYTES
         self._blocks: list[Ints] = np.split(order, (np.flatnonzero(np.diff(blocks)) + 1) * LANES)
-        self._kept: list[OnGpu] | None = (
-            [] if size[-1] < KEPT_SHARE * torch_with_cuda().cuda.mem_get_info()[0] else None
-        )
+        self._fits = bool(size[-1] < KEPT_SHARE * torch_with_cuda().cuda.mem_get_info()[0])
+        self._kept: list[OnGpu] = []
 
     def __len__(self) -> int:
         return len(self.rows.windows)
@@ -107,7 +110,7 @@ class CudaCorpus:
         there = OnGpu.of(queries)
         for tiles in self._tiles(team):
             items = tiles.host.items[tiles.host.items >= 0]
-            out[:, items] = self._scan(there, tiles)[:, : len(items)]
+            out[:, _places(items)] = self._scan(there, tiles)[:, : len(items)]
         return out
 
     def among(self, queries: Tiles, items: Ints, team: Team) -> Floats:
@@ -126,11 +129,23 @@ class CudaCorpus:
         if self._kept:
             yield from self._kept
             return
-        for items in self._blocks:
-            tiles = OnGpu.of(pack(self.rows, items, team, lanes=LANES, interleaved=self.joint))
-            if self._kept is not None:
-                self._kept.append(tiles)
+        seen = []
+        for tiles in self._sent(team):
+            if self._fits:
+                seen.append(tiles)
             yield tiles
+        self._kept = seen
+
+    def _sent(self, team: Team) -> Iterator[OnGpu]:
+        """All tiles; the next ones are packed and sent while some are in use."""
+        lane = Lane("cuda")
+
+        def send(items: Ints) -> tuple[Tiles, Sent]:
+            tiles = pack(self.rows, items, team, lanes=LANES, interleaved=self.joint, memory=lane.buffer)
+            return tiles, lane.send()
+
+        for tiles, values in ahead(send, self._blocks):
+            yield OnGpu.of(tiles, values.arrived())
 
     def _scan(self, queries: OnGpu, tiles: OnGpu) -> Floats:
         """(Q, lanes) distances of queries to the windows in all lanes."""
@@ -159,11 +174,12 @@ class OnGpu:
     lengths: Tensor
 
     @classmethod
-    def of(cls, tiles: Tiles) -> OnGpu:
-        """Send tiles there."""
-        names = ("values", "start", "depth", "stored", "slots", "lengths")
-        sent = (torch_with_cuda().from_numpy(getattr(tiles, name)).cuda() for name in names)
-        return cls(tiles._replace(values=np.empty(0, np.float32)), *sent)
+    def of(cls, tiles: Tiles, values: Tensor = None) -> OnGpu:
+        """Send tiles there, unless their values are there already."""
+        host = tiles._replace(values=np.empty(0, np.float32))
+        names = ("start", "depth", "stored", "slots", "lengths")
+        shape = (torch_with_cuda().from_numpy(getattr(tiles, name)).cuda() for name in names)
+        return cls(host, torch_with_cuda().from_numpy(tiles.values).cuda() if values is None else values, *shape)
 
 
 def bands(radii: Ints, *, joint: bool) -> Iterator[tuple[Band, Ints]]:
@@ -181,8 +197,14 @@ def bands(radii: Ints, *, joint: bool) -> Iterator[tuple[Band, Ints]]:
 
 def _radii(length: int, lengths: Ints, band: float) -> Ints:
     """(n, lanes) radius of a query of this length and every window."""
-    known = {int(other): radius(length, int(other), band) for other in np.unique(lengths)}
-    return np.vectorize(known.__getitem__, otypes=[np.int64])(lengths)
+    others, which = np.unique(lengths, return_inverse=True)
+    return np.array([radius(length, int(other), band) for other in others])[which].reshape(lengths.shape)
+
+
+def _places(items: Ints) -> slice | Ints:
+    """Positions as a slice, where they follow each other: that many columns are copied several times faster."""
+    first, count = int(items[0]), len(items)
+    return slice(first, first + count) if (np.diff(items) == 1).all() else items
 
 
 def _launch(  # noqa: PLR0913, PLR0917 - what the kernel takes

@@ -7,6 +7,7 @@ can be streamed through a few tiles.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -112,7 +113,15 @@ def _location_scale(stats: ChannelStats, name: str) -> tuple[float, float]:
     return mean, 1 / std if std > abs(mean) * _RESOLUTION else 0.0
 
 
-def pack(rows: Rows, items: Ints, team: Team, *, lanes: int = LANES, interleaved: bool = False) -> Tiles:
+def pack(
+    rows: Rows,
+    items: Ints,
+    team: Team,
+    *,
+    lanes: int = LANES,
+    interleaved: bool = False,
+    memory: Callable[[int], Floats] = aligned,
+) -> Tiles:
     """Tiles of the windows at `items`, in that order, `lanes` at a time.
 
     Args:
@@ -121,6 +130,7 @@ def pack(rows: Rows, items: Ints, team: Team, *, lanes: int = LANES, interleaved
         team: threads to do it with.
         lanes: windows per tile; 1 gives plain series, as queries are kept.
         interleaved: all channels of a timestep together, as the joint cost reads them.
+        memory: gives an array for so many values, which begins on a cache line.
     """
     windows, count = rows.windows, -(-len(items) // lanes)
     filled = np.append(items, np.full(count * lanes - len(items), items[-1]))
@@ -131,7 +141,7 @@ def pack(rows: Rows, items: Ints, team: Team, *, lanes: int = LANES, interleaved
     size = stored * depth * lanes
     start = lanes + np.cumsum(size) - size
     tiles = Tiles(
-        values=aligned(lanes + int(size.sum())),
+        values=memory(lanes + int(size.sum())),
         start=start,
         depth=depth,
         shortest=lengths.min(axis=1),

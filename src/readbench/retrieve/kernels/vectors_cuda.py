@@ -3,15 +3,12 @@
 A product of matrices in single precision tells how similar two vectors can be at most. What could be among the k best
 is compared again in double precision, as on a CPU (`readbench.retrieve.vectors`), so that the answers are the same.
 
-Everything here runs on any device of torch; on a GPU, a block is read into pinned memory while the one before it is
-compared.
+Everything here runs on any device of torch.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
@@ -21,6 +18,7 @@ from numpy.typing import NDArray
 
 from readbench.encoders.devices import exact_products, package
 from readbench.kernels.threads import Team
+from readbench.retrieve.kernels.sending import Lane, Sent, ahead
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -29,8 +27,6 @@ Tensor = Any
 
 BLOCK_BYTES = 2**27
 """Of the corpus that are sent at a time."""
-AHEAD = 2
-"""Blocks that are read or on their way while one is in use: so many lie in pinned memory, and one more on the GPU."""
 TILE_SCORES = 2**24
 """Scores of queries and a block that exist at a time."""
 PAIR_NUMBERS = 2**25
@@ -186,83 +182,22 @@ def nearest(
 
 
 def streamed(corpus: Floats, device: str, team: Team) -> Iterator[tuple[int, Tensor]]:
-    """Consecutive blocks of a corpus on the device, with the position of their first vector.
-
-    While a block is in use, the next one is on its way and the one after it is read.
-    """
-    rows = max(1, BLOCK_BYTES // (4 * corpus.shape[1]))
-    lane = _Lane(corpus.shape[1], min(rows, len(corpus)), device, team)
+    """Consecutive blocks of a corpus on the device, with the position of their first vector."""
+    width, lane = corpus.shape[1], Lane(device)
+    rows = max(1, BLOCK_BYTES // (4 * width))
     starts = range(0, len(corpus), rows)
 
-    def send(start: int) -> _Sent:
-        return lane.send(corpus[start : start + rows])
+    def sent(start: int) -> Sent:
+        part = corpus[start : start + rows]
+        _copy(part, lane.buffer(part.size).reshape(part.shape), team)
+        return lane.send()
 
-    with ThreadPoolExecutor(1) as reader:
-        ahead = deque(reader.submit(send, start) for start in starts[:AHEAD])
-        for number, start in enumerate(starts):
-            block = ahead.popleft().result()
-            if number + AHEAD < len(starts):
-                ahead.append(reader.submit(send, starts[number + AHEAD]))
-            yield start, block.arrived()
-
-
-class _Lane:
-    """Brings blocks from memory to a device; to a GPU through pinned buffers, in a stream of its own.
-
-    Args:
-        width: of a vector.
-        rows: most vectors of a block.
-        device: of torch.
-        team: threads that read.
-    """
-
-    def __init__(self, width: int, rows: int, device: str, team: Team) -> None:
-        self.torch = package("torch", "top_k")
-        self.device, self.team = device, team
-        self.stream = None if device == "cpu" else self.torch.cuda.Stream(device)
-        buffers = 0 if device == "cpu" else AHEAD
-        self.free = deque(self.torch.empty((rows, width), pin_memory=True) for _ in range(buffers))
-        self.leaving: deque[_Sent] = deque()
-
-    def send(self, part: Floats) -> _Sent:
-        """Read vectors, and set them on their way."""
-        if self.stream is None:
-            return _Sent(self.torch.tensor(part))
-        if not self.free:
-            self.free.append(self.leaving.popleft().left())
-        buffer = self.free.popleft()
-        _copy(part, buffer.numpy(), self.team)
-        with self.torch.cuda.stream(self.stream):
-            there = buffer[: len(part)].to(self.device, non_blocking=True)
-            sent = _Sent(there, buffer, self.stream.record_event())
-        self.leaving.append(sent)
-        return sent
-
-
-@dataclass(frozen=True, eq=False)
-class _Sent:
-    """A block on its way to a GPU, the buffer that it leaves, and the event of its arrival; or a block in memory."""
-
-    vectors: Tensor
-    buffer: Tensor = None
-    event: Any = None
-
-    def left(self) -> Tensor:
-        """The buffer, once nothing in it is needed any more."""
-        self.event.synchronize()
-        return self.buffer
-
-    def arrived(self) -> Tensor:
-        """The block, for work that is submitted from now on."""
-        if self.event is not None:
-            stream = package("torch", "top_k").cuda.current_stream()
-            stream.wait_event(self.event)
-            self.vectors.record_stream(stream)
-        return self.vectors
+    for start, block in zip(starts, ahead(sent, starts), strict=True):
+        yield start, block.arrived().view(-1, width)
 
 
 def _copy(part: Floats, buffer: Floats, team: Team) -> None:
-    """Copy vectors to the beginning of a buffer, each thread one share: a call costs as much as a megabyte."""
+    """Copy vectors into a buffer, each thread one share: a call costs as much as a megabyte."""
     cuts = [len(part) * share // team.size for share in range(team.size + 1)]
     team.each(lambda cut: np.copyto(buffer[slice(*cut)], part[slice(*cut)]), pairwise(cuts))
 
