@@ -31,7 +31,7 @@ def standings_table(board: Standings) -> Table:
     for place, entry in zip(_places(board), board.entries, strict=True):
         names = [place, entry.title, ", ".join((entry.submission, *entry.also))]
         rows.append([*names, *(_number(entry.means[rho]) for rho in board.levels), "; ".join(entry.flags)])
-    caption = f"{HEADLINE} of {len(board.declared)} submissions, mean over {len(board.datasets)} datasets"
+    caption = f"{HEADLINE}, mean over datasets. Datasets: {len(board.datasets)}; submissions: {len(board.declared)}"
     return Table("leaderboard", caption, header, rows, labels=3)
 
 
