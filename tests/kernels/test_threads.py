@@ -20,6 +20,16 @@ def test_work_is_shared_without_gap_or_overlap(size: int, count: int) -> None:
 
 
 @sizes
+@pytest.mark.parametrize("count", [0, 1, 3, 100])
+def test_every_thread_has_one_share_of_about_the_same_size(size: int, count: int) -> None:
+    shares = Team(size).shares(count)
+    assert [number for own in shares for number in range(count)[own]] == list(range(count))
+    lengths = [len(range(count)[own]) for own in shares]
+    assert len(lengths) == min(size, count)
+    assert max(lengths, default=0) - min(lengths, default=0) <= 1
+
+
+@sizes
 def test_results_come_in_the_order_of_the_jobs(size: int) -> None:
     with Team(size) as team:
         assert team.each(lambda number: number**2, range(20)) == [number**2 for number in range(20)]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from readbench.errors import DataError, NotFiniteError
 from readbench.testing.samples import CLASSES, sample_windows
-from readbench.windows import UNLABELLED, ChannelStats, WindowSet, concatenate, container
+from readbench.windows import UNLABELLED, ChannelStats, WindowSet, concatenate, room
 from tests.windows.strategies import assert_same_windows, window_sets
 
 Key = slice | NDArray[np.intp] | NDArray[np.bool_] | list[int]
@@ -188,7 +188,7 @@ def test_compact_holds_only_its_own_values_and_names() -> None:
 
 def test_a_large_copy_lies_in_a_file_that_nobody_finds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     windows = sample_windows(8, ragged=True)
-    monkeypatch.setattr(container, "IN_MEMORY", 100)
+    monkeypatch.setattr(room, "IN_MEMORY", 100)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     own = windows[::-1].anonymous()
     assert isinstance(own.chunks[0].base, np.memmap)

@@ -177,17 +177,15 @@ def sbd(items: int = 256, queries: int = 100, channels: int = 32) -> Case:
 
 def bm25(items: int = 5000, queries: int = 100, words: int = 20, channels: int = 32) -> Case:
     """BM25 search over channel words."""
-    from scipy.sparse import csr_array  # noqa: PLC0415
-
+    from readbench.retrieve.bags import Bags  # noqa: PLC0415
     from readbench.retrieve.bm25 import Bm25  # noqa: PLC0415
 
     rng = np.random.default_rng(0)
     size = 4**6
     tokens = rng.zipf(1.3, (items + queries, channels, words)) % size + np.arange(channels)[:, None] * size
     flat = tokens.reshape(items + queries, -1)
-    counts = _counts(flat, channels * size, csr_array)
-    index = Bm25(idf="plus1").fit(counts[:items], fields=1)
-    asked = counts[items:]
+    bags = Bags.of(flat, channels * size)
+    index, asked = Bm25(idf="plus1").fit(bags[:items], fields=1), bags[items:]
     peers = [Contender("bm25s (numba)", _bm25s(flat, items))] if find_spec("bm25s") else []
     return Case(
         name="bm25",
@@ -290,13 +288,6 @@ def _tslearn(asked: NDArray[np.float32], corpus: NDArray[np.float32]) -> Callabl
     left, right = (np.ascontiguousarray(a.transpose(0, 2, 1).astype(np.float64)) for a in (asked, corpus))
     norms = [np.linalg.norm(a, axis=(1, 2)) for a in (left, right)]
     return lambda: 1.0 - cdist_normalized_cc(left, right, norms[0], norms[1], self_similarity=False)
-
-
-def _counts(tokens: NDArray[np.int64], columns: int, matrix: Any) -> Any:  # noqa: ANN401 - scipy's sparse class
-    rows = np.repeat(np.arange(len(tokens)), tokens.shape[1])
-    counts = matrix((np.ones(tokens.size, np.float32), (rows, tokens.ravel())), shape=(len(tokens), columns))
-    counts.sum_duplicates()
-    return counts
 
 
 def _bm25s(tokens: NDArray[np.int64], items: int) -> Callable[[], Any]:

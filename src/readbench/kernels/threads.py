@@ -56,6 +56,18 @@ class Team:
 
     def share(self, work: Callable[[int, int], None], count: int) -> None:
         """Do `work(first, last)` for pieces that together make up `range(count)`."""
-        pieces = 1 if self._pool is None else min(count, PIECES * self.size)
-        cuts = [count * piece // max(1, pieces) for piece in range(pieces + 1)]
-        self.each(lambda piece: work(cuts[piece], cuts[piece + 1]), range(pieces))
+        pieces = 1 if self._pool is None else PIECES * self.size
+        self.each(lambda piece: work(piece.start, piece.stop), _pieces(count, pieces))
+
+    def shares(self, count: int) -> list[slice]:
+        """Pieces that together make up `range(count)`, one for each thread; fewer where there is less to do.
+
+        >>> Team(2).shares(5)
+        [slice(0, 2, None), slice(2, 5, None)]
+        """
+        return _pieces(count, self.size)
+
+
+def _pieces(count: int, most: int) -> list[slice]:
+    pieces = min(count, most)
+    return [slice(count * piece // pieces, count * (piece + 1) // pieces) for piece in range(pieces)]

@@ -7,15 +7,14 @@ them together are one inverted index, and a search is one product of sparse matr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.retrieve.bags import Bags, Integers
 from readbench.retrieve.base import Hits
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from readbench.windows.room import room
 
 Idf = Literal["floor", "printed", "plus1"]
 """Weight of a word that n of N documents hold; see `inverse_frequency`."""
@@ -23,7 +22,6 @@ LARGEST_TABLE = 2**24
 """Up to so many possible words, a table says where each is in the index; beyond, they are searched for."""
 PAIR = np.dtype([("document", np.int32), ("weight", np.float32)])
 """What the index keeps of a word in a document."""
-Integers = NDArray[np.signedinteger]
 SparseRows = tuple[Integers, Integers, NDArray[np.float32]]
 """Where each row begins, then the columns and the values of all rows."""
 FLOOR = 0.25
@@ -38,10 +36,9 @@ class Bm25:
         k1: how slowly further occurrences of a word add less.
         b: how much long documents are held back, from 0 to 1.
 
-    >>> from scipy.sparse import csr_array
-    >>> documents = csr_array(np.array([[2, 0, 1], [0, 1, 2], [0, 1, 3], [1, 0, 0], [0, 0, 4]], np.float32))
+    >>> documents = Bags.of(np.array([[0, 0, 1], [1, 1, 2], [2, 2, 2], [3, 3, 4], [0, 4, 4]]), vocabulary=5)
     >>> Bm25().fit(documents, fields=1).search(documents[:1], k=3).indices.tolist()
-    [[0, 3, 1]]
+    [[0, 4, 1]]
     """
 
     def __init__(self, idf: Idf = "floor", k1: float = 1.5, b: float = 0.75) -> None:
@@ -49,46 +46,46 @@ class Bm25:
         self.k1 = k1
         self.b = b
 
-    def fit(self, counts: csr_array, fields: int) -> Self:
+    def fit(self, documents: Bags, fields: int) -> Self:
         """Index documents.
 
         Args:
-            counts: (N, V) occurrences of each word; each row names a word at most once.
-            fields: into how many equal runs of columns the vocabulary falls.
+            documents: N of them.
+            fields: into how many equal runs the vocabulary falls.
         """
         from readbench.retrieve.kernels.postings import posted  # noqa: PLC0415 - brings numba
 
-        self.items_ = items = counts.shape[0]
-        words, place, held = self._numbered(counts)
-        field = self.words_ // (counts.shape[1] // fields)
+        self.items_ = items = len(documents)
+        words, place, held = self._numbered(documents)
+        field = self.words_ // (documents.vocabulary // fields)
         weight = inverse_frequency(held, items, field, self.idf) / fields
         starts = np.concatenate([[0], np.cumsum(held)])
-        bags = counts.indptr, words, counts.data
-        pairs = posted(bags, place, field, fields, weight, self.k1, self.b, starts, np.empty(len(words), PAIR))
+        bags = documents.starts, words, documents.times
+        pairs = posted(bags, place, field, fields, weight, self.k1, self.b, starts, room(len(words), PAIR))
         self.postings_ = starts, pairs
         return self
 
-    def score(self, counts: csr_array) -> NDArray[np.float32]:
-        """(Q, N) scores of the documents for queries (Q, V); every occurrence of a word in a query counts."""
+    def score(self, queries: Bags) -> NDArray[np.float32]:
+        """(Q, N) scores of the documents for Q queries; every occurrence of a word in a query counts."""
         from readbench.retrieve.kernels.postings import all_scores  # noqa: PLC0415 - brings numba
 
-        scores: NDArray[np.float32] = all_scores(self.lookup(counts), self.postings_, self.items_)
+        scores: NDArray[np.float32] = all_scores(self.lookup(queries), self.postings_, self.items_)
         return scores
 
-    def search(self, counts: csr_array, k: int) -> Hits:
-        """The k best documents for queries (Q, V), without the whole matrix of scores."""
+    def search(self, queries: Bags, k: int) -> Hits:
+        """The k best documents for Q queries, without the whole matrix of scores."""
         from readbench.retrieve.kernels.postings import best_scores  # noqa: PLC0415 - brings numba
 
-        return Hits(*best_scores(self.lookup(counts), self.postings_, self.items_, min(k, self.items_)))
+        return Hits(*best_scores(self.lookup(queries), self.postings_, self.items_, min(k, self.items_)))
 
-    def lookup(self, counts: csr_array) -> SparseRows:
-        """Those words of queries (Q, V) that the index has, in its own numbering."""
-        place = self._search_words(counts.indices) if self.places_ is None else self.places_[counts.indices]
+    def lookup(self, queries: Bags) -> SparseRows:
+        """Those words of queries that the index has, in its own numbering."""
+        place = self._search_words(queries.words) if self.places_ is None else self.places_[queries.words]
         known = place >= 0
-        pointer = np.concatenate([[0], np.cumsum(known)])[counts.indptr]
-        return pointer, place[known], counts.data[known].astype(np.float32, copy=False)
+        pointer = np.concatenate([[0], np.cumsum(known)])[queries.starts]
+        return pointer, place[known], queries.times[known]
 
-    def _numbered(self, counts: csr_array) -> tuple[Integers, NDArray[np.int32], NDArray[np.int64]]:
+    def _numbered(self, documents: Bags) -> tuple[Integers, NDArray[np.int32], NDArray[np.int64]]:
         """Settle the words of the index.
 
         Returns:
@@ -98,14 +95,14 @@ class Bm25:
         from readbench.retrieve.kernels.postings import tally  # noqa: PLC0415 - brings numba
 
         self.places_ = None
-        if counts.shape[1] > LARGEST_TABLE:
-            self.words_, number, held = np.unique(counts.indices, return_inverse=True, return_counts=True)
+        if documents.vocabulary > LARGEST_TABLE:
+            self.words_, number, held = np.unique(documents.words, return_inverse=True, return_counts=True)
             return number, np.arange(len(self.words_), dtype=np.int32), held
-        occurrences = tally(counts.indices, counts.shape[1])
+        occurrences = tally(documents.words, documents.vocabulary)
         self.words_ = np.flatnonzero(occurrences)
-        self.places_ = np.full(counts.shape[1], -1, np.int32)
+        self.places_ = np.full(documents.vocabulary, -1, np.int32)
         self.places_[self.words_] = np.arange(len(self.words_))
-        return counts.indices, self.places_, occurrences[self.words_]
+        return documents.words, self.places_, occurrences[self.words_]
 
     def _search_words(self, words: Integers) -> NDArray[np.int32]:
         near = np.searchsorted(self.words_, words).clip(0, len(self.words_) - 1)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from readbench.kernels.threads import Team
 from readbench.parameters import Interval
 from readbench.registry import RETRIEVERS
+from readbench.retrieve.bags import Bags
 from readbench.retrieve.base import Hits, Scores
 from readbench.retrieve.blocks import require_places
 from readbench.retrieve.bm25 import Bm25, Idf
@@ -33,13 +34,9 @@ from readbench.retrieve.words import (
     fourier_columns,
     normal_edges,
     segment_means,
-    stacked,
 )
 from readbench.windows import Normalisation, WindowSet
 from readbench.windows.reconcile import Alignment
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 BLOCK_BYTES = 16 * 2**20
 """Windows become words in blocks whose values and features fit in this, one a thread."""
@@ -80,8 +77,8 @@ class _Symbolic(ABC):
         A query longer than every corpus window asks for a finer grid, and with it for another index of the corpus.
         """
         out = np.empty((len(queries), len(self.corpus_)), np.float32)
-        for mine, counts, index in self._by_grid(queries):
-            out[mine] = index.score(counts)
+        for mine, bags, index in self._by_grid(queries):
+            out[mine] = index.score(bags)
         return out
 
     def search(self, queries: WindowSet, k: int) -> Hits:
@@ -90,15 +87,14 @@ class _Symbolic(ABC):
         shape = len(queries), min(k, len(self.corpus_))
         hits = Hits(np.empty(shape, np.int64), np.empty(shape, np.float32))
 
-        def work(some: tuple[NDArray[np.intp], csr_array, Bm25]) -> None:
-            mine, counts, index = some
-            found = index.search(counts, k)
+        def work(some: tuple[NDArray[np.intp], Bags, Bm25]) -> None:
+            mine, bags, index = some
+            found = index.search(bags, k)
             hits.indices[mine], hits.scores[mine] = found.indices, found.scores
 
         with Team() as team:
-            for mine, counts, index in self._by_grid(queries):
-                shares = np.array_split(np.arange(len(mine)), min(team.size, len(mine)))
-                team.each(work, [(mine[own], counts[own], index) for own in shares])
+            for mine, bags, index in self._by_grid(queries):
+                team.each(work, [(mine[own], bags[own], index) for own in team.shares(len(mine))])
         return hits
 
     @property
@@ -106,34 +102,36 @@ class _Symbolic(ABC):
         """What the index of the corpus takes."""
         return sum(part.nbytes for part in self.index_.postings_)
 
-    def _by_grid(self, queries: WindowSet) -> Iterator[tuple[NDArray[np.intp], csr_array, Bm25]]:
+    def _by_grid(self, queries: WindowSet) -> Iterator[tuple[NDArray[np.intp], Bags, Bm25]]:
         """Positions and bags of queries that share a grid, and the index of the corpus on it."""
         grids = np.maximum(queries.lengths, self.grid_)
         for grid in np.unique(grids).tolist():
             lexicon, index = (self.lexicon_, self.index_) if grid == self.grid_ else self._index(grid)
             mine = np.flatnonzero(grids == grid)
-            yield mine, self._counts(queries[mine], grid, lexicon), index
+            yield mine, self._bags(queries[mine], grid, lexicon), index
 
     def _index(self, grid: int) -> tuple[Lexicon, Bm25]:
         lexicon = self._lexicon(grid)
-        counts = self._counts(self.corpus_, grid, lexicon)
-        return lexicon, Bm25(self.idf, self.k1, self.b).fit(counts, fields=len(self.axis_))
+        bags = self._bags(self.corpus_, grid, lexicon)
+        return lexicon, Bm25(self.idf, self.k1, self.b).fit(bags, fields=len(self.axis_))
 
     @abstractmethod
     def _lexicon(self, grid: int) -> Lexicon:
         """How windows on a grid become words."""
 
-    def _counts(self, windows: WindowSet, grid: int, lexicon: Lexicon) -> csr_array:
-        most = len(windows) * len(self.axis_) * self._words(grid)
-        return stacked(self._bags(windows, grid, lexicon), len(windows), most)
+    def _bags(self, windows: WindowSet, grid: int, lexicon: Lexicon) -> Bags:
+        channels = len(self.axis_)
+        most = len(windows) * channels * self._words(grid)
+        parts = self._bags_of_blocks(windows, grid, lexicon)
+        return Bags.joined(parts, len(windows), most, channels * lexicon.size)
 
-    def _bags(self, windows: WindowSet, grid: int, lexicon: Lexicon) -> Iterator[csr_array]:
-        """Words of one block of windows after the other."""
+    def _bags_of_blocks(self, windows: WindowSet, grid: int, lexicon: Lexicon) -> Iterator[Bags]:
+        """Those of one block of windows after the other."""
         blocks = list(self._blocks(windows, grid))
         with Team() as team:
             for at in range(0, len(blocks), team.size):
                 some = blocks[at : at + team.size]
-                yield from team.each(lambda block: lexicon.counts(self._values(block, grid)), some)
+                yield from team.each(lambda block: lexicon.bags(self._values(block, grid)), some)
 
     def _blocks(self, windows: WindowSet, grid: int) -> Iterator[WindowSet]:
         """A few windows at a time."""

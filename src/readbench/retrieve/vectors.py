@@ -170,8 +170,7 @@ def _tiles(steps: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np
 
 def _search(rounded: _Rounded, corpus: Vectors, k: int, team: Team) -> tuple[NDArray[np.int64], Scores]:
     """Each thread searches its share of the corpus; the best of the best remain."""
-    cuts = [len(corpus) * share // team.size for share in range(team.size + 1)]
-    found = team.each(lambda share: _scan(rounded, corpus, cuts[share], cuts[share + 1], k), range(team.size))
+    found = team.each(lambda own: _scan(rounded, corpus, own.start, own.stop, k), team.shares(len(corpus)))
     items, scores = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
     order = np.lexsort((items, -scores))[:, :k]
     return np.take_along_axis(items, order, axis=1), np.take_along_axis(scores, order, axis=1)

@@ -7,16 +7,13 @@ window a bag of words per channel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from readbench.retrieve.bags import Bags
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,59 +49,12 @@ class Lexicon:
                 words += found[..., letter] >= self.edges[None, :, letter, edge, None]
         return words
 
-    def counts(self, values: NDArray[np.float32]) -> csr_array:
-        """(N, C x `size`) how often each word occurs in each series; channel c has the columns from c x `size`."""
+    def bags(self, values: NDArray[np.float32]) -> Bags:
+        """The words of (N, C, T) series; those of channel c are numbered from c x `size`."""
         words = self.words(values)
         count, channels, _ = words.shape
         words += self.size * np.arange(channels)[None, :, None]
-        return _tally(words.reshape(count, -1), channels * self.size)
-
-
-def _tally(words: NDArray[np.int64], columns: int) -> csr_array:
-    """(N, columns) number of occurrences in the rows of (N, W)."""
-    ordered = np.sort(words, axis=1).ravel()
-    starts = np.ones(words.shape, bool)
-    starts.ravel()[1:] = ordered[1:] != ordered[:-1]
-    starts[:, 0] = True
-    first = np.flatnonzero(starts)
-    times = np.diff(first, append=ordered.size)
-    pointer = np.concatenate([[0], np.cumsum(starts.sum(axis=1))])
-    return _narrow(times.astype(np.float32), ordered[first], pointer, columns)
-
-
-def stacked(parts: Iterable[csr_array], rows: int, entries: int) -> csr_array:
-    """The rows of all parts, one part below the other, without a second copy in memory.
-
-    Args:
-        parts: at least one.
-        rows: of all of them.
-        entries: of all of them at most; what is left over of it takes no memory.
-
-    >>> from scipy.sparse import csr_array
-    >>> parts = [csr_array(np.eye(2, dtype=np.float32)), csr_array(np.ones((1, 2), np.float32))]
-    >>> stacked(parts, 3, 6).toarray().tolist()
-    [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
-    """
-    times, words, pointer = np.empty(entries, np.float32), np.empty(entries, np.int32), np.zeros(rows + 1, np.int64)
-    row, at, columns = 0, 0, 0
-    for part in parts:
-        count, columns = part.shape
-        words = words.astype(np.result_type(words, part.indices), copy=False)
-        times[at : at + part.nnz], words[at : at + part.nnz] = part.data, part.indices
-        pointer[row + 1 : row + 1 + count] = at + part.indptr[1:]
-        row, at = row + count, at + part.nnz
-    return _narrow(times[:at], words[:at], pointer, columns)
-
-
-def _narrow(
-    times: NDArray[np.float32], words: NDArray[np.signedinteger], pointer: NDArray[np.signedinteger], columns: int
-) -> csr_array:
-    """A sparse matrix with indices of 32 bits where these suffice."""
-    from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import
-
-    kind = np.int32 if max(columns, len(times)) <= np.iinfo(np.int32).max else np.int64
-    indices = words.astype(kind, copy=False), pointer.astype(kind, copy=False)
-    return csr_array((times, *indices), shape=(len(pointer) - 1, columns))
+        return Bags.of(words.reshape(count, -1), channels * self.size)
 
 
 def features(

@@ -8,7 +8,6 @@ concatenating therefore never copy values, and a buffer may just as well be a me
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from readbench.errors import DataError, NotFiniteError
+from readbench.windows.room import room
 
 if TYPE_CHECKING:
     from readbench.windows.reconcile import ChannelStats
@@ -26,8 +26,6 @@ NORMAL = 0
 UNLABELLED = -1
 """Label of a window nobody has resolved, or whose label is hidden."""
 
-IN_MEMORY = 2**30
-"""Bytes of values that a copy of a set keeps in memory; those of a larger one go into a file."""
 Strings = NDArray[Any]
 """A column of variable-length strings (`numpy.dtypes.StringDType`)."""
 _STRING = np.dtypes.StringDType()
@@ -206,10 +204,10 @@ class WindowSet:
     def compact(self) -> WindowSet:
         """A copy that holds its own values and channel names, and nothing else of the set it came from.
 
-        Above `IN_MEMORY` bytes the values lie in a file without a name, memory-mapped: a corpus of any size is copied.
+        Values that are many lie in a file without a name, memory-mapped: a corpus of any size is copied.
         """
         size = self.channel_counts.astype(np.int64) * self.lengths
-        flat = _room(int(size.sum()))
+        flat = room(int(size.sum()))
         offset = np.concatenate([[0], np.cumsum(size)[:-1]]).astype(np.int64)[: len(self)]
         for i, start in enumerate(offset):
             flat[start : start + size[i]] = self.values(i).ravel()
@@ -267,15 +265,6 @@ class WindowSet:
         if self.stats is not None:
             digest.update(self.stats.fingerprint().encode())
         return digest.hexdigest()[:16]
-
-
-def _room(numbers: int) -> NDArray[np.float32]:
-    """(numbers,) float32 to be filled; where there are many, in a file that is gone when nobody uses it."""
-    if 4 * numbers <= IN_MEMORY:
-        return np.empty(numbers, np.float32)
-    with tempfile.TemporaryFile(prefix="readbench-") as file:
-        file.truncate(4 * numbers)
-        return np.asarray(np.memmap(file, np.float32, "r+", shape=(numbers,)))
 
 
 def concatenate(sets: Sequence[WindowSet]) -> WindowSet:

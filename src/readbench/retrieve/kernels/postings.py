@@ -54,13 +54,13 @@ def posted(  # noqa: PLR0913, PLR0917 - what BM25 is made of
         pairs: document and weight of each posting, filled and returned.
     """
     pointer, words, times = bags
-    lengths = _field_lengths(bags, place, field, fields)
-    means = lengths.sum(axis=0) / len(lengths)
+    means = _field_lengths(bags, 0, len(pointer) - 1, place, field, fields) / (len(pointer) - 1)
     following = starts.copy()
     for document in range(len(pointer) - 1):
+        lengths = _field_lengths(bags, document, document + 1, place, field, fields) / means
         for p in range(pointer[document], pointer[document + 1]):
             word, often = place[words[p]], times[p]
-            length = lengths[document, field[word]] / means[field[word]]
+            length = lengths[field[word]]
             pairs[following[word]].document = document
             pairs[following[word]].weight = weight[word] * often * (k1 + 1) / (often + k1 * (1 - b + b * length))
             following[word] += 1
@@ -69,14 +69,13 @@ def posted(  # noqa: PLR0913, PLR0917 - what BM25 is made of
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _field_lengths(
-    bags: Queries, place: NDArray[np.int32], field: NDArray[np.int64], fields: int
+    bags: Queries, first: int, last: int, place: NDArray[np.int32], field: NDArray[np.int64], fields: int
 ) -> NDArray[np.float64]:
-    """(N, fields) words of each document in each field."""
+    """(fields,) words of documents [first, last) in each field."""
     pointer, words, times = bags
-    lengths = np.zeros((len(pointer) - 1, fields))
-    for document in range(len(pointer) - 1):
-        for p in range(pointer[document], pointer[document + 1]):
-            lengths[document, field[place[words[p]]]] += times[p]
+    lengths = np.zeros(fields)
+    for p in range(pointer[first], pointer[last]):
+        lengths[field[place[words[p]]]] += times[p]
     return lengths
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -198,8 +197,7 @@ def streamed(corpus: Floats, device: str, team: Team) -> Iterator[tuple[int, Ten
 
 def _copy(part: Floats, buffer: Floats, team: Team) -> None:
     """Copy vectors into a buffer, each thread one share: a call costs as much as a megabyte."""
-    cuts = [len(part) * share // team.size for share in range(team.size + 1)]
-    team.each(lambda cut: np.copyto(buffer[slice(*cut)], part[slice(*cut)]), pairwise(cuts))
+    team.each(lambda own: np.copyto(buffer[own], part[own]), team.shares(len(part)))
 
 
 def _rounded(vectors: Tensor, centre: Tensor, *, cosine: bool) -> tuple[Tensor, Tensor]:
