@@ -69,7 +69,8 @@ class Unruly:
 
     def count(self) -> int:
         """Requests so far."""
-        return sum(len(tries) for epochs in self.tries.values() for tries in epochs.values())
+        with self._lock:  # a table that grows cannot be walked
+            return sum(len(tries) for epochs in self.tries.values() for tries in epochs.values())
 
     def asked_in(self, epoch: int) -> set[tuple[str, bytes]]:
         """Questions of one epoch."""
