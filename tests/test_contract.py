@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from readbench.data import Source
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.registry import ENCODERS, RETRIEVERS, SOURCES
 from readbench.retrieve import Scores
 from readbench.testing import (
@@ -106,12 +108,22 @@ def secrets_in(*roots: object) -> set[str]:
     return found
 
 
+@contextmanager
+def registered(*, uses_labels: bool) -> Iterator[Spy]:
+    """A spy that is the retriever `spy`."""
+    spy = Spy(uses_labels=uses_labels)
+    RETRIEVERS.register("spy")(lambda: spy)
+    try:
+        yield spy
+    finally:
+        del RETRIEVERS._entries["spy"]
+
+
 def spied(*, uses_labels: bool) -> Spy:
     windows = secret_windows()
-    system, spy = System("random"), Spy(uses_labels=uses_labels)
-    system.legs[0].retriever = spy
     stats = ChannelStats.of(windows)
-    system.fit(windows[:4].with_stats(stats), windows[:1]).score(windows[4:])
+    with registered(uses_labels=uses_labels) as spy:
+        Method("spy").fit(windows[:4].with_stats(stats), windows[:1]).score(windows[4:])
     return spy
 
 
@@ -138,16 +150,15 @@ def test_a_label_aware_method_sees_the_labels_of_the_corpus() -> None:
 
 
 def test_a_method_with_wrong_scores_is_told_so() -> None:
-    system, spy = System("random"), Spy(uses_labels=False)
-    system.legs[0].retriever = spy
     windows = secret_windows()
-    system.fit(windows[:4], windows[:0])
-    spy.score = lambda queries: np.full((len(queries), 4), np.nan, np.float32)  # type: ignore[method-assign]
-    with pytest.raises(Exception, match="random returned nan for query 0 and corpus item 0"):
-        system.score(windows[4:])
-    spy.score = lambda queries: np.zeros((len(queries), 3), np.float32)  # type: ignore[method-assign]
-    with pytest.raises(Exception, match=r"shape \(2, 3\); expected \(2, 4\)"):
-        system.score(windows[4:])
+    with registered(uses_labels=False) as spy:
+        fitted = Method("spy").fit(windows[:4])
+        spy.score = lambda queries: np.full((len(queries), 4), np.nan, np.float32)  # type: ignore[method-assign]
+        with pytest.raises(Exception, match="spy returned nan for query 0 and corpus item 0"):
+            fitted.score(windows[4:])
+        spy.score = lambda queries: np.zeros((len(queries), 3), np.float32)  # type: ignore[method-assign]
+        with pytest.raises(Exception, match=r"shape \(2, 3\); expected \(2, 4\)"):
+            fitted.score(windows[4:])
 
 
 def test_real_data_are_read_only_from_the_variable(real_data: Path) -> None:

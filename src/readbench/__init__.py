@@ -12,7 +12,8 @@ __version__ = "0.1.0"
 
 _EXPORTS = {
     "Plan": "readbench.experiment",
-    "System": "readbench.pipeline",
+    "Method": "readbench.pipeline",
+    "System": "readbench.deprecated",
     "Task": "readbench.data",
     "Window": "readbench.windows",
     "WindowSet": "readbench.windows",
@@ -23,12 +24,13 @@ _EXPORTS = {
 
 if TYPE_CHECKING:
     from readbench.data import Task, load_task
+    from readbench.deprecated import System
     from readbench.experiment import Plan, run
-    from readbench.pipeline import System
+    from readbench.pipeline import Method
     from readbench.spec import parse
     from readbench.windows import Window, WindowSet
 
-__all__ = ["Plan", "System", "Task", "Window", "WindowSet", "__version__", "load_task", "parse", "run"]
+__all__ = ["Method", "Plan", "System", "Task", "Window", "WindowSet", "__version__", "load_task", "parse", "run"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any exported object

@@ -24,6 +24,7 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
+from readbench.abilities import ABILITIES
 from readbench.errors import UnknownNameError, UsageError
 from readbench.parameters import Parameter, Value, parameters_of
 
@@ -48,6 +49,7 @@ class Entry:
         obstacle: says why it cannot run as it is registered, without other parameters, although its modules are there
             (weights that are missing, say), or nothing; cheap to ask.
         positional: the parameter that a bare value in parentheses sets, if any.
+        abilities: what it can do beyond its task, as Protocols of `readbench.abilities`.
         origin: "readbench", or the plug-in it came from with its version.
     """
 
@@ -61,6 +63,7 @@ class Entry:
     extra: str = ""
     obstacle: Callable[[], str] | None = None
     positional: str = ""
+    abilities: tuple[type, ...] = ()
     origin: str = "readbench"
 
     @property
@@ -78,6 +81,25 @@ class Entry:
             return ""
         remedy = f"'readbench[{self.extra}]'" if self.extra else " ".join(missing)
         return f"needs {', '.join(missing)}: pip install {remedy}"
+
+    def abilities_of(self, component: object) -> tuple[type, ...]:
+        """What a component of this entry can do beyond its task: what was declared.
+
+        Packages written before abilities were declared are asked for their members, for one release, with a warning
+        that says what to write.
+        """
+        if self.abilities or self.origin == "readbench":
+            return self.abilities
+        found = tuple(ability for ability in ABILITIES if _keeps(component, ability))
+        if found:
+            names = ", ".join(ability.__name__ for ability in found)
+            warnings.warn(
+                f"{self.name} of {self.origin} can do what it does not declare: write abilities=({names},) where it is"
+                " registered. A later release asks for the declaration.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        return found
 
     def build(self, **parameters: Value) -> Any:  # noqa: ANN401 - each registry has its own protocol
         """The component with these parameters, all checked against their declared ranges.
@@ -115,6 +137,7 @@ class Registry:
         extra: str = "",
         unavailable: Callable[[], str] | None = None,
         positional: str = "",
+        abilities: Iterable[type] = (),
     ) -> Callable[[F], F]:
         """Decorator that registers a class or factory; its docstring's first line is the summary.
 
@@ -134,6 +157,7 @@ class Registry:
                 extra=extra,
                 obstacle=unavailable,
                 positional=positional,
+                abilities=tuple(abilities),
                 origin=_origin(factory),
             )
             self._add(entry)
@@ -180,6 +204,13 @@ class Registry:
         load_plugins()
         found = {entry.name: entry for finder in self._finders for entry in finder()}
         return self._entries | {name: entry for name, entry in found.items() if name not in self._entries}
+
+
+def _keeps(component: object, ability: type) -> bool:
+    """Whether a component has every member that an ability names."""
+    homes = [home for home in ability.__mro__ if home.__module__ == ability.__module__]
+    members = {name for home in homes for name in vars(home) if not name.startswith("_")}
+    return all(hasattr(component, name) for name in members)
 
 
 def _importable(module: str) -> bool:

@@ -11,9 +11,10 @@ import pytest
 from readbench.cases import CaseLibrary
 from readbench.data import Task, load_task
 from readbench.data.compose import Composition
+from readbench.encoders import VectorFolder
 from readbench.evaluate import evaluate
-from readbench.experiment.cells import Setup, scored_level
-from readbench.pipeline import System
+from readbench.experiment.cells import Setup, rank_level
+from readbench.pipeline import Method
 from readbench.ranking import rank
 from readbench.spec import build_source, parse
 from readbench.windows import UNLABELLED
@@ -36,16 +37,18 @@ def test_a_library_with_few_labels_ranks_as_the_method_does(tmp_path: Path, priv
     place = {case.id: i for i, case in enumerate(cases.cases())}
     answers = cases.search_many(task.queries, k=20, method=METHOD)
     found = [[place[hit.case.id] for hit in answer.hits] for answer in answers]
-    scores = System(METHOD, private_cache).fit(known, task.normals).score(task.queries)
+    scores = Method(METHOD, vectors=VectorFolder(private_cache)).fit(known, task.normals).score(task.queries)
     assert found == rank(scores, 20).tolist()
-    alone = System(METHOD.removesuffix("+verdict"), private_cache).fit(known, task.normals).score(task.queries)
+    base = Method(METHOD.removesuffix("+verdict"), vectors=VectorFolder(private_cache))
+    alone = base.fit(known, task.normals).score(task.queries)
     assert found != rank(alone, 20).tolist()
 
 
 def benchmark(task: Task, rho: int, method: str, cache: Path) -> dict[str, float]:
     """Metrics as a run of the benchmark has them."""
-    scored = scored_level(Setup(task, task.fingerprint(), cache), System(parse(method), cache), rho)
-    return evaluate(rank(scored.scores, 100), task.queries.labels, task.corpus_at(rho).labels).means()
+    setup = Setup.of(task, cache)
+    ranking = rank_level(setup, setup.method(parse(method)), rho)
+    return evaluate(ranking.order, task.queries.labels, task.corpus_at(rho).labels).means()
 
 
 def library(task: Task, rho: int, method: str, where: Path) -> dict[str, float]:

@@ -9,7 +9,6 @@ import pytest
 
 from readbench.cases import CaseLibrary, engine
 from readbench.errors import UsageError
-from readbench.pipeline import group_numbers
 from readbench.rerank.active import next_cases
 from readbench.spec import parse
 from tests.cases.samples import CHANNELS, FAST, FAULTS, filled, normals, window, windows
@@ -47,9 +46,10 @@ def test_without_labels_each_fault_is_asked_for_once(tmp_path: Path) -> None:
 def test_the_order_is_that_of_the_active_learner(tmp_path: Path) -> None:
     library = opened(tmp_path / "l", labelled=2)
     library.label("w1", "leak")  # one type only: no opinion, and none in the benchmark's order either
-    method = library._engine.reviewed(library.snapshot(), parse(FAST))[1]
-    expected = next_cases(method.items, method.corpus.labels, group_numbers(method.corpus), 5)
-    assert [own.case.id for own in library.next_to_label(5, FAST)] == method.corpus.ids[expected].tolist()
+    reviewed = library._engine.reviewed(library.snapshot(), parse(FAST))
+    fitted = reviewed.fitted
+    expected = next_cases(fitted.units, reviewed.knowledge.labels, fitted.groups, 5)
+    assert [own.case.id for own in library.next_to_label(5, FAST)] == fitted.corpus.ids[expected].tolist()
 
 
 def test_a_label_takes_a_case_off_the_list(tmp_path: Path) -> None:

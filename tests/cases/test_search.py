@@ -12,7 +12,7 @@ import pytest
 from readbench.cases import UNLIKE, Answer, CaseLibrary, Filter
 from readbench.cases.library import facts_of
 from readbench.errors import DataError, UsageError
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.ranking import rank
 from readbench.windows import ChannelStats, WindowSet
 from tests.cases.samples import CHANNELS, FAST, FAULTS, filled, normals, window, windows
@@ -41,7 +41,7 @@ METHODS = [
 @pytest.mark.parametrize("method", METHODS)
 def test_the_order_is_that_of_the_engine(library: CaseLibrary, method: str) -> None:
     corpus = windows(12).with_stats(ChannelStats.of(windows(12)))
-    expected = rank(System(method).fit(corpus, normals(10)).score(QUESTIONS))
+    expected = rank(Method(method).fit(corpus, normals(10)).score(QUESTIONS))
     answers = library.search_many(QUESTIONS, k=12, method=method)
     assert [[hit.case.id for hit in answer.hits] for answer in answers] == corpus.ids[expected].tolist()
 

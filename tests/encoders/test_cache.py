@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 import pytest
 
-from readbench.encoders import EmbeddingCache, Metric, Vectors
+from readbench.encoders import Metric, VectorFolder, Vectors, encode_missing
 from readbench.encoders import cache as module
 from readbench.encoders.cache import window_digests
 from readbench.retrieve.embedding import EmbeddingRetriever
@@ -37,8 +37,8 @@ class Counting:
 
 def test_what_is_known_is_not_computed_again(tmp_path: Path) -> None:
     windows, encoder = sample_windows(20), Counting()
-    first = EmbeddingCache(tmp_path).encode(encoder, windows)
-    second = EmbeddingCache(tmp_path).encode(encoder, windows[::-1])
+    first = encode_missing(VectorFolder(tmp_path), encoder, windows)
+    second = encode_missing(VectorFolder(tmp_path), encoder, windows[::-1])
     assert encoder.encoded == 20
     np.testing.assert_array_equal(first, second[::-1])
     np.testing.assert_array_equal(first, encoder.encode(windows))
@@ -46,29 +46,33 @@ def test_what_is_known_is_not_computed_again(tmp_path: Path) -> None:
 
 def test_only_what_is_missing_is_computed(tmp_path: Path) -> None:
     windows, encoder = sample_windows(20), Counting()
-    EmbeddingCache(tmp_path).encode(encoder, windows[:15])
-    EmbeddingCache(tmp_path).encode(encoder, windows[10:])
+    encode_missing(VectorFolder(tmp_path), encoder, windows[:15])
+    encode_missing(VectorFolder(tmp_path), encoder, windows[10:])
     assert encoder.encoded == 20
 
 
 def test_equal_windows_are_computed_once(tmp_path: Path) -> None:
     windows, encoder = sample_windows(5), Counting()
-    vectors = EmbeddingCache(tmp_path).encode(encoder, windows[[0, 1, 0, 0, 2, 1]])
+    vectors = encode_missing(VectorFolder(tmp_path), encoder, windows[[0, 1, 0, 0, 2, 1]])
     assert encoder.encoded == 3
     np.testing.assert_array_equal(vectors, Counting().encode(windows[[0, 1, 0, 0, 2, 1]]))
 
 
-def test_progress_counts_what_was_known_and_what_is_filed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BLOCK", 4)
+def test_progress_counts_what_was_known_and_what_is_filed(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    cache = EmbeddingCache(tmp_path, lambda done, total: told.append((done, total)))
-    cache.encode(Counting(), sample_windows(20)[:7])
+
+    def encode(windows: WindowSet) -> None:
+        encode_missing(
+            VectorFolder(tmp_path), Counting(), windows, lambda done, total: told.append((done, total)), block=4
+        )
+
+    encode(sample_windows(20)[:7])
     assert told == [(0, 7), (4, 7), (7, 7)]
     told.clear()
-    cache.encode(Counting(), sample_windows(20))
+    encode(sample_windows(20))
     assert told == [(7, 20), (11, 20), (15, 20), (19, 20), (20, 20)]
     told.clear()
-    cache.encode(Counting(), sample_windows(20))
+    encode(sample_windows(20))
     assert told == []
 
 
@@ -76,7 +80,7 @@ def test_encoders_of_other_fingerprints_do_not_share(tmp_path: Path) -> None:
     windows = sample_windows(3)
     for name in ("one", "two"):
         encoder = Counting(name)
-        EmbeddingCache(tmp_path).encode(encoder, windows)
+        encode_missing(VectorFolder(tmp_path), encoder, windows)
         assert encoder.encoded == 3
 
 
@@ -92,18 +96,18 @@ def test_a_killed_encoding_keeps_its_finished_blocks(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(encoder, "encode", dies_in_the_third_block)
     with pytest.raises(KeyboardInterrupt):
-        EmbeddingCache(tmp_path).encode(encoder, windows)
+        encode_missing(VectorFolder(tmp_path), encoder, windows)
     monkeypatch.undo()
-    EmbeddingCache(tmp_path).encode(encoder, windows)
+    encode_missing(VectorFolder(tmp_path), encoder, windows)
     assert encoder.encoded == 12
 
 
 def test_a_half_written_file_is_never_read(tmp_path: Path) -> None:
     windows, encoder = sample_windows(3), Counting()
-    EmbeddingCache(tmp_path).encode(encoder, windows)
+    encode_missing(VectorFolder(tmp_path), encoder, windows)
     folder = tmp_path / "embeddings" / "counting"
     (folder / "half.npz.123.partial").write_bytes(b"PK\x03\x04")
-    EmbeddingCache(tmp_path).encode(encoder, windows)
+    encode_missing(VectorFolder(tmp_path), encoder, windows)
     assert encoder.encoded == 3
 
 
@@ -119,7 +123,7 @@ def test_digests_tell_apart_values_shapes_and_names() -> None:
 
 
 def test_an_embedding_retriever_reports_the_time_for_encoding(tmp_path: Path) -> None:
-    retriever = EmbeddingRetriever(Counting(), (), EmbeddingCache(tmp_path))
+    retriever = EmbeddingRetriever(Counting(), (), VectorFolder(tmp_path))
     windows = sample_windows(6)
     scores = retriever.fit(windows, windows[:0]).score(windows[:2])
     assert scores.shape == (2, 6)

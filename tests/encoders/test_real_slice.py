@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from readbench.data import Task, load_task
+from readbench.encoders import VectorFolder
 from readbench.encoders.frozen import FrozenEncoder
 from readbench.evaluate import evaluate
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.ranking import rank
 from readbench.registry import ENCODERS
 from readbench.spec import build_source
@@ -50,13 +51,13 @@ def test_it_ranks_real_windows_and_encodes_each_once(
     assert ENCODERS.get(case.method).unavailable() == ""
     corpus, queries = task.corpus[:CORPUS], task.queries[:QUERIES]
 
-    scores = System(case.method, tmp_path).fit(corpus, task.normals).score(queries)
+    scores = Method(case.method, vectors=VectorFolder(tmp_path)).fit(corpus, task.normals).score(queries)
     assert scores.shape == (QUERIES, CORPUS)
     assert len(np.unique(scores[0])) > CORPUS // 2
     means = evaluate(rank(scores), queries.labels, corpus.labels).means()
     assert 0 < means["NDCG@10"] < 1
 
     monkeypatch.setattr(FrozenEncoder, "embed", None)  # what is known is not computed again
-    again = System(case.method, tmp_path).fit(corpus, task.normals)
+    again = Method(case.method, vectors=VectorFolder(tmp_path)).fit(corpus, task.normals)
     np.testing.assert_array_equal(again.score(queries), scores)
     assert (rank(again.score(corpus), 1)[:, 0] == np.arange(CORPUS)).all()

@@ -12,16 +12,17 @@ from typer.testing import CliRunner
 from readbench.cli import app
 from readbench.data import Composition, Task, load_task
 from readbench.data.simulators import Ecg
+from readbench.encoders import VectorFolder
 from readbench.evaluate import evaluate
 from readbench.experiment import Cell
 from readbench.experiment import active as module
 from readbench.experiment.active import RANDOM, TELLING, Learned, learned
-from readbench.experiment.opinions import opining
-from readbench.pipeline import System
+from readbench.experiment.opinions import opinionated
+from readbench.pipeline import Method
 from readbench.ranking import rank
 from readbench.report.active import Lesson, active_table, common_counts, draw_active
 
-METHOD = opining("raw+verdict")
+METHOD = opinionated("raw+verdict").spec
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def test_with_all_labels_both_orders_are_the_method_itself(
     monkeypatch.setattr(module, "DRAWS", 1)
     found = learned(task, 0, METHOD, private_cache)
     assert found.counts == (10, len(corpus))
-    scores = System(METHOD, private_cache).fit(corpus, task.normals).score(task.queries)
+    scores = Method(METHOD, vectors=VectorFolder(private_cache)).fit(corpus, task.normals).score(task.queries)
     expected = evaluate(rank(scores, 100), task.queries.labels, corpus.labels).values["NDCG@10"]
     for values in found.values.values():
         np.testing.assert_array_equal(values[1], expected)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import hypothesis.strategies as st
 import numpy as np
@@ -19,10 +19,10 @@ from readbench.data.simulators import Tanks
 from readbench.errors import UsageError
 from readbench.experiment import Suite, run, suite
 from readbench.experiment.budget import ALL, Budget, parse_budget, parse_budgets
-from readbench.experiment.cells import Scored, Setup, cell_fingerprint, judge, scored_level
+from readbench.experiment.cells import Setup, cell_fingerprint, judge, rank_level
 from readbench.experiment.plan import Cell
 from readbench.experiment.version import code_version
-from readbench.pipeline import System
+from readbench.pipeline import Method, Ranking
 from readbench.registry import RERANKERS, RETRIEVERS
 from readbench.rerank import Pool
 from readbench.retrieve import Scores
@@ -70,9 +70,11 @@ class SpyLeg:
 
     uses_labels = True
     corpus_dependent = True
+    latest: ClassVar[Any] = None
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         self.given = [corpus, normals]
+        SpyLeg.latest = self
         return self
 
     def score(self, queries: WindowSet) -> Scores:
@@ -85,10 +87,12 @@ class SpyReranker:
 
     uses_labels = True
     depth = 5
+    latest: ClassVar[Any] = None
 
     def rerank(self, pool: Pool) -> Scores:
         pool.corpus_similarity.sum()
         self.given = pool
+        SpyReranker.latest = self
         return pool.scores
 
 
@@ -100,15 +104,14 @@ def spies() -> Iterator[None]:
     del RETRIEVERS._entries["spy"], RERANKERS._entries["spy"]
 
 
-@dataclass
-class Spied:
-    system: System
-    scored: Scored
+def spied(method: str, budget: Budget, rho: int, cache: Path) -> Ranking:
+    setup = Setup(TASK, "task", cache)
+    return rank_level(setup, setup.method(parse(method)), rho, budget)
 
 
-def spied(method: str, budget: Budget, rho: int, cache: Path) -> Spied:
-    system = System(method, cache)
-    return Spied(system, scored_level(Setup(TASK, "task", cache), system, rho, budget))
+def last(spy: type[SpyLeg | SpyReranker]) -> Any:  # noqa: ANN401 - what a spy was given
+    """What the last spy that worked was given."""
+    return spy.latest
 
 
 def granted(budget: Budget, rho: int = 20) -> list[int]:
@@ -131,8 +134,8 @@ def naive_grant(budget: Budget) -> set[int]:
 def test_a_leg_that_reads_labels_can_reach_the_granted_ones_and_no_other(
     budget: Budget, rho: int, tmp_path: Path
 ) -> None:
-    leg = spied("spy", budget, rho, tmp_path).system.legs[0].retriever
-    assert labels_in(leg) == set(granted(budget, rho))
+    spied("spy", budget, rho, tmp_path)
+    assert labels_in(last(SpyLeg)) == set(granted(budget, rho))
 
 
 @pytest.mark.parametrize(
@@ -141,16 +144,16 @@ def test_a_leg_that_reads_labels_can_reach_the_granted_ones_and_no_other(
     ids=str,
 )
 def test_a_reranker_can_reach_the_granted_labels_and_no_other(method: str, budget: Budget, tmp_path: Path) -> None:
-    reranker = spied(method, budget, 20, tmp_path).system.rerankers[0]
-    assert labels_in(reranker) == set(granted(budget))
+    spied(method, budget, 20, tmp_path)
+    assert labels_in(last(SpyReranker)) == set(granted(budget))
 
 
 @pytest.mark.parametrize("count", [1, 3, 17, 100])
 def test_a_query_knows_the_labels_of_its_own_first_hits_and_no_other(count: int, tmp_path: Path) -> None:
     budget = Budget(per_query=count)
-    found = spied("euclidean+spy", budget, 0, tmp_path)
-    base = System("euclidean").fit(TASK.corpus_at(0), TASK.normals).score(TASK.queries)
-    pool: Pool = found.system.rerankers[0].given  # type: ignore[attr-defined]
+    spied("euclidean+spy", budget, 0, tmp_path)
+    base = Method("euclidean").fit(TASK.corpus_at(0), TASK.normals).score(TASK.queries)
+    pool: Pool = last(SpyReranker).given
     first = np.argsort(-base, axis=1, kind="stable")[:, :count]
     for labels, own in zip(pool.corpus_labels, first, strict=True):
         assert set(np.flatnonzero(labels >= 0).tolist()) == set(own.tolist())
@@ -160,12 +163,15 @@ def test_a_query_knows_the_labels_of_its_own_first_hits_and_no_other(count: int,
 
 def test_a_reranker_that_reads_no_label_can_reach_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SpyReranker, "uses_labels", False)
-    assert labels_in(spied("euclidean+spy", ALL, 20, tmp_path).system.rerankers[0]) == set()
+    spied("euclidean+spy", ALL, 20, tmp_path)
+    assert labels_in(last(SpyReranker)) == set()
 
 
 def test_with_all_labels_the_search_finds_them(tmp_path: Path) -> None:
-    assert labels_in(spied("spy", ALL, 20, tmp_path).system.legs[0].retriever) == set(range(ITEMS))
-    assert labels_in(spied("euclidean+spy", ALL, 20, tmp_path).system.rerankers[0]) == set(range(ITEMS))
+    spied("spy", ALL, 20, tmp_path)
+    assert labels_in(last(SpyLeg)) == set(range(ITEMS))
+    spied("euclidean+spy", ALL, 20, tmp_path)
+    assert labels_in(last(SpyReranker)) == set(range(ITEMS))
 
 
 @pytest.mark.parametrize("budget", SHARES, ids=str)
@@ -209,7 +215,7 @@ def test_known_labels_are_those_of_a_loop(count: int, seed: int) -> None:
 
 def test_a_method_is_judged_by_the_true_labels(tmp_path: Path) -> None:
     budget = Budget(percent=5.0)
-    scored = spied("spy", budget, 20, tmp_path).scored
+    scored = spied("spy", budget, 20, tmp_path)
     outcome = judge(Cell("secret", 5, 20, "spy", str(budget)), "", TASK, scored)
     assert outcome.ranking is not None
     assert outcome.ranking[0, 0] == "secret 0"
@@ -250,7 +256,7 @@ def test_pools_grow_with_the_labels_of_a_query(method: str, expected: str) -> No
 
 
 def test_the_fingerprint_of_a_cell_with_all_labels_is_what_it_was() -> None:
-    setup, system = Setup(TASK, "task", Path()), System("euclidean+majvote")
+    setup, system = Setup(TASK, "task", Path()), Method("euclidean+majvote")
     identity = ("task", system.spec.fingerprint(), 10, code_version())
     expected = hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
     assert cell_fingerprint(setup, system, 10, ALL) == expected
@@ -260,15 +266,15 @@ def test_the_fingerprint_of_a_cell_with_all_labels_is_what_it_was() -> None:
 
 def test_scores_that_depend_on_labels_are_kept_apart(tmp_path: Path) -> None:
     for budget in (*SHARES, ALL):
-        cached = spied("majority", budget, 20, tmp_path / "shared").scored.scores
-        fresh = spied("majority", budget, 20, tmp_path / str(budget)).scored.scores
+        cached = spied("majority", budget, 20, tmp_path / "shared").scores
+        fresh = spied("majority", budget, 20, tmp_path / str(budget)).scores
         np.testing.assert_array_equal(cached, fresh)
 
 
 @pytest.mark.parametrize("method", ["euclidean+purity", "euclidean+qpurity", "euclidean+majvote", "euclidean+gpc"])
 def test_without_labels_the_base_order_stays(method: str, tmp_path: Path) -> None:
-    base = spied("euclidean", ALL, 20, tmp_path).scored.scores
-    reranked = spied(method, Budget(per_query=0), 20, tmp_path).scored.scores
+    base = spied("euclidean", ALL, 20, tmp_path).scores
+    reranked = spied(method, Budget(per_query=0), 20, tmp_path).scores
     np.testing.assert_array_equal(np.argsort(-reranked, kind="stable"), np.argsort(-base, kind="stable"))
 
 

@@ -17,15 +17,16 @@ from rich.console import Console
 from readbench.cli.progress import RunProgress
 from readbench.data import load_task
 from readbench.data.simulators import Tanks
-from readbench.encoders import Pretrained
+from readbench.encoders import VectorFolder
 from readbench.encoders import cache as encoder_cache
-from readbench.experiment import Budget, cells, run
-from readbench.experiment.cells import Setup, scored_level
+from readbench.experiment import Budget, run
+from readbench.experiment.cells import Setup, rank_level
 from readbench.experiment.executors import Executor, Local, Processes
 from readbench.experiment.runner import Listener
-from readbench.pipeline import LegSystem, System
+from readbench.pipeline import FittedLeg, Method
 from readbench.registry import ENCODERS
-from readbench.spec import Leg
+from readbench.rerank import View
+from readbench.windows import WindowSet
 from tests.experiment.encoders import WEIGHTS_VARIABLE, Filed, register
 from tests.experiment.helpers import rows_without_times, small_plan
 
@@ -41,13 +42,12 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_leg_says_what_its_files_hold(weights: Path) -> None:
-    leg = System("filed").legs[0]
+    leg = Method("filed").legs[0]
     before = leg.content_key
     weights.write_text("2.0")
     assert before
     assert leg.content_key not in {"", before}
-    assert System("euclidean").legs[0].content_key == System("raw").legs[0].content_key == ""
-    assert isinstance(Filed(), Pretrained)
+    assert Method("euclidean").legs[0].content_key == Method("raw").legs[0].content_key == ""
 
 
 @pytest.mark.parametrize("method", ["filed", "filed|euclidean", "filed+prf"])
@@ -146,24 +146,24 @@ def test_a_run_killed_while_encoding_keeps_its_finished_blocks(weights: Path, tm
 def test_vectors_that_rerankers_see_follow_the_weights(tmp_path: Path, weights: Path) -> None:
     task = load_task(Tanks(), seed=7, cache=tmp_path / "cache")
     setup = Setup(task, "task", tmp_path / "cache")
-    one = scored_level(setup, System("filed+prf", setup.cache), 0)
+    one = rank_level(setup, Method("filed+prf", vectors=VectorFolder(setup.cache)), 0)
     weights.write_text("0.5")
-    two = scored_level(setup, System("filed+prf", setup.cache), 0)
+    two = rank_level(setup, Method("filed+prf", vectors=VectorFolder(setup.cache)), 0)
     assert not (one.scores == two.scores).all()
 
 
 def test_vectors_that_rerankers_see_are_computed_once_for_all_budgets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built: list[Leg] = []
+    made: list[FittedLeg] = []
+    original = FittedLeg.represent
 
-    class Counted(LegSystem):
-        def __init__(self, leg: Leg, cache: Path) -> None:
-            built.append(leg)
-            super().__init__(leg, cache)
+    def counting(leg: FittedLeg, queries: WindowSet | None = None) -> View:
+        made.append(leg)
+        return original(leg, queries)
 
-    monkeypatch.setattr(cells, "LegSystem", Counted)
+    monkeypatch.setattr(FittedLeg, "represent", counting)
     setup = Setup(load_task(Tanks(), seed=7, cache=tmp_path / "cache"), "task", tmp_path / "cache")
     for count in (0, 5, 50):
-        scored_level(setup, System("euclidean+majvote", setup.cache), 0, Budget(per_query=count))
-    assert len(built) == 1
+        rank_level(setup, Method("euclidean+majvote", vectors=VectorFolder(setup.cache)), 0, Budget(per_query=count))
+    assert len(made) == 1

@@ -16,7 +16,7 @@ from readbench.experiment.opinions import answered
 from readbench.experiment.shard import Shard
 from readbench.experiment.store import KEY, OPINION
 from readbench.rerank import verdict
-from readbench.rerank.verdict import Judgement
+from readbench.rerank.judgement import Judgement
 from readbench.spec import parse
 from tests.experiment.helpers import small_plan
 

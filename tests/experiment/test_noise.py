@@ -15,10 +15,10 @@ from readbench.data.simulators import Tanks
 from readbench.errors import UsageError
 from readbench.experiment import run, suite, with_noise
 from readbench.experiment.budget import Budget, parse_budget
-from readbench.experiment.cells import Setup, judge, scored_level
+from readbench.experiment.cells import Setup, judge, rank_level
 from readbench.experiment.noise import mislabelled
 from readbench.experiment.plan import Cell
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.rerank import Pool
 from readbench.retrieve import Scores
 from readbench.windows import NORMAL, ChannelStats, WindowSet
@@ -96,10 +96,10 @@ def test_one_fault_type_has_no_other_name() -> None:
 
 @pytest.mark.parametrize("text", ["all~30%", "50%~30%", "20~30%"])
 def test_methods_learn_wrong_names_and_are_judged_by_the_true_ones(text: str, tmp_path: Path) -> None:
-    budget, system = parse_budget(text), System("euclidean+majvote")
+    budget, system = parse_budget(text), Method("euclidean+majvote")
     before = TASK.corpus.labels.copy()
-    scored = scored_level(Setup(TASK, "task", tmp_path), system, 0, budget)
-    clean = scored_level(Setup(TASK, "task", tmp_path), system, 0, replace(budget, wrong=0.0))
+    scored = rank_level(Setup(TASK, "task", tmp_path), system, 0, budget)
+    clean = rank_level(Setup(TASK, "task", tmp_path), system, 0, replace(budget, wrong=0.0))
     assert (scored.scores != clean.scores).any()
     assert (TASK.corpus.labels == before).all()
     outcome = judge(Cell("archive", 3, 0, "euclidean+majvote", text), "", TASK, scored)
@@ -130,7 +130,7 @@ def test_groups_reach_the_reranker_under_a_share(tmp_path: Path, monkeypatch: py
         return pool.scores
 
     monkeypatch.setattr("readbench.rerank.vote.MajorityVote.rerank", spy)
-    scored_level(Setup(TASK, "task", tmp_path), System("euclidean+majvote"), 0, Budget(percent=50.0))
+    rank_level(Setup(TASK, "task", tmp_path), Method("euclidean+majvote"), 0, Budget(percent=50.0))
     groups = seen[0].groups.reshape(-1, 4)
     assert (groups == groups[:, :1]).all()
     assert len(np.unique(groups)) == FAULTS // 4

@@ -9,6 +9,7 @@ import pytest
 
 from readbench.data import Task, load_task
 from readbench.data.simulators import Ecg
+from readbench.encoders import VectorFolder
 from readbench.errors import UsageError
 from readbench.evaluate import auroc, coverage, expected_calibration_error
 from readbench.experiment.opinions import (
@@ -17,14 +18,14 @@ from readbench.experiment.opinions import (
     answered,
     held_out_faults,
     novel_faults,
-    opining,
+    opinionated,
     quality,
     without,
 )
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.rerank.opinion import Opinion
 
-METHOD = opining("raw|raw(norm=window)+verdict")
+METHOD = opinionated("raw|raw(norm=window)+verdict").spec
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,8 @@ def test_opinions_agree_with_the_ranking_of_the_same_method(task: Task, private_
     """The first hit of the whole method carries the most likely fault type."""
     answers = answered(task, 20, METHOD, private_cache)
     corpus = task.corpus_at(20)
-    first = System(METHOD, private_cache).fit(corpus, task.normals).score(task.queries).argmax(axis=1)
+    fitted = Method(METHOD, vectors=VectorFolder(private_cache)).fit(corpus, task.normals)
+    first = fitted.score(task.queries).argmax(axis=1)
     assert corpus.labels[first].tolist() == [opinion.label for opinion in answers.opinions]
     assert answers.correct.mean() > 0.6
 
@@ -98,4 +100,4 @@ def test_figures_are_those_of_the_answers() -> None:
 @pytest.mark.parametrize("text", ["rocket", "rocket+gpc", "rocket+verdict(pool=20)", "rocket+verdict+prf"])
 def test_methods_without_an_opinion_are_told_how_to_have_one(text: str) -> None:
     with pytest.raises(UsageError, match=r"end the method with \+verdict"):
-        opining(text)
+        opinionated(text)

@@ -9,7 +9,7 @@ import pytest
 from readbench.errors import RunError
 from readbench.experiment.executors import InOrder, Lost, Work
 from readbench.experiment.executors.base import Item, Result
-from readbench.pipeline import Encoding
+from readbench.pipeline import Progress
 
 
 class Backwards:
@@ -21,7 +21,7 @@ class Backwards:
         self.lost = lost
 
     def map(
-        self, work: Work[Item, Result], items: Sequence[Item], encoding: Encoding
+        self, work: Work[Item, Result], items: Sequence[Item], encoding: Progress
     ) -> Iterator[tuple[Item, Result | Lost]]:
         for number, item in reversed(list(enumerate(items))):
             yield item, Lost() if number in self.lost else work(item, encoding)

@@ -21,7 +21,7 @@ from readbench.experiment import cells, run
 from readbench.experiment.execute import CellReport
 from readbench.experiment.runner import Listener
 from readbench.experiment.store import KEY, RunStore
-from readbench.pipeline import LegSystem
+from readbench.pipeline import FittedLeg, Scored
 from readbench.registry import RETRIEVERS, SOURCES
 from readbench.retrieve import Scores
 from readbench.windows import WindowSet
@@ -133,13 +133,14 @@ def test_score_matrices_are_computed_once(tmp_path: Path, failing: type[Failing]
 
 def test_a_pairwise_method_is_scored_once_for_all_levels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     computed: list[int] = []
-    original = cells._compute
+    original = FittedLeg.measure
 
-    def counting(leg: LegSystem, queries: WindowSet, corpus: WindowSet, normals: WindowSet) -> cells.Scored:
-        computed.append(len(corpus))
-        return original(leg, queries, corpus, normals)
+    def counting(leg: FittedLeg, queries: WindowSet) -> Scored:
+        scored = original(leg, queries)
+        computed.append(scored.scores.shape[1])
+        return scored
 
-    monkeypatch.setattr(cells, "_compute", counting)
+    monkeypatch.setattr(FittedLeg, "measure", counting)
     run(small_plan(methods=("euclidean", "stats"), levels=(0, 10, 20)), tmp_path, cache=tmp_path / "cache")
     assert sorted(computed) == [1000, 1111, 1250, 1250]
 

@@ -6,19 +6,19 @@ import os
 import signal
 from pathlib import Path
 
-from readbench.pipeline import Encoding
+from readbench.pipeline import Progress
 
 
-def squared(item: int, encoding: Encoding) -> int:
+def squared(item: int, encoding: Progress) -> int:
     encoding("leg", item, 10)
     return item * item
 
 
-def refused(item: int, encoding: Encoding) -> int:  # noqa: ARG001
+def refused(item: int, encoding: Progress) -> int:  # noqa: ARG001
     raise KeyError(f"no {item}")
 
 
-def dies_when_told(item: tuple[Path, int, int], encoding: Encoding) -> int:  # noqa: ARG001
+def dies_when_told(item: tuple[Path, int, int], encoding: Progress) -> int:  # noqa: ARG001
     """Count each beginning of an item in a file, and die at the first `deaths` of them."""
     folder, number, deaths = item
     with (folder / str(number)).open("a") as file:

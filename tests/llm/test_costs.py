@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from readbench.cli import app
 from readbench.errors import UsageError
 from readbench.experiment import Plan, run
 from readbench.experiment.costs import forecasts
-from readbench.llm import Spending, overriding
-from readbench.llm.settings import OVERRIDES, load_profile
+from readbench.llm import ModelOptions, Spending
+from readbench.llm.settings import load_profile
 from tests.llm.conftest import Configure
 from tests.llm.server import Answered, serving
 from tests.llm.test_rerank import backwards
@@ -92,16 +91,14 @@ def test_spending_adds_up() -> None:
     assert sum([Spending(2, 0.5), Spending(1, 0.25)], Spending()) == Spending(3, 0.75)
 
 
-def test_overrides_go_before_the_file_and_end_with_their_block(configure: Configure) -> None:
+def test_options_go_before_the_file(configure: Configure) -> None:
     configure("m", provider="anthropic", max_calls=7, **PRICES)
-    with overriding(max_calls=3, max_cost=0.5, prompts=None):
-        inside = load_profile("m")
-        assert (inside.max_calls, inside.max_cost, inside.prompts) == (3, 0.5, "")
+    told = load_profile("m", ModelOptions(max_calls=3, max_cost=0.5))
+    assert (told.max_calls, told.max_cost, told.prompts) == (3, 0.5, "")
     assert (load_profile("m").max_calls, load_profile("m").max_cost) == (7, None)
-    assert OVERRIDES not in os.environ
     configure("m", provider="anthropic")
-    with overriding(max_cost=0.5), pytest.raises(UsageError, match="max_cost needs input_price"):
-        load_profile("m")
+    with pytest.raises(UsageError, match="max_cost needs input_price"):
+        load_profile("m", ModelOptions(max_cost=0.5))
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from readbench.abilities import ReadsWindows
 from readbench.errors import MethodError, UsageError
-from readbench.pipeline import System
+from readbench.pipeline import Method, Ranking
 from readbench.ranking import rank
+from readbench.registry import RERANKERS
 from readbench.rerank import Pool
 from readbench.retrieve import Scores
 from readbench.spec import parse
@@ -28,17 +30,15 @@ NORMALS = CORPUS[:0]
 
 
 def base() -> Scores:
-    return System("euclidean").fit(CORPUS, NORMALS).score(QUERIES)
+    return Method("euclidean").fit(CORPUS, NORMALS).score(QUERIES)
 
 
-def reranked(method: str, corpus: WindowSet = CORPUS, queries: WindowSet = QUERIES) -> System:
-    system = System(method).fit(corpus, NORMALS)
-    system.order = rank(system.score(queries)).tolist()  # type: ignore[attr-defined]
-    return system
+def reranked(method: str, corpus: WindowSet = CORPUS, queries: WindowSet = QUERIES) -> Ranking:
+    return Method(method).fit(corpus, NORMALS).rank(queries)
 
 
 def order(method: str, **sets: WindowSet) -> list[list[int]]:
-    found: list[list[int]] = reranked(method, **sets).order  # type: ignore[attr-defined]
+    found: list[list[int]] = reranked(method, **sets).order.tolist()
     return found
 
 
@@ -88,11 +88,11 @@ def test_candidates_that_the_model_leaves_out_follow_in_base_order(configure: Co
     reply = {"ranked_ids": ["sample_00004", "sample_00099", "sample_00002", "sample_00004"]}
     with serving(lambda _: Answered(json.dumps(reply))) as loopback:
         configured(configure, loopback, "anthropic", input_price=3.0, output_price=15.0)
-        system = reranked("euclidean+llm(m,pool=5)")
+        ranking = reranked("euclidean+llm(m,pool=5)")
     expected = rank(base())
     expected[:, :5] = expected[:, [3, 1, 0, 2, 4]]
-    assert system.order == expected.tolist()  # type: ignore[attr-defined]
-    assert system.usage == pytest.approx(
+    assert ranking.order.tolist() == expected.tolist()
+    assert ranking.usage == pytest.approx(
         {
             "calls": 4,
             "input_tokens": 400,
@@ -112,19 +112,19 @@ def test_answers_that_cannot_be_read_leave_the_base_order_and_are_counted(
 ) -> None:
     with serving(lambda _: Answered(text)) as loopback:
         configured(configure, loopback, provider)
-        system = reranked("euclidean+llm(m,pool=3)")
+        ranking = reranked("euclidean+llm(m,pool=3)")
     asked = len(QUERIES) * (3 if provider in ("chatts-http", "toto-http") else 1)
-    assert system.order == rank(base()).tolist()  # type: ignore[attr-defined]
-    assert system.usage["given_up"] == asked
-    assert system.usage["unreadable" if text else "empty"] == 4 * asked
+    assert ranking.order.tolist() == rank(base()).tolist()
+    assert ranking.usage["given_up"] == asked
+    assert ranking.usage["unreadable" if text else "empty"] == 4 * asked
 
 
 def test_a_throttled_model_is_asked_again_and_one_that_refuses_is_an_error(configure: Configure) -> None:
     replies = iter([Answered(status=429, raw=b"slower"), Answered(status=529, raw=b"busy")])
     with serving(lambda asked: next(replies, backwards(asked))) as loopback:
         configured(configure, loopback, "anthropic")
-        system = reranked("euclidean+llm(m,pool=3)")
-        assert (system.usage["throttled"], system.usage["overloaded"], system.usage["calls"]) == (1, 1, 6)
+        ranking = reranked("euclidean+llm(m,pool=3)")
+        assert (ranking.usage["throttled"], ranking.usage["overloaded"], ranking.usage["calls"]) == (1, 1, 6)
         loopback.script = lambda _: Answered(status=401, raw=b"who are you?")
         with pytest.raises(MethodError, match=r"status 401: who are you\?.*its key"):
             reranked("euclidean+llm(m,pool=4)")
@@ -158,7 +158,7 @@ def test_queries_without_a_known_label_are_not_asked_about(configure: Configure)
 def test_without_labels_no_class_is_named(configure: Configure) -> None:
     with serving(backwards) as loopback:
         configured(configure, loopback, "anthropic")
-        assert not System("euclidean+llm(m,labels=false)").uses_labels
+        assert not Method("euclidean+llm(m,labels=false)").uses_labels
         order("euclidean+llm(m,labels=false,pool=5)")
         everything = json.dumps([asked.body for asked in loopback.asked])
     assert not any(name in everything for name in CORPUS.classes)
@@ -167,9 +167,7 @@ def test_without_labels_no_class_is_named(configure: Configure) -> None:
 def test_the_model_is_told_what_the_source_says_of_itself(configure: Configure) -> None:
     with serving(backwards) as loopback:
         configured(configure, loopback, "anthropic")
-        system = System("euclidean+llm(m,pool=3)").fit(CORPUS, NORMALS)
-        system.describe("Three tanks in a row.")
-        system.score(QUERIES[:1])
+        Method("euclidean+llm(m,pool=3)").brief("Three tanks in a row.").fit(CORPUS, NORMALS).score(QUERIES[:1])
         assert "Three tanks in a row." in loopback.asked[0].body["system"]
 
 
@@ -187,12 +185,19 @@ class Spy:
         return pool.scores
 
 
+def rank_with(spy: Spy, corpus: WindowSet, normals: WindowSet, queries: WindowSet) -> None:
+    """Rank with the spy as the reranker `spy`."""
+    RERANKERS.register("spy", abilities=(ReadsWindows,))(lambda: spy)
+    try:
+        Method("euclidean+spy").fit(corpus, normals).rank(queries)
+    finally:
+        del RERANKERS._entries["spy"]
+
+
 @pytest.mark.parametrize("uses_labels", [True, False])
 def test_a_reranker_that_reads_windows_cannot_reach_facts_about_queries(uses_labels: bool) -> None:  # noqa: FBT001
     windows, spy = secret_windows(), Spy(uses_labels=uses_labels)
-    system = System("euclidean+prf").fit(windows[:4], windows[:1])
-    system.rerankers = [spy]
-    system.score(windows[4:])
+    rank_with(spy, windows[:4], windows[:1], windows[4:])
     scene = spy.pool.scene
     assert scene is not None
     assert secrets_in(scene.queries, scene.items) == set()
@@ -203,9 +208,7 @@ def test_a_reranker_that_reads_windows_cannot_reach_facts_about_queries(uses_lab
 def test_rerankers_that_do_not_read_windows_are_given_none() -> None:
     spy = Spy(uses_labels=True)
     spy.reads_windows = False
-    system = System("euclidean+prf").fit(CORPUS, NORMALS)
-    system.rerankers = [spy]
-    system.score(QUERIES)
+    rank_with(spy, CORPUS, NORMALS, QUERIES)
     assert spy.pool.scene is None
 
 
@@ -222,9 +225,9 @@ def test_methods_have_one_text() -> None:
     assert str(parse("mantis+LLM(claude-tsad)")) == "mantis+llm(model=claude-tsad)"
     assert str(parse("classify(claude)")) == "classify(model=claude)"
     with pytest.raises(UsageError, match="Name a language model"):
-        System("euclidean+llm")
+        Method("euclidean+llm")
     with pytest.raises(UsageError, match="Name a language model"):
-        System("classify")
+        Method("classify")
 
 
 def naming(confidence: dict[str, int]) -> Script:
@@ -244,18 +247,17 @@ def test_a_class_s_confidence_is_the_score_of_its_items(provider: str, configure
     corpus = replace(CORPUS, labels=labels)
     with serving(naming({"leak": 70, "clog": 20})) as loopback:
         configured(configure, loopback, provider)
-        system = System("classify(m)").fit(corpus, NORMALS)
-        scores = system.score(QUERIES)
+        ranking = Method("classify(m)").fit(corpus, NORMALS).rank(QUERIES)
         assert len(loopback.asked) == len(QUERIES)
     expected = {UNLABELLED: -1, 0: 0, 1: 70, 2: 20, 3: 0}
-    assert scores.tolist() == [[expected[int(label)] for label in labels]] * len(QUERIES)
-    assert system.legs[0].usage["calls"] == len(QUERIES)
+    assert ranking.scores.tolist() == [[expected[int(label)] for label in labels]] * len(QUERIES)
+    assert ranking.usage["calls"] == len(QUERIES)
 
 
 def test_a_classifier_that_cannot_be_read_scores_nothing(configure: Configure) -> None:
     with serving(lambda _: Answered("who knows")) as loopback:
         configured(configure, loopback, "anthropic")
-        assert System("classify(m-tsad)").fit(CORPUS, NORMALS).score(QUERIES).tolist() == [[0.0] * 12] * 4
+        assert Method("classify(m-tsad)").fit(CORPUS, NORMALS).score(QUERIES).tolist() == [[0.0] * 12] * 4
 
 
 def test_examples_are_the_windows_nearest_to_the_mean_of_their_class() -> None:
@@ -267,4 +269,4 @@ def test_examples_are_the_windows_nearest_to_the_mean_of_their_class() -> None:
 
 def test_an_untold_corpus_scores_all_alike_without_a_call() -> None:
     hidden = replace(CORPUS, labels=np.full(12, UNLABELLED, np.int32))
-    assert System("classify(m)").fit(hidden, NORMALS).score(QUERIES).tolist() == [[-1.0] * 12] * 4
+    assert Method("classify(m)").fit(hidden, NORMALS).score(QUERIES).tolist() == [[-1.0] * 12] * 4

@@ -12,7 +12,7 @@ from readbench.encoders import unit
 from readbench.rerank import View
 from readbench.rerank import active as module
 from readbench.rerank.active import FLOOR, most_telling, next_cases
-from readbench.rerank.verdict import judged
+from readbench.rerank.judgement import judged
 
 Floats = NDArray[np.float32]
 

@@ -11,12 +11,13 @@ from scipy.special import expit
 
 from readbench.bench.pools import DEPTH, sklearn_probabilities
 from readbench.data import load_task
-from readbench.pipeline import LegSystem
+from readbench.encoders import VectorFolder
+from readbench.pipeline import Method
 from readbench.ranking import rank
-from readbench.rerank import Pool, View, gpc
+from readbench.rerank import Pool, gpc
 from readbench.rerank.gpc import GaussianProcess, Kernel, Space, cosines, covariance, variances
 from readbench.rerank.laplace import expected_logistic, one_vs_rest
-from readbench.spec import build_source, parse
+from readbench.spec import build_source
 from readbench.testing import sample_pool
 from tests.naive import rerank as naive
 from tests.rerank.pools import pool_of, reordered
@@ -69,13 +70,13 @@ def real_pool(name: str, method: str, root: Path, cache: Path) -> Pool:
     """The nearest items of some queries of a real task, at 20 % pollution."""
     task = load_task(build_source(name), seed=0, root=root, cache=cache)
     corpus, queries = task.corpus_at(20), task.queries[:30]
-    leg = LegSystem(parse(method).legs[0], cache).fit(corpus, task.normals)
-    scores = leg.score(queries)
+    fitted = Method(method, vectors=VectorFolder(cache)).fit(corpus, task.normals)
+    asked = fitted.ask(queries)
+    scores = asked.base
     top = rank(scores, DEPTH)
     labels = np.broadcast_to(corpus.labels, scores.shape)
-    views = (View(*leg.represent(corpus, queries)),)
     best = np.take_along_axis(scores, top, axis=1)
-    return Pool(top, best, views, labels, np.arange(len(corpus)), lambda: leg.score(corpus))
+    return Pool(top, best, asked.views, labels, np.arange(len(corpus)), fitted.similarity())
 
 
 @pytest.mark.parametrize("name", ["skab", "rcaeval"])

@@ -12,6 +12,7 @@ from scipy.stats import binom
 from readbench.encoders import unit
 from readbench.evaluate import auroc
 from readbench.rerank import View
+from readbench.rerank.judgement import Judgement, judged
 from readbench.rerank.opinion import (
     EXPONENTS,
     FLOOR,
@@ -23,7 +24,6 @@ from readbench.rerank.opinion import (
     strangeness,
     telling,
 )
-from readbench.rerank.verdict import Judgement, judged
 
 VALUES = st.lists(st.tuples(st.integers(0, 9).map(float), st.integers(0, 4)), min_size=1, max_size=30)
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from readbench.data import Task, load_task
 from readbench.encoders import unit
 from readbench.experiment.noise import mislabelled
-from readbench.pipeline import System, group_numbers
+from readbench.pipeline import Method
 from readbench.rerank import View
-from readbench.rerank.opinion import Calibration, sharpened
+from readbench.rerank.judgement import Judgement, judged
+from readbench.rerank.opinion import sharpened
 from readbench.rerank.suspicion import Suspects, suspects
-from readbench.rerank.verdict import Judgement, judged
 from readbench.spec import build_source
 from readbench.windows import NORMAL, WindowSet
 
@@ -94,8 +94,6 @@ def test_wrong_labels_are_found_as_the_documentation_says(
 
 def suspected(task: Task, corpus: WindowSet) -> Suspects:
     """Cases whose label `rocket+verdict` doubts."""
-    system = System("rocket+verdict").fit(corpus, task.normals)
-    vectors = unit(system.legs[0].represent(corpus, corpus[:1])[1])
-    views = (View(vectors[:1], vectors),)
-    judgement = judged(views, np.arange(len(corpus)), corpus.labels, group_numbers(corpus))
-    return suspects(judgement, Calibration.of(judgement).exponent)
+    lesson = Method("rocket+verdict").fit(corpus, task.normals).lesson()
+    assert lesson is not None
+    return suspects(lesson.judgement, lesson.calibration.exponent)

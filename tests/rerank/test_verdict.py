@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from readbench.encoders import unit
 from readbench.ranking import rank
-from readbench.rerank import Pool, View, verdict
+from readbench.rerank import Pool, View, judgement
+from readbench.rerank.judgement import judged, thinned, unnamed
 from readbench.rerank.ridge import fit_ridge
-from readbench.rerank.verdict import Verdict, judged, thinned, unnamed
+from readbench.rerank.verdict import Verdict
 from readbench.testing import sample_pool
 from readbench.windows import UNLABELLED
 from tests.rerank.pools import pool_of, reordered
@@ -233,7 +234,7 @@ def test_thinned_cases_are_spread_over_every_class(monkeypatch: pytest.MonkeyPat
     labels = np.repeat(np.array([1, 2, 3], np.int32), [700, 299, 1])
     cases = np.arange(1000)
     assert thinned(cases, labels) is cases
-    monkeypatch.setattr(verdict, "MOST_CASES", 100)
+    monkeypatch.setattr(judgement, "MOST_CASES", 100)
     kept = thinned(cases, labels)
     assert np.bincount(labels[kept]).tolist() == [0, 70, 29, 1]
     assert (np.diff(kept) > 0).all()
@@ -243,7 +244,7 @@ def test_thinned_cases_are_spread_over_every_class(monkeypatch: pytest.MonkeyPat
 
 def test_a_labelled_item_that_was_thinned_out_keeps_its_label(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = two_views(10)
-    monkeypatch.setattr(verdict, "MOST_CASES", 12)
+    monkeypatch.setattr(judgement, "MOST_CASES", 12)
     scores = Verdict().rerank(pool)
     for labels, row in zip(pool.labels, scores, strict=True):
         for label in np.unique(labels):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.ranking import rank
 from readbench.retrieve.fusion import Cascade, ReciprocalRank, WeightedSum
 from readbench.testing import sample_windows
@@ -42,14 +42,14 @@ def test_the_cascade_reorders_the_shortlist_and_nothing_else(pair: Pair, k: int)
 
 def test_three_legs_are_fused_from_left_to_right() -> None:
     corpus, queries = sample_windows(12), sample_windows(4, seed=1)
-    legs = [System(m).fit(corpus, corpus[:0]).score(queries) for m in ("euclidean", "stats", "random")]
+    legs = [Method(m).fit(corpus, corpus[:0]).score(queries) for m in ("euclidean", "stats", "random")]
     expected = WeightedSum(0.5).combine(ReciprocalRank().combine(legs[0], legs[1]), legs[2])
-    fused = System("euclidean|stats|ws|random").fit(corpus, corpus[:0]).score(queries)
+    fused = Method("euclidean|stats|ws|random").fit(corpus, corpus[:0]).score(queries)
     np.testing.assert_array_equal(fused, expected)
 
 
 def test_fusing_a_leg_with_itself_changes_nothing() -> None:
     corpus, queries = sample_windows(12), sample_windows(4, seed=1)
-    alone = System("euclidean").fit(corpus, corpus[:0]).score(queries)
-    twice = System("euclidean|euclidean").fit(corpus, corpus[:0]).score(queries)
+    alone = Method("euclidean").fit(corpus, corpus[:0]).score(queries)
+    twice = Method("euclidean|euclidean").fit(corpus, corpus[:0]).score(queries)
     np.testing.assert_array_equal(rank(alone), rank(twice))

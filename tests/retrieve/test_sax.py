@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.ranking import rank
 from readbench.retrieve import symbolic
 from readbench.retrieve.symbolic import SaxBm25
@@ -94,7 +94,7 @@ def test_scores_equal_the_slow_twins() -> None:
 def test_the_scale_of_a_channel_changes_nothing() -> None:
     corpus, queries = sample_windows(20, length=60), sample_windows(6, length=60, seed=1)
     every = [
-        System(f"sax-bm25(window=24,norm={norm})").fit(corpus, corpus).score(queries)
+        Method(f"sax-bm25(window=24,norm={norm})").fit(corpus, corpus).score(queries)
         for norm in ("channel", "none", "window", "normals")
     ]
     for scores in every[1:]:
@@ -103,20 +103,20 @@ def test_the_scale_of_a_channel_changes_nothing() -> None:
 
 def test_a_word_window_longer_than_the_series_shrinks_to_it() -> None:
     corpus = sample_windows(20, length=40)
-    long = System("sax-bm25(window=96)").fit(corpus, corpus[:0]).score(corpus)
-    np.testing.assert_array_equal(long, System("sax-bm25(window=40)").fit(corpus, corpus[:0]).score(corpus))
+    long = Method("sax-bm25(window=96)").fit(corpus, corpus[:0]).score(corpus)
+    np.testing.assert_array_equal(long, Method("sax-bm25(window=40)").fit(corpus, corpus[:0]).score(corpus))
 
 
 def test_a_query_longer_than_the_corpus_is_compared_on_its_own_grid() -> None:
     corpus, queries = sample_windows(12, length=30), sample_windows(3, length=30, seed=1)
     longer = WindowSet.from_arrays([dense(queries, length=59)[0]], channels=channel_names(queries))
-    mixed = System("sax-bm25(window=12,stride=4)").fit(corpus, corpus[:0])
+    mixed = Method("sax-bm25(window=12,stride=4)").fit(corpus, corpus[:0])
     together = mixed.score(
         WindowSet.from_arrays([*dense(queries)[:2], longer.values(0)], channels=channel_names(queries))
     )
     np.testing.assert_array_equal(together[:2], mixed.score(queries[:2]))
     stretched = WindowSet.from_arrays(dense(corpus, length=59), channels=channel_names(corpus))
-    fine = System("sax-bm25(window=12,stride=4)").fit(stretched, corpus[:0])
+    fine = Method("sax-bm25(window=12,stride=4)").fit(stretched, corpus[:0])
     np.testing.assert_allclose(together[2:], fine.score(longer), rtol=1e-6)
 
 
@@ -126,9 +126,9 @@ def channel_names(windows: WindowSet) -> tuple[str, ...]:
 
 def test_blocks_leave_no_seams(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus, queries = sample_windows(20, ragged=True), sample_windows(5, seed=1, ragged=True)
-    whole = System("sax-bm25(window=8,stride=2)").fit(corpus, corpus[:0]).score(queries)
+    whole = Method("sax-bm25(window=8,stride=2)").fit(corpus, corpus[:0]).score(queries)
     monkeypatch.setattr(symbolic, "BLOCK_BYTES", 0)
-    np.testing.assert_array_equal(System("sax-bm25(window=8,stride=2)").fit(corpus, corpus[:0]).score(queries), whole)
+    np.testing.assert_array_equal(Method("sax-bm25(window=8,stride=2)").fit(corpus, corpus[:0]).score(queries), whole)
 
 
 def test_the_search_finds_what_ranking_all_scores_finds() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.retrieve import sbd
 from readbench.retrieve.kernels import correlation, correlator
 from readbench.retrieve.kernels.correlator import Correlator, Transforms, transform_size
@@ -18,7 +18,7 @@ METHODS = ["sbd-i", "sbd-d", "sbd-i(norm=window)", "sbd-d(norm=none,align=positi
 
 
 def distances(method: str, corpus: WindowSet, queries: WindowSet) -> NDArray[np.float32]:
-    return -System(method).fit(corpus, corpus[:0]).score(queries)
+    return -Method(method).fit(corpus, corpus[:0]).score(queries)
 
 
 def expected(method: str, x: NDArray[np.float32], y: NDArray[np.float32]) -> float:

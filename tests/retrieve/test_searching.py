@@ -8,16 +8,13 @@ import numpy as np
 import pytest
 
 from readbench.errors import ParameterError
-from readbench.pipeline import LegSystem
+from readbench.pipeline import FittedMethod, Method
 from readbench.ranking import rank
 from readbench.registry import RETRIEVERS
-from readbench.retrieve import Retriever, euclidean
+from readbench.retrieve import euclidean
 from readbench.retrieve.blocks import PER_THREAD, best_of, filled, scored
-from readbench.retrieve.embedding import EmbeddingRetriever
 from readbench.retrieve.euclidean import Euclidean
 from readbench.retrieve.rows import Rows, Scaler, on_grid, stacked
-from readbench.retrieve.searching import search
-from readbench.spec import parse
 from readbench.testing.samples import sample_windows
 from readbench.windows import WindowSet, dense, normalise
 
@@ -29,9 +26,8 @@ SUPERVISED = {"mr-hydra", "rdst"}
 OWN = sorted(set(RETRIEVERS.names()) - NOT_WINDOWS_ALONE - SUPERVISED)
 
 
-def fitted(method: str, corpus: WindowSet, normals: WindowSet) -> Retriever:
-    (leg,) = parse(method).legs
-    return LegSystem(leg).retriever.fit(corpus, normals)
+def fitted(method: str, corpus: WindowSet, normals: WindowSet) -> FittedMethod:
+    return Method(method).fit(corpus, normals).prepare()
 
 
 @pytest.mark.parametrize("ragged", [False, True])
@@ -40,7 +36,7 @@ def test_the_search_is_the_top_of_the_scores(method: str, ragged: bool, monkeypa
     monkeypatch.setattr(euclidean, "PIECE_BYTES", 4 * 3 * 40 * 16)
     corpus, queries = (sample_windows(n, length=40, ragged=ragged, seed=s) for n, s in ((301, 0), (9, 1)))
     retriever = fitted(method, corpus, corpus[corpus.labels == 0])
-    scores, hits = retriever.score(queries), search(retriever, queries, 20)
+    scores, hits = retriever.score(queries), retriever.search(queries, 20)
     top = rank(scores, 20)
     np.testing.assert_array_equal(hits.indices, top)
     np.testing.assert_array_equal(hits.scores, np.take_along_axis(scores, top, axis=1))
@@ -50,8 +46,7 @@ def test_the_search_is_the_top_of_the_scores(method: str, ragged: bool, monkeypa
 def test_the_search_of_vectors_is_the_top_of_their_scores_up_to_rounding(method: str) -> None:
     corpus, queries = (sample_windows(n, length=40, seed=s) for n, s in ((90, 0), (5, 1)))
     retriever = fitted(method, corpus, corpus[corpus.labels == 0])
-    assert isinstance(retriever, EmbeddingRetriever)
-    scores, hits = retriever.score(queries), search(retriever, queries, 20)
+    scores, hits = retriever.score(queries), retriever.search(queries, 20)
     np.testing.assert_allclose(hits.scores, np.sort(scores, axis=1)[:, :-21:-1], atol=2e-5)
     np.testing.assert_allclose(np.take_along_axis(scores, hits.indices, axis=1), hits.scores, atol=2e-5)
 
@@ -60,7 +55,7 @@ def test_the_search_of_vectors_is_the_top_of_their_scores_up_to_rounding(method:
 def test_a_search_for_nothing_is_refused(method: str) -> None:
     corpus = sample_windows(12)
     with pytest.raises(ParameterError, match=r"range \[1, inf\)"):
-        search(fitted(method, corpus, corpus), corpus[:2], 0)
+        fitted(method, corpus, corpus).search(corpus[:2], 0)
 
 
 def test_a_search_takes_less_memory_than_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:

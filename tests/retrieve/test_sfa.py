@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.ranking import rank
 from readbench.retrieve import symbolic
 from readbench.retrieve.symbolic import SfaBm25
@@ -95,7 +95,7 @@ def test_constant_stretches_share_one_word_whatever_rounding_does() -> None:
 def test_levels_and_scales_of_whole_channels_change_nothing() -> None:
     corpus, queries = sample_windows(20, length=60), sample_windows(6, length=60, seed=1)
     scores = [
-        System(f"sfa-bm25(window=24,norm={norm})").fit(corpus, corpus).score(queries)
+        Method(f"sfa-bm25(window=24,norm={norm})").fit(corpus, corpus).score(queries)
         for norm in ("channel", "none", "normals")
     ]
     for other in scores[1:]:
@@ -114,5 +114,5 @@ def test_bins_of_a_large_corpus_are_fitted_on_evenly_spaced_windows(monkeypatch:
 
 def test_a_query_of_the_corpus_finds_itself() -> None:
     corpus = sample_windows(30, length=80)
-    scores = System("sfa-bm25(window=32,idf=plus1)").fit(corpus, corpus[:0]).score(corpus)
+    scores = Method("sfa-bm25(window=32,idf=plus1)").fit(corpus, corpus[:0]).score(corpus)
     assert (scores.argmax(axis=1) == np.arange(30)).all()

@@ -16,7 +16,7 @@ import pytest
 
 from readbench.errors import RunError, UsageError
 from readbench.evaluate import evaluate
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.processes import Tell
 from readbench.ranking import rank
 from readbench.scale import Cell, Listener, Study, exponent, run_study, study
@@ -44,7 +44,7 @@ def untold(what: str, done: int, total: int) -> None:
 @pytest.mark.parametrize("method", ["euclidean", "sax-bm25", "raw+nr"])
 def test_a_cell_finds_what_the_benchmark_would_score(method: str, world: World, tmp_path: Path) -> None:
     found, material = measure(cell(world, method, tmp_path), untold), world.open(400)
-    scores = System(method).fit(material.corpus, material.normals).score(material.queries)
+    scores = Method(method).fit(material.corpus, material.normals).score(material.queries)
     judged = evaluate(rank(scores, 20), material.queries.labels, material.corpus.labels)
     assert found.ndcg == pytest.approx(judged.values["NDCG@10"].mean(), abs=1e-6)
     assert (found.size, found.queries, found.method) == (400, 10, method)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from readbench.errors import MethodError
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.ranking import rank
 from readbench.registry import RETRIEVERS
 from readbench.supervised.references import _softmax
@@ -41,7 +41,7 @@ def separable(count: int, seed: int, *, ragged: bool = False) -> WindowSet:
 @pytest.mark.parametrize("ragged", [False, True])
 def test_items_of_the_query_s_class_come_first(method: str, ragged: bool) -> None:  # noqa: FBT001
     corpus, queries = separable(36, 0, ragged=ragged), separable(9, 1, ragged=ragged)
-    scores = System(method).fit(corpus, corpus[:0]).score(queries)
+    scores = Method(method).fit(corpus, corpus[:0]).score(queries)
     first = corpus.labels[rank(scores, 1)[:, 0]]
     assert (first == queries.labels).mean() >= 0.8
 
@@ -52,7 +52,7 @@ def test_items_without_label_come_last(method: str) -> None:
     corpus = WindowSet.from_arrays(
         [w.values for w in corpus], labels=np.where(np.arange(36) % 4 == 0, -1, corpus.labels)
     )
-    order = rank(System(method).fit(corpus, corpus[:0]).score(separable(3, 1)))
+    order = rank(Method(method).fit(corpus, corpus[:0]).score(separable(3, 1)))
     assert (corpus.labels[order[:, -9:]] == -1).all()
 
 
@@ -62,7 +62,7 @@ def test_dropped_normals_teach_nothing_and_come_last(method: str) -> None:
     pytest.importorskip("torch", reason="needs the extra `supervised`")
     corpus, queries = separable(36, 0), separable(9, 1)
     faults = corpus.labels > 0
-    scores = System(method).fit(corpus, corpus[:0]).score(queries)
+    scores = Method(method).fit(corpus, corpus[:0]).score(queries)
     assert (scores[:, ~faults] == -1).all()
     assert (scores[:, faults].max(axis=1) > 0).all()  # also of normal queries: every query has a most likely fault
 
@@ -71,7 +71,7 @@ def test_dropped_normals_teach_nothing_and_come_last(method: str) -> None:
 def test_one_class_leaves_the_order_alone(method: str) -> None:
     corpus = separable(12, 0)
     corpus = corpus[corpus.labels == 1]
-    scores = System(method).fit(corpus, corpus[:0]).score(separable(3, 1))
+    scores = Method(method).fit(corpus, corpus[:0]).score(separable(3, 1))
     assert (rank(scores) == np.arange(len(corpus))).all()
 
 
@@ -79,14 +79,14 @@ def test_one_class_leaves_the_order_alone(method: str) -> None:
 def test_windows_that_are_too_short_are_refused_with_a_reason(method: str) -> None:
     corpus = sample_windows(8, length=8)
     with pytest.raises(MethodError, match="8 steps are too short; 20 are needed"):
-        System(method).fit(corpus, corpus[:0])
+        Method(method).fit(corpus, corpus[:0])
 
 
 def test_the_paper_s_posterior_is_the_mean_of_two_one_hot_members() -> None:
     pytest.importorskip("aeon", reason="needs the extra `supervised`")
     pytest.importorskip("torch", reason="needs the extra `supervised`")
     corpus = separable(36, 0)
-    scores = System("mr-hydra").fit(corpus, corpus[:0]).score(separable(9, 1))
+    scores = Method("mr-hydra").fit(corpus, corpus[:0]).score(separable(9, 1))
     assert set(np.unique(scores).tolist()) <= {0.0, 0.5, 1.0}
 
 

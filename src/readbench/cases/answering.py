@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from readbench.cases.answers import Answer, Case, Fault, Hit, Vote
 from readbench.cases.belief import options, unlike, unseen_share
 from readbench.cases.engine import Found
-from readbench.cases.learned import Ranked
 from readbench.cases.snapshot import Snapshot
+from readbench.rerank.opinion import Opinion
 
 MOST_VOTES = 10
 FEW_LABELS = 10
@@ -64,68 +67,100 @@ class Question(BaseModel):
     itself: str | None = None
 
 
-def answered(snapshot: Snapshot, found: Found, ranked: Ranked, question: Question) -> Answer:
-    """One answer."""
-    faults, new = _faults(snapshot, found, ranked)
+def answered(snapshot: Snapshot, found: Found, query: int, question: Question) -> Answer:
+    """One answer, to one of the windows that were asked about."""
+    said = _Said.of(found, query)
+    faults, new = _faults(snapshot, said)
     return Answer(
-        hits=_hits(snapshot, found, ranked, question, new),
+        hits=_hits(snapshot, said, question, new),
         faults=tuple(faults),
-        novelty=None if ranked.opinion is None else ranked.opinion.novelty,
-        novel=ranked.opinion is not None and ranked.opinion.novel,
-        votes=_votes(snapshot, found, ranked, question.itself),
+        novelty=None if said.opinion is None else said.opinion.novelty,
+        novel=said.opinion is not None and said.opinion.novel,
+        votes=_votes(snapshot, said, question.itself),
         method=question.method,
         change=snapshot.state.change,
         compared=len(found.positions),
         total=len(snapshot),
-        remarks=tuple(_remarks(snapshot, found, ranked, question)),
+        remarks=tuple(_remarks(snapshot, said, question)),
     )
 
 
-def _hits(snapshot: Snapshot, found: Found, ranked: Ranked, question: Question, new: float) -> tuple[Hit, ...]:
+@dataclass(frozen=True, eq=False)
+class _Said:
+    """What a method says of one window, about positions in the library.
+
+    Args:
+        positions: (N,) in the library, best first.
+        scores: (N,) in the same order.
+        shared: (N,) probabilities of sharing the window's fault type, in the same order; None without labels.
+        opinion: on the fault type; None without labels.
+        votes: (L,) what each of the resolved cases says about the most likely type; positive is for it.
+        voters: (L,) their positions in the library.
+    """
+
+    positions: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    shared: NDArray[np.float64] | None
+    opinion: Opinion | None
+    votes: NDArray[np.float64]
+    voters: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, found: Found, query: int) -> _Said:
+        """Taken from a ranking."""
+        ranking = found.ranking
+        order = ranking.order[query]
+        scores = ranking.scores if ranking.judged is None else ranking.judged
+        positions, own = found.positions[order], scores[query][order]
+        lesson, opinions = ranking.lesson, ranking.opinions
+        if lesson is None or opinions is None:
+            return cls(positions, own, None, None, np.empty(0), np.empty(0, np.int64))
+        opinion = opinions[query]
+        shared = (opinion.posterior @ lesson.guesses.T)[order]
+        return cls(positions, own, shared, opinion, lesson.votes(query, opinion), found.positions[lesson.cases])
+
+
+def _hits(snapshot: Snapshot, said: _Said, question: Question, new: float) -> tuple[Hit, ...]:
     hits: list[Hit] = []
-    for position in ranked.order:
-        case = snapshot.case(int(found.positions[position]))
+    for place, position in enumerate(said.positions.tolist()):
+        case = snapshot.case(position)
         if len(hits) == question.k:
             break
         if case.id == question.itself or not question.where.admits(case):
             continue
-        shared = None if ranked.shared is None else float(ranked.shared[position]) * (1.0 - new)
-        hits.append(Hit(place=len(hits) + 1, case=case, score=float(ranked.scores[position]), probability=shared))
+        shared = None if said.shared is None else float(said.shared[place]) * (1.0 - new)
+        hits.append(Hit(place=len(hits) + 1, case=case, score=float(said.scores[place]), probability=shared))
     return tuple(hits)
 
 
-def _faults(snapshot: Snapshot, found: Found, ranked: Ranked) -> tuple[list[Fault], float]:
+def _faults(snapshot: Snapshot, said: _Said) -> tuple[list[Fault], float]:
     """The options, most likely first, and the probability of a new type; nothing without labels."""
-    if ranked.opinion is None or ranked.voters is None:
+    if said.opinion is None:
         return [], 0.0
-    voters = found.positions[ranked.voters]
-    groups = np.array([snapshot.case(int(i)).group or snapshot.case(int(i)).id for i in voters])
-    prior = unseen_share(snapshot.labels[voters], np.unique(groups, return_inverse=True)[1])
-    new = unlike(1.0 - ranked.opinion.novelty, prior)
-    if not ranked.opinion.posterior.sum():  # everything known is ruled out
+    groups = np.array([snapshot.case(int(i)).group or snapshot.case(int(i)).id for i in said.voters])
+    prior = unseen_share(snapshot.labels[said.voters], np.unique(groups, return_inverse=True)[1])
+    new = unlike(1.0 - said.opinion.novelty, prior)
+    if not said.opinion.posterior.sum():  # everything known is ruled out
         new = 1.0
-    return options(ranked.opinion, ranked.opinion.posterior, new, snapshot.classes), new
+    return options(said.opinion, said.opinion.posterior, new, snapshot.classes), new
 
 
-def _votes(snapshot: Snapshot, found: Found, ranked: Ranked, itself: str | None) -> tuple[Vote, ...]:
-    if ranked.votes is None or ranked.voters is None:
-        return ()
-    strongest = np.argsort(-np.abs(ranked.votes), kind="stable")
+def _votes(snapshot: Snapshot, said: _Said, itself: str | None) -> tuple[Vote, ...]:
+    strongest = np.argsort(-np.abs(said.votes), kind="stable")
     votes = [
-        Vote(case=snapshot.case(int(found.positions[ranked.voters[i]])), weight=float(ranked.votes[i]))
-        for i in strongest[: MOST_VOTES + 1]
+        Vote(case=snapshot.case(int(said.voters[i])), weight=float(said.votes[i])) for i in strongest[: MOST_VOTES + 1]
     ]
     return tuple(vote for vote in votes if vote.case.id != itself)[:MOST_VOTES]
 
 
-def _remarks(snapshot: Snapshot, found: Found, ranked: Ranked, question: Question) -> list[str]:
+def _remarks(snapshot: Snapshot, said: _Said, question: Question) -> list[str]:
     remarks = []
-    if len(found.positions) < len(snapshot):
+    if len(said.positions) < len(snapshot):
         remarks.append(
-            f"The library is large: the {len(found.positions)} cases nearest at first sight were compared by the"
+            f"The library is large: the {len(said.positions)} cases nearest at first sight were compared by the"
             f" method, out of {len(snapshot)}."
         )
-    resolved = 0 if ranked.voters is None else len(ranked.voters)
+    resolved = len(said.voters)
     if not resolved:
         remarks.append("No case has a label yet: the order is by likeness alone, and no fault type can be named.")
     elif resolved < FEW_LABELS:

@@ -1,9 +1,9 @@
 """From an opinion on known fault types to one in which "unlike anything here" is an option.
 
-How likely the next fault is of a type that the library has never seen is told by the types it has seen once
-(Good and Turing): π = (types of one recording + 1) / (recordings + 2). How strange a window is comes as a p-value p
-among the library's own held-out cases, and speaks for a new type by -1 / (e p ln p) at most (Sellke, Bayarri and
-Berger, 2001). So
+How likely the next fault is of a type that the library has never seen, π, is told by the types it has seen once
+(`readbench.rerank.judgement.unnamed`, Good and Turing's estimate, which Verdict uses too). How strange a window is
+comes as a p-value p among the library's own held-out cases, and speaks for a new type by -1 / (e p ln p) at most
+(Sellke, Bayarri and Berger, 2001). So
 
     P(unlike) = π / (π + (1 - π) b),     b = -e p ln p for p < 1/e, else 1
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.cases.answers import UNLIKE, Fault
+from readbench.rerank.judgement import unnamed
 from readbench.rerank.opinion import Opinion
 
 
@@ -34,15 +35,18 @@ def unlike(p_value: float, prior: float) -> float:
 def unseen_share(labels: NDArray[np.int32], groups: NDArray[np.int64]) -> float:
     """Probability that the next case is of a new type, before it is looked at.
 
+    The estimate is never taken for certainty: where every type was met once it is 1, and nothing that a window shows
+    could then speak for a known type. G recordings are not enough to say more than G / (G + 1).
+
     Args:
         labels: (L,) of the resolved cases.
         groups: (L,) their recordings.
 
     >>> unseen_share(np.int32([1, 1, 2]), np.array([0, 1, 2]))
-    0.4
+    0.5
     """
-    once = sum(len(np.unique(groups[labels == label])) == 1 for label in np.unique(labels))
-    return (once + 1) / (len(np.unique(groups)) + 2)
+    recordings = len(np.unique(groups))
+    return min(unnamed(labels, groups), recordings / (recordings + 1))
 
 
 def options(opinion: Opinion, posterior: NDArray[np.float64], new: float, classes: tuple[str, ...]) -> list[Fault]:

@@ -20,10 +20,9 @@ from readbench.cases.shortlist import coarse_encoder
 from readbench.cases.snapshot import Snapshot
 from readbench.cases.store import Store, Vectors, open_store
 from readbench.encoders import Encoder
-from readbench.encoders.cache import BLOCK
+from readbench.encoders.cache import BLOCK, blocks_of, missing_places
 from readbench.errors import DataError
-from readbench.pipeline import System
-from readbench.retrieve.embedding import EmbeddingRetriever
+from readbench.pipeline import Method
 from readbench.spec import MethodSpec
 from readbench.tables import Roles
 from readbench.windows import UNLABELLED, WindowSet, concatenate
@@ -110,12 +109,10 @@ def _read(file: Path, roles: Roles, interval: Interval) -> WindowSet:
 def _encoders(snapshot: Snapshot, spec: MethodSpec, *, whole: bool) -> Iterator[Fitted]:
     """Encoders as a search fits them."""
     corpus = snapshot.corpus() if whole else snapshot.windows(snapshot.first).with_stats(snapshot.reference)
-    normals = snapshot.normals.anonymous()
     if not whole:
         yield Fitted.of(coarse_encoder(snapshot))
-    for leg in System(spec).legs:
-        if isinstance(leg.retriever, EmbeddingRetriever) and not leg.corpus_dependent:
-            yield Fitted.of(leg.retriever.encoder.fit(corpus.anonymous(), normals))
+    for _, encoder in Method(spec).encoders(corpus, snapshot.normals):
+        yield Fitted.of(encoder)
 
 
 def _parts(snapshot: Snapshot, fitted: Fitted) -> Iterator[Part]:
@@ -125,10 +122,10 @@ def _parts(snapshot: Snapshot, fitted: Fitted) -> Iterator[Part]:
     missing: list[str] = []
     for start in range(0, len(digests), LOOKED_UP):
         some = digests[start : start + LOOKED_UP]
-        known = store.vectors(fitted.fingerprint, some)
-        missing += [digest for digest in some if digest not in known]
-    for start in range(0, len(missing), BLOCK):
-        yield Part(_address(store), fitted, tuple(missing[start : start + BLOCK]))
+        places = missing_places(some, store.vectors(fitted.fingerprint, some))
+        missing += [some[place] for place in places]
+    for places in blocks_of(list(range(len(missing))), BLOCK):
+        yield Part(_address(store), fitted, tuple(missing[place] for place in places))
 
 
 def _address(store: Store) -> str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.cases.learned import FittedMethod, Ranked
 from readbench.cases.shortlist import Shortlister
 from readbench.cases.snapshot import Snapshot
 from readbench.cases.store import Store
-from readbench.cases.vectors import StoredVectors
+from readbench.cases.vectors import LibraryVectors
 from readbench.errors import DataError, UsageError
+from readbench.pipeline import FittedMethod, Knowledge, Method, Ranking
+from readbench.rerank.lesson import Lesson
 from readbench.spec import MethodSpec
 from readbench.windows import WindowSet, channel_axis
 
@@ -25,31 +26,30 @@ REVIEWED = 1000
 """Latest cases of a larger library that are reviewed."""
 KEPT = 2
 """Fitted methods that stay in memory."""
+OPINIONS_BY = "verdict"
+"""The reranker that says what a window is where the method says nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Rankings of windows, and the positions in the library that the ranked numbers mean."""
+    """What a method says of windows, and the positions in the library that the ranked numbers mean."""
 
     positions: NDArray[np.int64]
-    ranked: list[Ranked]
+    ranking: Ranking
 
 
 @dataclass(frozen=True, eq=False)
 class _Warm:
-    """A fitted method and the state of the library that it knows."""
+    """A fitted method and the windows and labels that it was fitted on."""
 
-    method: FittedMethod
+    fitted: FittedMethod
     content: str
     knowledge: str
 
-    def knows(self, snapshot: Snapshot) -> bool:
-        """Whether nothing has changed."""
-        return (self.content, self.knowledge) == (snapshot.content, snapshot.knowledge)
-
-    def can_learn(self, snapshot: Snapshot) -> bool:
-        """Whether only labels have changed, and the method has read none while it was fitted."""
-        return self.content == snapshot.content and self.method.verdict is not None
+    def fits(self, snapshot: Snapshot) -> bool:
+        """Whether it can answer as it is: the windows are the same and, where it was fitted on labels, these too."""
+        same = not self.fitted.method.legs_use_labels or self.knowledge == snapshot.knowledge
+        return same and self.content == snapshot.content
 
 
 class Engine:
@@ -64,8 +64,8 @@ class Engine:
     def __init__(self, store: Store, exact_cases: int = EXACT_CASES, shortlist: int = SHORTLIST) -> None:
         self.exact_cases = exact_cases
         self.shortlist = shortlist
-        self.vectors = StoredVectors(store)
-        self._shortlister = Shortlister()
+        self.vectors = LibraryVectors(store)
+        self._shortlister = Shortlister(self.vectors)
         self._warm: dict[str, _Warm] = {}
 
     def ask(
@@ -83,35 +83,63 @@ class Engine:
             raise UsageError("The library has no cases yet. Add one: readbench cases add LIBRARY FILE")
         mask = np.isin(snapshot.classes, ruled_out) if ruled_out else None
         if len(snapshot) <= self.exact_cases:
-            method = self._fitted(snapshot, spec)
-            yield Found(np.arange(len(snapshot)), _asked(method, windows, mask))
+            yield self._rank(self._fitted(snapshot, spec), snapshot, np.arange(len(snapshot)), windows, mask)
             return
         for window in windows.blocks(1):
             positions = self._shortlister.nearest(snapshot, window, self.shortlist)
             corpus = snapshot.windows(positions).with_stats(snapshot.reference)
-            method = FittedMethod(spec, corpus, snapshot.normals, self.vectors, rejections(snapshot, positions))
-            yield Found(positions, _asked(method, window, mask))
+            fitted = self._method(spec).fit(corpus, snapshot.normals)
+            yield self._rank(fitted, snapshot, positions, window, mask)
 
-    def reviewed(self, snapshot: Snapshot, spec: MethodSpec) -> tuple[Snapshot, FittedMethod]:
+    def reviewed(self, snapshot: Snapshot, spec: MethodSpec) -> Reviewed:
         """The cases of a library to look through, all or the latest, and the method on them."""
         part = snapshot if len(snapshot) <= self.exact_cases else snapshot.latest(REVIEWED)
-        return part, self._fitted(part, spec)
+        return Reviewed(part, self._fitted(part, spec), known(part, np.arange(len(part))))
+
+    def _rank(
+        self,
+        fitted: FittedMethod,
+        snapshot: Snapshot,
+        positions: NDArray[np.int64],
+        windows: WindowSet,
+        ruled_out: NDArray[np.bool_] | None,
+    ) -> Found:
+        _require_common_channels(fitted.corpus, windows)
+        knowledge = replace(known(snapshot, positions), ruled_out=ruled_out)
+        return Found(positions, fitted.rank(windows, knowledge=knowledge))
 
     def _fitted(self, snapshot: Snapshot, spec: MethodSpec) -> FittedMethod:
-        """The method on all cases; fitted, taught anew or taken as it is, whichever is enough."""
+        """The method on all cases, fitted, or as it is where only labels have changed."""
         warm = self._warm.pop(str(spec), None)
-        if warm is None or not warm.knows(snapshot):
-            rejected = rejections(snapshot, np.arange(len(snapshot)))
-            if warm is not None and warm.can_learn(snapshot):
-                method = warm.method
-                method.relabel(snapshot.corpus(), rejected)
-            else:
-                method = FittedMethod(spec, snapshot.corpus(), snapshot.normals, self.vectors, rejected)
-            warm = _Warm(method, snapshot.content, snapshot.knowledge)
+        if warm is None or not warm.fits(snapshot):
+            fitted = self._method(spec).fit(snapshot.corpus(), snapshot.normals).prepare()
+            warm = _Warm(fitted, snapshot.content, snapshot.knowledge)
         self._warm[str(spec)] = warm  # the last used one is the last
         for name in list(self._warm)[:-KEPT]:
             del self._warm[name]
-        return warm.method
+        return warm.fitted
+
+    def _method(self, spec: MethodSpec) -> Method:
+        return Method(spec, vectors=self.vectors, opinions_by=OPINIONS_BY)
+
+
+@dataclass(frozen=True, eq=False)
+class Reviewed:
+    """Cases to look through, the method on them, and what is known of them."""
+
+    snapshot: Snapshot
+    fitted: FittedMethod
+    knowledge: Knowledge
+
+    @property
+    def lesson(self) -> Lesson | None:
+        """What the labels teach; None without labels."""
+        return self.fitted.lesson(self.knowledge)
+
+
+def known(snapshot: Snapshot, positions: NDArray[np.integer]) -> Knowledge:
+    """What is known of cases: their labels, and the fault types that they are known not to be."""
+    return Knowledge(snapshot.labels[positions], rejections(snapshot, positions))
 
 
 def rejections(snapshot: Snapshot, positions: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -125,15 +153,14 @@ def rejections(snapshot: Snapshot, positions: NDArray[np.integer]) -> NDArray[np
     return mask
 
 
-def _asked(method: FittedMethod, windows: WindowSet, ruled_out: NDArray[np.bool_] | None) -> list[Ranked]:
-    known = set(channel_axis(method.corpus))
+def _require_common_channels(corpus: WindowSet, windows: WindowSet) -> None:
+    here = set(channel_axis(corpus))
     for i in range(len(windows)):
-        if known.isdisjoint(windows.channels(i)):
+        if here.isdisjoint(windows.channels(i)):
             raise DataError(
                 f"No channel of the window is known here: it has {_listed(windows.channels(i))}, the cases have"
-                f" {_listed(known)}. Say what a channel is called: readbench cases channel LIBRARY NAME --alias OTHER"
+                f" {_listed(here)}. Say what a channel is called: readbench cases channel LIBRARY NAME --alias OTHER"
             )
-    return method.ask(windows, ruled_out)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from readbench.cases.answers import UNLIKE, Case
 from readbench.errors import DataError, UsageError
 from readbench.windows import WindowSet
+from readbench.windows.gaps import fill_gaps, is_reading
 
 MOST_NUMBERS = 10_000_000
 """Numbers in one window."""
@@ -27,13 +28,13 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 def usable(windows: WindowSet) -> WindowSet:
     """Windows without gaps, or an error.
 
-    Missing readings (NaN or infinity) are interpolated in time, and at the ends the nearest reading stands. A channel
-    without any reading is left out.
+    Missing readings (NaN or infinity) take the last reading before them, at the beginning the next one, as in the
+    benchmark (`readbench.windows.gaps`). A channel without any reading is left out.
 
     >>> nan = float("nan")
     >>> own = usable(WindowSet.from_arrays([[[nan, 1.0, nan, 3.0], [nan, nan, nan, nan]]], channels=("a", "b")))
     >>> own.values(0).tolist(), own.channels(0)
-    ([[1.0, 1.0, 2.0, 3.0]], ('a',))
+    ([[1.0, 1.0, 1.0, 3.0]], ('a',))
     """
     sizes = windows.channel_counts.astype(np.int64) * windows.lengths
     if sizes.max(initial=0) > MOST_NUMBERS:
@@ -65,14 +66,9 @@ def usable(windows: WindowSet) -> WindowSet:
 
 def _filled(values: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Channels that have a reading, without gaps, and which ones those are."""
-    finite = np.isfinite(values)
-    kept: NDArray[np.bool_] = np.asarray(finite.any(axis=1), np.bool_)
-    steps = np.arange(values.shape[1])
-    rows = [
-        np.interp(steps, steps[known], row[known]).astype(np.float32)
-        for row, known in zip(values[kept], finite[kept], strict=True)
-    ]
-    return np.array(rows, np.float32).reshape(-1, values.shape[1]), kept
+    readings = is_reading(values)
+    kept: NDArray[np.bool_] = np.asarray(readings.any(axis=1), np.bool_)
+    return fill_gaps(values[kept].astype(np.float64), readings[kept]).astype(np.float32), kept
 
 
 def new_id() -> str:

@@ -93,7 +93,7 @@ class LanceStore:
 
     def file_windows(self, windows: WindowSet) -> list[str]:
         """Keep those that are not kept yet."""
-        digests = [digest.hex() for digest in window_digests(windows)]
+        digests = window_digests(windows)
         known = set(self._rows("windows", "digest", digests, ["digest"])["digest"].to_pylist())
         new = list({digest: i for i, digest in enumerate(digests) if digest not in known}.values())
         if new:

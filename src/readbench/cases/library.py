@@ -18,11 +18,10 @@ from readbench.cases import journal
 from readbench.cases.answering import Filter, Question, answered
 from readbench.cases.answers import Answer, Case, Change, Doubt, Evidence, Suggestion, Summary
 from readbench.cases.channels import Naming, check_unit, split_header
-from readbench.cases.engine import EXACT_CASES, SHORTLIST, Engine
+from readbench.cases.engine import EXACT_CASES, SHORTLIST, Engine, Reviewed
 from readbench.cases.evidence import explained
 from readbench.cases.intake import checked, new_id, usable
 from readbench.cases.journal import Entry, State, What
-from readbench.cases.learned import FittedMethod
 from readbench.cases.review import doubted, suggested
 from readbench.cases.snapshot import MOST_NAMED, Snapshot
 from readbench.cases.store import Store, open_store
@@ -294,18 +293,18 @@ class CaseLibrary:
     def _question(self, k: int, method: str, where: Filter | None, itself: str | None) -> Question:
         return Question(method=str(parse(method)), k=_count(k, "search"), where=where or Filter(), itself=itself)
 
-    def _reviewed(self, look: Callable[[Snapshot, FittedMethod, int], list[R]], k: int, method: str) -> list[R]:
+    def _reviewed(self, look: Callable[[Reviewed, int], list[R]], k: int, method: str) -> list[R]:
         count, spec = _count(k, "a review"), parse(method)
         with self._lock:
             snapshot = self.snapshot()
-            return look(*self._engine.reviewed(snapshot, spec), count) if len(snapshot) else []
+            return look(self._engine.reviewed(snapshot, spec), count) if len(snapshot) else []
 
     def _answers(self, windows: WindowSet, question: Question, ruled_out: tuple[str, ...]) -> list[Answer]:
         with self._lock:
             snapshot, spec = self.snapshot(), parse(question.method)
             answers = []
             for found in self._engine.ask(snapshot, spec, windows, ruled_out):
-                answers += [answered(snapshot, found, ranked, question) for ranked in found.ranked]
+                answers += [answered(snapshot, found, query, question) for query in range(len(found.ranking))]
             return answers
 
     def _take_in(self, windows: WindowSet, facts: list[Case], normal: list[bool]) -> list[str]:

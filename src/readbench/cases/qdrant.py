@@ -88,7 +88,7 @@ class QdrantStore:
 
     def file_windows(self, windows: WindowSet) -> list[str]:
         """Keep those that are not kept yet."""
-        digests = [digest.hex() for digest in window_digests(windows)]
+        digests = window_digests(windows)
         new = {
             digest: {
                 "digest": digest,

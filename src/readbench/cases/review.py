@@ -5,26 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from readbench.cases.answers import Doubt, Suggestion
-from readbench.cases.learned import Array, FittedMethod, Lesson
+from readbench.cases.engine import Reviewed
 from readbench.cases.snapshot import Snapshot
-from readbench.pipeline import group_numbers
 from readbench.rerank.active import most_telling
+from readbench.rerank.lesson import Lesson
 from readbench.rerank.opinion import sharpened
+from readbench.rerank.ridge import Array
 from readbench.rerank.suspicion import suspects
 
 
-def suggested(snapshot: Snapshot, method: FittedMethod, count: int) -> list[Suggestion]:
+def suggested(reviewed: Reviewed, count: int) -> list[Suggestion]:
     """The open cases that would tell most about the others, most telling first (`readbench.rerank.active`).
 
     Args:
-        snapshot: N cases.
-        method: fitted on them.
+        reviewed: N cases, and what is known of them.
         count: most suggestions.
     """
-    lesson = method.lesson
+    snapshot, lesson = reviewed.snapshot, reviewed.lesson
     guesses, names = _calibrated(lesson), _names(snapshot, lesson)
     doubt = np.ones(len(snapshot)) if guesses is None else 1.0 - guesses.max(axis=1)
-    telling = most_telling(method.items, snapshot.labels, group_numbers(method.corpus), doubt, count)
+    telling = most_telling(reviewed.fitted.units, snapshot.labels, reviewed.fitted.groups, doubt, count)
     return [
         Suggestion(
             case=snapshot.case(position),
@@ -36,9 +36,9 @@ def suggested(snapshot: Snapshot, method: FittedMethod, count: int) -> list[Sugg
     ]
 
 
-def doubted(snapshot: Snapshot, method: FittedMethod, count: int) -> list[Doubt]:
+def doubted(reviewed: Reviewed, count: int) -> list[Doubt]:
     """The cases whose label all other recordings contradict most (`readbench.rerank.suspicion`); as above."""
-    lesson = method.lesson
+    snapshot, lesson = reviewed.snapshot, reviewed.lesson
     if lesson is None:
         return []
     found = suspects(lesson.judgement, lesson.calibration.exponent)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from readbench.cases.snapshot import Snapshot
 from readbench.cases.store import Vectors
-from readbench.encoders import Encoder
+from readbench.cases.vectors import LibraryVectors
+from readbench.encoders import Encoder, encode_missing
+from readbench.pipeline import conceal
 from readbench.registry import ENCODERS
 from readbench.retrieve.vectors import top_k
 from readbench.windows import WindowSet
@@ -22,9 +24,14 @@ BLOCK = 2048
 
 
 class Shortlister:
-    """Keeps the coarse vectors of all cases in memory, and in the library."""
+    """Keeps the coarse vectors of all cases in memory, and in the library.
 
-    def __init__(self) -> None:
+    Args:
+        vectors: of the library.
+    """
+
+    def __init__(self, vectors: LibraryVectors) -> None:
+        self._store = vectors
         self._first: list[str] = []
         self._encoder: Encoder | None = None
         self._name = ""
@@ -35,7 +42,7 @@ class Shortlister:
         """Positions of the `count` nearest cases of one window, ascending."""
         encoder = self._fitted(snapshot)
         self._update(snapshot, encoder)
-        found = top_k(encoder.encode(window), self._vectors, count, encoder.metric).indices[0]
+        found = top_k(encoder.encode(conceal(window)), self._vectors, count, encoder.metric).indices[0]
         return np.sort(found)
 
     def _fitted(self, snapshot: Snapshot) -> Encoder:
@@ -52,27 +59,18 @@ class Shortlister:
             return
         same = name == self._name and wanted[: len(self._digests)] == self._digests
         start = len(self._digests) if same else 0
-        new = _encoded(snapshot, encoder, name, np.arange(start, len(wanted)))
+        positions = np.arange(start, len(wanted))
+        pieces = [
+            encode_missing(self._store, encoder, conceal(snapshot.windows(positions[at : at + BLOCK])), block=BLOCK)
+            for at in range(0, len(positions), BLOCK)
+        ]
+        new = np.concatenate(pieces) if pieces else self._vectors[:0]
         self._vectors = np.concatenate([self._vectors, new]) if start else new
         self._digests, self._name = wanted, name
 
 
 def coarse_encoder(snapshot: Snapshot) -> Encoder:
     """The encoder of the first look, fitted on the first cases."""
-    first = snapshot.windows(snapshot.first).anonymous()
+    first = conceal(snapshot.windows(snapshot.first))
     encoder: Encoder = ENCODERS.get("rocket").build(features=FEATURES)
     return encoder.fit(first.with_stats(snapshot.reference), first[:0])
-
-
-def _encoded(snapshot: Snapshot, encoder: Encoder, name: str, positions: NDArray[np.intp]) -> Vectors:
-    """(M, D) vectors of cases: known ones are read, the others computed and filed block by block."""
-    digests = [snapshot.entries[i].digest for i in positions]
-    known = snapshot.store.vectors(name, digests)
-    missing = list({digest: i for digest, i in zip(digests, positions, strict=True) if digest not in known}.values())
-    for start in range(0, len(missing), BLOCK):
-        block = missing[start : start + BLOCK]
-        vectors = encoder.encode(snapshot.windows(block).anonymous())
-        own = [snapshot.entries[i].digest for i in block]
-        snapshot.store.file_vectors(name, own, vectors)
-        known |= dict(zip(own, vectors, strict=True))
-    return np.stack([known[digest] for digest in digests])

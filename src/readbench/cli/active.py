@@ -14,7 +14,7 @@ from readbench.data import load_task
 from readbench.experiment import DEFAULT_SEEDS, Cell, Plan
 from readbench.experiment.active import learned
 from readbench.experiment.execute import CellReport
-from readbench.experiment.opinions import opining
+from readbench.experiment.opinions import opinionated
 from readbench.paths import cache_root, data_root
 from readbench.plots import save
 from readbench.report import show_table
@@ -36,7 +36,7 @@ def active_command(
     """
     plan = Plan(
         datasets=tuple(str(parse_dataset(text)) for text in split_specs([datasets])),
-        methods=(str(opining(method)),),
+        methods=(str(opinionated(method)),),
         seeds=numbers(seeds, "--seeds"),
         levels=(rho,),
     )
@@ -73,4 +73,4 @@ def _lesson(cell: Cell, plan: Plan, root: Path | None, progress: RunProgress) ->
         settings=plan.composition,
         progress=lambda recordings, windows: progress.building(cell.dataset, recordings, windows),
     )
-    return Lesson(cell, learned(task, cell.rho, opining(cell.method), cache_root(), progress.encoding))
+    return Lesson(cell, learned(task, cell.rho, opinionated(cell.method).spec, cache_root(), progress.encoding))

@@ -15,7 +15,7 @@ from readbench.data import Task, load_task
 from readbench.errors import UsageError
 from readbench.experiment import DEFAULT_SEEDS, Cell, Plan
 from readbench.experiment.execute import CellReport
-from readbench.experiment.opinions import answered, novel_faults, opining, quality
+from readbench.experiment.opinions import answered, novel_faults, opinionated, quality
 from readbench.experiment.plan import EVERY_LABEL
 from readbench.paths import cache_root, data_root
 from readbench.plots import save
@@ -47,7 +47,7 @@ def opinions_command(
     """
     plan = Plan(
         datasets=tuple(str(parse_dataset(text)) for text in split_specs([datasets])),
-        methods=(str(opining(method)),),
+        methods=(str(opinionated(method)),),
         seeds=numbers(seeds, "--seeds"),
         levels=numbers(rho, "--rho"),
     )
@@ -58,7 +58,7 @@ def measure_opinions(plan: Plan, out: Path, root: Path | None, *, novelty: bool 
     """Measure the opinions of the one method of a plan; print the tables, write them and the figures into a folder."""
     if len(plan.methods) != 1 or plan.labels != EVERY_LABEL:
         raise UsageError("Opinions are measured for one method with all labels: give one --methods, no label budget.")
-    opining(plan.methods[0])
+    opinionated(plan.methods[0])
     console = Console(stderr=True)
     measured = _measure(plan, root, console, novelty=novelty)
     out.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def _task(cell: Cell, plan: Plan, root: Path | None, progress: RunProgress) -> T
 
 
 def _measured(cell: Cell, task: Task, progress: RunProgress, *, novelty: bool) -> Measured:
-    spec, cache = opining(cell.method), cache_root()
+    spec, cache = opinionated(cell.method).spec, cache_root()
     answers = answered(task, cell.rho, spec, cache, progress.encoding)
     held_out = novel_faults(task, cell.rho, spec, cache, progress.encoding) if novelty else []
     return Measured(cell, answers, quality(answers, held_out), tuple(held_out))

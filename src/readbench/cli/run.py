@@ -21,7 +21,7 @@ from readbench.experiment.execute import Setting
 from readbench.experiment.executors import ExecutorName, executor_of
 from readbench.experiment.shard import WHOLE, parse_shard
 from readbench.experiment.suites import NOVEL
-from readbench.llm import overriding
+from readbench.llm import ModelOptions
 from readbench.paths import data_root
 from readbench.report import read_results, show_report
 from readbench.spec import parse, parse_dataset, split_specs
@@ -98,15 +98,15 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         measure_opinions(plan, folder, root)
         return
     try:
-        with (
-            overriding(prompts=str(prompts.resolve()) if prompts else None, max_cost=max_cost, max_calls=max_calls),
-            RunProgress(console, total=sum(len(job.cells()) for job in part.of(list(plan.jobs())))) as listener,
-        ):
-            show_costs(forecasts(plan, folder, shard=part, root=root, listener=listener), console)
+        models = ModelOptions(str(prompts.resolve()) if prompts else None, max_calls, max_cost)
+        with RunProgress(console, total=sum(len(job.cells()) for job in part.of(list(plan.jobs())))) as listener:
+            show_costs(
+                forecasts(plan, folder, shard=part, root=root, models=models, listener=listener), models, console
+            )
             where = executor_of(executor, jobs, address, gpus)
             if vectors_first:
                 encode_first(part.of(list(plan.jobs())), Setting.of(plan, folder, root), where, listener.encoding)
-            summary = run(plan, folder, executor=where, shard=part, root=root, listener=listener)
+            summary = run(plan, folder, executor=where, shard=part, root=root, models=models, listener=listener)
     except KeyboardInterrupt:
         console.print(f"Interrupted. What was finished is in {folder}; the same command continues.", style="yellow")
         raise typer.Exit(130) from None

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from readbench.data.recording import Recording
 from readbench.data.source import Missing
+from readbench.windows.gaps import fill_gaps, is_reading
 
 
 def clean(recording: Recording, convention: Missing) -> Recording:
@@ -30,12 +31,12 @@ def clean(recording: Recording, convention: Missing) -> Recording:
 
 def fill_missing(recording: Recording) -> Recording:
     """Forward-fill, then back-fill, inside each stretch of constant label; what stays empty becomes zero."""
-    values = np.where(is_reading(recording.values), recording.values, np.nan)
-    if not np.isnan(values).any():
+    readings = is_reading(recording.values)
+    if readings.all():
         return recording
-    edges = boundaries(recording.labels)
-    for start, stop in pairwise(edges):
-        values[:, start:stop] = _fill(values[:, start:stop])
+    values = recording.values.copy()
+    for start, stop in pairwise(boundaries(recording.labels)):
+        values[:, start:stop] = fill_gaps(values[:, start:stop], readings[:, start:stop])
     return replace(recording, values=values)
 
 
@@ -52,22 +53,7 @@ def drop_missing(recording: Recording) -> Recording:
     )
 
 
-def is_reading(values: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Where there is a number that a window, which is float32, can hold; sentinels such as -1.18e42 are gaps."""
-    readings: NDArray[np.bool_] = np.abs(values) <= np.finfo(np.float32).max
-    return readings
-
-
 def boundaries(labels: NDArray[np.int32]) -> NDArray[np.intp]:
     """Edges of the stretches of constant label: 0, every change, and the length."""
     changes = np.flatnonzero(np.diff(labels)) + 1
     return np.concatenate([[0], changes, [len(labels)]]).astype(np.intp)
-
-
-def _fill(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    steps = np.arange(values.shape[1])
-    gap = np.isnan(values)
-    last = np.maximum.accumulate(np.where(gap, -1, steps), axis=1)
-    following = np.minimum.accumulate(np.where(gap, len(steps), steps)[:, ::-1], axis=1)[:, ::-1]
-    nearest = np.where(last >= 0, last, np.where(following < len(steps), following, 0))
-    return np.nan_to_num(np.take_along_axis(values, nearest, axis=1), nan=0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Literal, Protocol, Self, runtime_checkable
+from typing import Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,15 +40,6 @@ class Encoder(Protocol):
 
     def fingerprint(self) -> str:
         """Hash of weights, parameters and what was fitted: vectors of equal fingerprints can be compared."""
-        ...
-
-
-@runtime_checkable
-class Pretrained(Protocol):
-    """An encoder that reads files beside its parameters: results are kept under what the files hold, not their name."""
-
-    def weights_fingerprint(self) -> str:
-        """Hash of what the files hold and of the code that runs them; known before anything is fitted."""
         ...
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from readbench.abilities import OnDevice, Pretrained
 from readbench.encoders.devices import Torch, package
 from readbench.encoders.frozen import FrozenEncoder
 from readbench.errors import DataError
@@ -37,6 +38,7 @@ NO_WEIGHTS = (
     family="embedder",
     requires=("torch",),
     extra="models",
+    abilities=(Pretrained, OnDevice),
     positional="weights",
     unavailable=lambda: NO_WEIGHTS,
 )

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
+from readbench.abilities import OnDevice, Pretrained
 from readbench.encoders.devices import Torch, package
 from readbench.encoders.frozen import FrozenEncoder
 from readbench.encoders.weights import missing
@@ -26,6 +27,7 @@ WEIGHTS, FILES = "amazon/chronos-2", ("config.json", "model.safetensors")
     family="embedder",
     requires=("torch", "chronos"),
     extra="models",
+    abilities=(Pretrained, OnDevice),
     unavailable=partial(missing, WEIGHTS, FILES),
 )
 @dataclass(eq=False)

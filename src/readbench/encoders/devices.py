@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
+from readbench.abilities import OnDevice
 from readbench.errors import UsageError
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -33,13 +34,15 @@ def pick_device(device: Device, owner: str) -> str:
     return device
 
 
-def device_of(encoder: object) -> Device:
-    """`cpu` or `cuda`: where an encoder runs, by its parameter `device`; one without it knows only the CPU.
+def device_of(encoder: OnDevice | None) -> Device:
+    """`cpu` or `cuda`: where an encoder runs; None stands for one that knows only the CPU.
 
     Its vectors are searched there, too.
     """
-    device: Device = getattr(encoder, "device", "cpu")
-    return "cuda" if device != "cpu" and pick_device(device, type(encoder).__name__.lower()) == "cuda" else "cpu"
+    if encoder is None or encoder.device == "cpu":
+        return "cpu"
+    device: Device = "cuda" if encoder.device == "cuda" else "auto"
+    return "cuda" if pick_device(device, type(encoder).__name__.lower()) == "cuda" else "cpu"
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from readbench.abilities import OnDevice, Pretrained
 from readbench.encoders.devices import Torch, package
 from readbench.encoders.frozen import FrozenEncoder
 from readbench.encoders.weights import missing
@@ -33,6 +34,7 @@ POINTS = 2**17
     family="embedder",
     requires=("torch", "mantis"),
     extra="models",
+    abilities=(Pretrained, OnDevice),
     unavailable=partial(missing, WEIGHTS, FILES),
 )
 @dataclass(eq=False)

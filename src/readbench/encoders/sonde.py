@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.abilities import OnDevice, Pretrained
 from readbench.encoders.base import Metric, Vectors
 from readbench.encoders.cache import window_digests
 from readbench.encoders.channels import ChannelEncoder, Pooling, Rows, names_of, pool_channels
@@ -46,7 +47,7 @@ SHIPPED = "shipped"
 FILE = "sonde.onnx"
 
 
-@ENCODERS.register("sonde", title="Sonde", family="embedder")
+@ENCODERS.register("sonde", title="Sonde", family="embedder", abilities=(Pretrained, OnDevice))
 class Sonde(ChannelEncoder):
     """Our own encoder: what each channel does beyond normal operation, and which channel it is.
 
@@ -141,7 +142,7 @@ class Sonde(ChannelEncoder):
         if len(normals) > REFERENCE_WINDOWS:
             normals = normals[np.linspace(0, len(normals) - 1, REFERENCE_WINDOWS).astype(np.intp)]
         key = hashlib.sha256(repr((self.weights_fingerprint(), self.stats_ and self.stats_.fingerprint())).encode())
-        key.update(b"".join(window_digests(normals)))
+        key.update(bytes.fromhex("".join(window_digests(normals))))
         path = cache_root() / "models" / "sonde" / f"{key.hexdigest()[:24]}.npz"
         with exclusive(path.with_suffix(".lock")):
             if not path.exists():

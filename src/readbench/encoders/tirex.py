@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from readbench.abilities import OnDevice, Pretrained
 from readbench.encoders.devices import Torch, package
 from readbench.encoders.frozen import FrozenEncoder
 from readbench.encoders.weights import missing
@@ -38,6 +39,7 @@ LICENCE = (
     family="embedder",
     requires=("torch", "tirex"),
     extra="models",
+    abilities=(Pretrained, OnDevice),
     unavailable=partial(missing, WEIGHTS, FILES),
 )
 @dataclass(eq=False)

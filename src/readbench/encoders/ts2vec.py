@@ -10,6 +10,7 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.abilities import OnDevice
 from readbench.encoders.base import BatchEncoder, Metric, Vectors
 from readbench.encoders.cache import window_digests
 from readbench.encoders.contrast import WIDTH, Weights, initial_weights, represent, train
@@ -35,7 +36,9 @@ SMALL_CORPUS, FEW_STEPS, MANY_STEPS = 100_000, 200, 600
 """The paper's rule: a corpus of fewer numbers is trained for 200 steps, any other for 600."""
 
 
-@ENCODERS.register("ts2vec", title="TS2Vec", family="embedder", requires=("torch",), extra="models")
+@ENCODERS.register(
+    "ts2vec", title="TS2Vec", family="embedder", requires=("torch",), extra="models", abilities=(OnDevice,)
+)
 class TS2Vec(BatchEncoder):
     """TS2Vec, trained on the corpus without labels: the maximum over time of 320 learned numbers.
 
@@ -125,7 +128,7 @@ class TS2Vec(BatchEncoder):
         """Hash of all that the training depends on."""
         settings = (VERSION, self.steps, self.seed, self.grid_.fingerprint())
         digest = hashlib.sha256(repr(settings).encode())
-        digest.update(b"".join(window_digests(corpus)))
+        digest.update(bytes.fromhex("".join(window_digests(corpus))))
         return digest.hexdigest()[:24]
 
 

@@ -8,20 +8,16 @@ true labels of all cases.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.data import Task
-from readbench.encoders import unit
 from readbench.evaluate import evaluate
-from readbench.experiment.budget import ALL
-from readbench.experiment.cells import RANKING_DEPTH, Setup, represented, scored_leg, similarity_of
-from readbench.pipeline import Encoding, Evidence, System, group_numbers, scene_of
-from readbench.ranking import rank
+from readbench.experiment.cells import RANKING_DEPTH, Setup
+from readbench.pipeline import FittedMethod, Knowledge, Progress
 from readbench.rerank.active import next_cases
 from readbench.spec import MethodSpec
 from readbench.windows import UNLABELLED
@@ -49,7 +45,7 @@ class Learned:
     groups: list[str]
 
 
-def learned(task: Task, rho: int, method: MethodSpec, cache: Path, encoding: Encoding | None = None) -> Learned:
+def learned(task: Task, rho: int, method: MethodSpec, cache: Path, progress: Progress | None = None) -> Learned:
     """Label the corpus of a level in both orders.
 
     Args:
@@ -57,9 +53,10 @@ def learned(task: Task, rho: int, method: MethodSpec, cache: Path, encoding: Enc
         rho: pollution level in percent.
         method: one that ends with `+verdict`.
         cache: cache root.
-        encoding: told how far encodings have come.
+        progress: told how far encodings have come.
     """
-    expert = _Expert(task, rho, System(method, cache, encoding), cache)
+    setup = Setup.of(task, cache)
+    expert = _Expert(setup.fit(setup.method(method, progress), rho), task)
     size = len(expert.labels)
     counts = tuple(sorted({min(count, size) for count in COUNTS}))
     orders = [np.random.default_rng([task.seed, draw]).permutation(size) for draw in range(DRAWS)]
@@ -71,24 +68,16 @@ def learned(task: Task, rho: int, method: MethodSpec, cache: Path, encoding: Enc
 class _Expert:
     """Knows all labels of a corpus, tells some of them, and judges the ranking that follows."""
 
-    def __init__(self, task: Task, rho: int, system: System, cache: Path) -> None:
-        setup, corpus = Setup(task, task.fingerprint(), cache), task.corpus_at(rho)
-        self.system, self.labels, self.asked = system, corpus.labels, task.queries.labels
-        self.base = system.combine([scored_leg(setup, leg, rho).scores for leg in system.legs])
-        self.evidence = Evidence(
-            views=tuple(represented(task, leg.leg, leg.content_key, rho, cache) for leg in system.viewing),
-            labels=np.broadcast_to(np.int32(UNLABELLED), self.base.shape),
-            groups=group_numbers(corpus),
-            similarity=similarity_of(setup, system, rho, ALL),
-            scene=partial(scene_of, task.queries, corpus),
-        )
+    def __init__(self, fitted: FittedMethod, task: Task) -> None:
+        self.fitted = fitted
+        self.asked = fitted.ask(task.queries)
+        self.labels, self.truth = fitted.corpus.labels, task.queries.labels
 
     def telling_order(self, counts: Sequence[int]) -> NDArray[np.intp]:
         """Positions of as many cases as the last count, asked for batch by batch."""
-        items = [unit(view.items) for view in self.evidence.views]
         order = np.empty(0, np.intp)
         for count in counts:
-            asked = next_cases(items, self._told(order), self.evidence.groups, count - len(order))
+            asked = next_cases(self.fitted.units, self._told(order), self.fitted.groups, count - len(order))
             order = np.append(order, asked)
         return order
 
@@ -97,9 +86,8 @@ class _Expert:
         return np.stack([self._judged(order[:count]) for count in counts])
 
     def _judged(self, first: NDArray[np.intp]) -> NDArray[np.float64]:
-        labels = np.broadcast_to(self._told(first), self.base.shape)
-        scores = self.system.rerank(self.base, replace(self.evidence, labels=labels))
-        return evaluate(rank(scores, RANKING_DEPTH), self.asked, self.labels).values[METRIC]
+        ranking = self.asked.rank(RANKING_DEPTH, Knowledge(self._told(first)))
+        return evaluate(ranking.order, self.truth, self.labels).values[METRIC]
 
     def _told(self, items: NDArray[np.intp]) -> NDArray[np.int32]:
         """(N,) the labels of some items, -1 elsewhere."""

@@ -15,7 +15,8 @@ import numpy as np
 
 from readbench.data import Recording
 from readbench.data.sources.ctsr import Ctsr
-from readbench.pipeline import System
+from readbench.encoders import VectorFolder
+from readbench.pipeline import Method
 from readbench.windows import WindowSet
 
 
@@ -40,8 +41,8 @@ def archive_sets(root: Path | None) -> Iterator[ArchiveSet]:
 
 def accuracy(method: str, dataset: ArchiveSet, cache: Path | None) -> float:
     """Share of the test series whose best-scored train series has their label."""
-    system = System(method, cache).fit(dataset.train, dataset.train[:0])
-    best = system.score(dataset.test).argmax(axis=1)
+    fitted = Method(method, vectors=VectorFolder(cache) if cache else None).fit(dataset.train)
+    best = fitted.score(dataset.test).argmax(axis=1)
     return float(np.mean(dataset.train.labels[best] == dataset.test.labels))
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from readbench.data import Task
 from readbench.errors import UsageError
 from readbench.experiment.noise import Labels, mislabelled
-from readbench.pipeline import System
+from readbench.pipeline import Method, conceal
 from readbench.ranking import rank
 from readbench.registry import RERANKERS
 from readbench.retrieve import Scores
@@ -73,10 +73,10 @@ class Budget:
             return f"{self.extent} labels a query{error}"
         return ("all labels" if self.percent is None else f"{self.extent} of the labels") + error
 
-    def check(self, system: System) -> None:
+    def check(self, method: Method) -> None:
         """Refuse methods whose legs read labels of the whole corpus before there is any ranking to grant them by."""
-        if self.per_query is not None and any(leg.uses_labels for leg in system.legs):
-            readers = " and ".join(str(leg.spec) for leg in system.legs if leg.uses_labels)
+        if self.per_query is not None and method.legs_use_labels:
+            readers = " and ".join(str(leg.spec) for leg in method.legs if leg.uses_labels)
             raise UsageError(
                 f"{readers} learns from the labels of the whole corpus, which a budget of {self.words} does not"
                 " grant. Give it a share of the corpus, as in --label-budget 10%, or all."
@@ -130,7 +130,7 @@ class Budget:
         return granted
 
     def known(self, shown: Labels, archive: Labels, scores: Scores) -> Labels:
-        """(Q, N) labels that each query may know, -1 elsewhere.
+        """(N,) labels that all queries may know, or (Q, N) where each may know its own; -1 elsewhere.
 
         Args:
             shown: (N,) labels that all queries may know.
@@ -138,7 +138,7 @@ class Budget:
             scores: (Q, N) base scores.
         """
         if not self.per_query:
-            return np.broadcast_to(shown, scores.shape)
+            return shown
         known = np.full(scores.shape, UNLABELLED, np.int32)
         first = rank(scores, self.per_query)
         np.put_along_axis(known, first, archive[first], axis=1)
@@ -152,7 +152,7 @@ def _labelled(windows: WindowSet, labels: Labels) -> WindowSet:
     """The windows with these labels, numbered recordings and nothing else."""
     numbers: dict[str, str] = {}  # by appearance: the order of names may tell the fault
     groups = [numbers.setdefault(group, str(len(numbers))) for group in windows.groups.tolist()]
-    return replace(windows.anonymous(), labels=labels, classes=windows.classes, groups=strings(groups, len(windows)))
+    return replace(conceal(windows), labels=labels, classes=windows.classes, groups=strings(groups, len(windows)))
 
 
 def parse_budget(text: str) -> Budget:

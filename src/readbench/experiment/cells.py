@@ -1,14 +1,12 @@
-"""One cell, from a task and a method to a result: scores (cached), ranking, metrics."""
+"""One cell, from a task and a method to a result: scores (remembered on disk), ranking, metrics."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +14,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.data import Task
+from readbench.encoders import VectorFolder
 from readbench.evaluate import PerQuery, evaluate
 from readbench.experiment.budget import ALL, Budget
-from readbench.experiment.opinions import Answers, overheard
+from readbench.experiment.opinions import Answers
 from readbench.experiment.plan import Cell
 from readbench.experiment.version import code_version
-from readbench.pipeline import Evidence, LegSystem, System, added, group_numbers, scene_of
+from readbench.llm import ModelOptions
+from readbench.pipeline import (
+    STAGES,
+    BuiltLeg,
+    FittedLeg,
+    FittedMethod,
+    Knowledge,
+    Method,
+    Progress,
+    Ranking,
+    Scored,
+    conceal,
+)
 from readbench.ranking import rank
 from readbench.rerank import View
-from readbench.rerank.opinion import Opinion, opinions
 from readbench.retrieve import Scores
 from readbench.spec import Leg, MethodSpec
 from readbench.windows import WindowSet
 
 RANKING_DEPTH = 100
-STAGES = ("encode", "fit", "score", "rerank")
-"""Stages whose wall time is reported, in seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +74,6 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """A score matrix, what it took, and the method's opinions on the queries where it has some."""
-
-    scores: Scores
-    seconds: dict[str, float]
-    usage: dict[str, float] = field(default_factory=dict)
-    opinions: list[Opinion] | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class Setup:
     """A task, and where what was computed on it is kept.
 
@@ -83,16 +81,34 @@ class Setup:
         task: with all labels.
         fingerprint: of the task.
         cache: cache root.
+        models: what goes before the profiles of language models.
     """
 
     task: Task
     fingerprint: str
     cache: Path
+    models: ModelOptions = field(default_factory=ModelOptions)
+
+    @classmethod
+    def of(cls, task: Task, cache: Path) -> Setup:
+        """A task that was just loaded."""
+        return cls(task, task.fingerprint(), cache)
+
+    def method(self, spec: MethodSpec, progress: Progress | None = None) -> Method:
+        """A method that keeps its vectors in the cache and knows what the source says of itself."""
+        method = Method(spec, vectors=VectorFolder(self.cache), progress=progress, models=self.models)
+        return method.brief(self.task.info.description)
+
+    def fit(self, method: Method, rho: int, budget: Budget = ALL) -> FittedMethod:
+        """A method on the corpus of one level as a budget shows it; its legs' scores are remembered on disk."""
+        shown = budget.shown(self.task)
+        memo = ScoreCache(self, shown, rho, _budget_key(budget))
+        return method.fit(shown.corpus_at(rho), shown.normals, memo=memo)
 
 
-def cell_fingerprint(setup: Setup, system: System, rho: int, budget: Budget) -> str:
+def cell_fingerprint(setup: Setup, method: Method, rho: int, budget: Budget) -> str:
     """Hash of everything a cell's result depends on."""
-    return _fingerprint(setup.fingerprint, system.spec, rho, *system.content_keys, _budget_key(budget))
+    return _fingerprint(setup.fingerprint, method.spec, rho, *method.content_keys, _budget_key(budget))
 
 
 def _fingerprint(task_fingerprint: str, spec: MethodSpec, rho: int, *further: str) -> str:
@@ -105,112 +121,108 @@ def _budget_key(budget: Budget) -> str:
     return "" if budget == ALL else f"labels {budget}"
 
 
-def judge(cell: Cell, fingerprint: str, task: Task, scored: Scored) -> Outcome:
-    """Rank, evaluate, and keep the top of the lists."""
+def judge(cell: Cell, fingerprint: str, task: Task, ranking: Ranking) -> Outcome:
+    """Evaluate, and keep the top of the lists."""
     corpus = task.corpus_at(cell.rho)
-    order = rank(scored.scores, RANKING_DEPTH)
+    order = rank(ranking.scores, RANKING_DEPTH)
     return Outcome(
         cell=cell,
         fingerprint=fingerprint,
-        seconds=scored.seconds,
+        seconds=ranking.seconds,
         queries=task.queries.ids.tolist(),
         groups=task.queries.groups.tolist(),
         per_query=evaluate(order, task.queries.labels, corpus.labels),
         ranking=corpus.ids[order],
-        scores=np.take_along_axis(scored.scores, order, axis=1),
-        usage=scored.usage,
-        opinions=Answers(task.queries.labels, scored.opinions) if scored.opinions else None,
+        scores=np.take_along_axis(ranking.scores, order, axis=1),
+        usage=ranking.usage,
+        opinions=Answers(task.queries.labels, ranking.opinions) if ranking.opinions else None,
     )
 
 
-def scored_level(setup: Setup, system: System, rho: int, budget: Budget = ALL) -> Scored:
-    """Scores of a whole method at one level, under one label budget: legs scored, then fused and reranked.
+def rank_level(setup: Setup, method: Method, rho: int, budget: Budget = ALL) -> Ranking:
+    """The queries of a task ranked by a method at one level, under one label budget.
 
-    Methods meet the task as the budget shows it, and nothing else of it.
+    The method meets the task as the budget shows it, and nothing else of it.
     """
-    budget.check(system)
-    system.describe(setup.task.info.description)
-    shown = replace(setup, task=budget.shown(setup.task))
-    legs = [scored_leg(shown, leg, rho, budget) for leg in system.legs]
-    seconds = {stage: sum(leg.seconds[stage] for leg in legs) for stage in STAGES}
-    scores = system.combine([leg.scores for leg in legs])
-    usage = added(leg.usage for leg in legs)
-    if not system.rerankers:
-        return Scored(scores, seconds, usage)
-    corpus, archive = shown.task.corpus_at(rho), budget.archive(setup.task)[setup.task.levels[rho]]
-    views = tuple(represented(setup.task, leg.leg, leg.content_key, rho, setup.cache) for leg in system.viewing)
-    labels = budget.known(corpus.labels, archive, scores)
-    scene = partial(scene_of, setup.task.queries, corpus)
-    evidence = Evidence(views, labels, group_numbers(corpus), similarity_of(shown, system, rho, budget), scene)
-    opinionated = overheard(system) if budget.per_query is None else None
-    began = time.perf_counter()
-    scores = system.rerank(scores, evidence)
-    seconds["rerank"] = time.perf_counter() - began
-    lessons = opinionated.lessons_ if opinionated else ()
-    said = opinions(lessons[0], np.arange(len(scores))) if lessons else None
-    return Scored(scores, seconds, added([usage, system.usage]), said)
+    budget.check(method)
+    fitted = setup.fit(method, rho, budget)
+    asked = fitted.ask(setup.task.queries)
+    archive = budget.archive(setup.task)[setup.task.levels[rho]]
+    labels = budget.known(fitted.corpus.labels, archive, asked.base) if method.rerankers else fitted.corpus.labels
+    return asked.rank(RANKING_DEPTH, Knowledge(labels))
 
 
-@lru_cache(maxsize=8)
-def represented(task: Task, leg: Leg, content: str, rho: int, cache: Path) -> View:  # noqa: ARG001
-    """Queries and corpus as the rerankers of one level see them, the same under every budget.
+class ScoreCache:
+    """The memo of one task at one level: what legs computed, on disk.
 
-    `content` says what the files of the leg hold: other weights are other vectors.
+    A pairwise leg is scored once, on the largest corpus; every smaller corpus is a subset of its columns. One that
+    depends on the whole corpus is fitted and scored at each level; one that reads labels, under each budget.
+
+    Args:
+        setup: the task with all labels, and where scores are kept.
+        shown: the task as legs may see it.
+        rho: the level.
+        labels: which labels are shown, as part of a fingerprint; empty for all.
     """
-    system, corpus = LegSystem(leg, cache), task.corpus_at(rho)
-    if system.embeds:
-        system.fit(corpus, task.normals)
-    return View(*system.represent(corpus, task.queries))
+
+    def __init__(self, setup: Setup, shown: Task, rho: int, labels: str) -> None:
+        self._setup = setup
+        self._shown = shown
+        self._rho = rho
+        self._labels = labels
+
+    def score(self, leg: FittedLeg, queries: WindowSet) -> Scored:
+        """The score matrix of one leg: from the cache, or computed and cached."""
+        built, task = leg.built, self._shown
+        level = self._rho if built.corpus_dependent else max(task.levels)
+        path = self._path(built, level)
+        scored = _read(path)
+        if scored is None:
+            own = leg if level == self._rho else leg.on(task.corpus_at(level), task.normals)
+            scored = own.measure(queries)
+            _write(path, scored)
+        if level == self._rho:
+            return scored
+        columns = np.isin(task.levels[level], task.levels[self._rho])
+        return replace(scored, scores=scored.scores[:, columns])
+
+    def view(self, leg: FittedLeg, queries: WindowSet | None) -> View:  # noqa: ARG002 - those of the task
+        """Queries and corpus as rerankers see them, the same under every budget."""
+        return _represent(self._setup.task, leg.built.leg, leg.built.content_key, self._rho, self._setup.cache)
+
+    def among_items(self, *, labelled: bool) -> ItemScores:
+        """The scores between the items of the level."""
+        return ItemScores(self._setup, self._shown, self._rho, self._labels, labelled=labelled)
+
+    def _path(self, built: BuiltLeg, level: int) -> Path:
+        labels = self._labels if built.uses_labels else ""
+        name = _fingerprint(self._setup.fingerprint, built.spec, level, built.content_key, labels)
+        return self._setup.cache / "scores" / f"{name}.npz"
 
 
-def similarity_of(shown: Setup, system: System, rho: int, budget: Budget) -> Callable[[], Scores]:
-    """Computes, or reads from the cache, the (N, N) scores between the items of a level, when it is called.
+class ItemScores(ScoreCache):
+    """The same where the items of the largest corpus are the queries; rows of the level are taken from there.
 
     A reranker holds it, so it knows the labels only where a leg reads them.
     """
-    task = shown.task
-    corpus = task.corpus if any(leg.uses_labels for leg in system.legs) else task.corpus.anonymous()
-    items = Setup(replace(task, queries=corpus, corpus=corpus), f"{shown.fingerprint} corpus", shown.cache)
 
-    def similarity() -> Scores:
-        legs = [scored_leg(items, leg, rho, budget) for leg in system.legs]
-        return system.combine([leg.scores[items.task.levels[rho]] for leg in legs])
+    def __init__(self, setup: Setup, shown: Task, rho: int, labels: str, *, labelled: bool) -> None:
+        corpus = shown.corpus if labelled else conceal(shown.corpus)
+        task = replace(shown, queries=corpus, corpus=corpus)
+        super().__init__(Setup(task, f"{setup.fingerprint} corpus", setup.cache), task, rho, labels)
 
-    return similarity
-
-
-def scored_leg(setup: Setup, leg: LegSystem, rho: int, budget: Budget = ALL) -> Scored:
-    """The score matrix of one leg at one level: from the cache, or computed and cached.
-
-    A pairwise method is scored once, on the largest corpus; every smaller corpus is a subset of its columns. One that
-    depends on the whole corpus is fitted and scored at each level; one that reads labels, under each budget.
-    """
-    task, level = setup.task, rho if leg.corpus_dependent else max(setup.task.levels)
-    labels = _budget_key(budget) if leg.uses_labels else ""
-    path = setup.cache / "scores" / f"{_fingerprint(setup.fingerprint, leg.spec, level, leg.content_key, labels)}.npz"
-    stored = _read(path)
-    if stored is None:
-        stored = _compute(leg, task.queries, task.corpus_at(level), task.normals)
-        _write(path, stored)
-    if level == rho:
-        return stored
-    columns = np.isin(task.levels[level], task.levels[rho])
-    return replace(stored, scores=stored.scores[:, columns])
+    def score(self, leg: FittedLeg, queries: WindowSet) -> Scored:  # noqa: ARG002 - the items of the largest corpus are
+        """(N, N) of the level."""
+        scored = super().score(leg, conceal(self._shown.corpus))
+        return replace(scored, scores=scored.scores[self._shown.levels[self._rho]])
 
 
-def _compute(leg: LegSystem, queries: WindowSet, corpus: WindowSet, normals: WindowSet) -> Scored:
-    """Fit and score; the time for encoding is taken out of both and reported on its own."""
-    began, encoded = time.perf_counter(), leg.encode_seconds
-    leg.fit(corpus, normals)
-    fitted, encoded_fit = time.perf_counter(), leg.encode_seconds
-    scores = leg.score(queries)
-    ended, encoded_all = time.perf_counter(), leg.encode_seconds
-    seconds = dict.fromkeys(STAGES, 0.0) | {
-        "encode": encoded_all - encoded,
-        "fit": fitted - began - (encoded_fit - encoded),
-        "score": ended - fitted - (encoded_all - encoded_fit),
-    }
-    return Scored(scores, seconds, leg.usage)
+@lru_cache(maxsize=8)
+def _represent(task: Task, leg: Leg, content: str, rho: int, cache: Path) -> View:  # noqa: ARG001
+    """Queries and corpus of one level as a leg represents them; `content`: other weights are other vectors."""
+    built = BuiltLeg(leg, VectorFolder(cache))
+    empty = task.corpus[:0]
+    return FittedLeg(built, empty, empty).on(task.corpus_at(rho), task.normals).represent(conceal(task.queries))
 
 
 def _read(path: Path) -> Scored | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from readbench.data import load_task
 from readbench.errors import ReadbenchError
@@ -15,22 +14,10 @@ from readbench.experiment.plan import Job, Plan
 from readbench.experiment.runner import Listener
 from readbench.experiment.shard import WHOLE, Shard
 from readbench.experiment.store import RunStore
-from readbench.llm import Spending, split_model
+from readbench.llm import ModelOptions, Spending
 from readbench.paths import cache_root, data_root
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.spec import build_source, parse
-from readbench.windows import WindowSet
-
-
-@runtime_checkable
-class Priced(Protocol):
-    """A part of a method that asks a language model."""
-
-    model: str
-
-    def forecast(self, queries: WindowSet, corpus: WindowSet) -> Spending:
-        """The most that scoring these queries costs."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -49,6 +36,7 @@ def forecasts(
     shard: Shard = WHOLE,
     root: Path | None = None,
     cache: Path | None = None,
+    models: ModelOptions | None = None,
     listener: Listener | None = None,
 ) -> list[Forecast]:
     """What each language model may cost on each dataset; cells that are finished cost nothing.
@@ -61,9 +49,11 @@ def forecasts(
         shard: the part of the plan that will run.
         root: data root.
         cache: cache root.
+        models: what goes before the profiles of language models.
         listener: told about data that are built.
     """
-    store, tasks = RunStore(out), _Tasks(plan, data_root(root), cache or cache_root(), listener or Listener())
+    store = RunStore(out)
+    tasks = _Tasks(plan, data_root(root), cache or cache_root(), models or ModelOptions(), listener or Listener())
     total: dict[tuple[str, str], Spending] = {}
     for job in shard.of(list(plan.jobs())):
         for model, most in _job_forecasts(job, store, tasks):
@@ -74,8 +64,8 @@ def forecasts(
 class _Tasks:
     """Tasks of a plan; the last one is kept, since jobs of one task stand together."""
 
-    def __init__(self, plan: Plan, root: Path | None, cache: Path, listener: Listener) -> None:
-        self.plan, self.root, self.cache, self.listener = plan, root, cache, listener
+    def __init__(self, plan: Plan, root: Path | None, cache: Path, models: ModelOptions, listener: Listener) -> None:
+        self.plan, self.root, self.cache, self.models, self.listener = plan, root, cache, models, listener
         self._last: tuple[tuple[str, int], Setup] | None = None
 
     def of(self, job: Job) -> Setup:
@@ -90,31 +80,20 @@ class _Tasks:
                 settings=self.plan.composition,
                 progress=lambda recordings, windows: self.listener.building(job.dataset, recordings, windows),
             )
-            self._last = key, Setup(task, task.fingerprint(), self.cache)
+            self._last = key, Setup(task, task.fingerprint(), self.cache, self.models)
         return self._last[1]
 
 
 def _job_forecasts(job: Job, store: RunStore, tasks: _Tasks) -> Iterator[tuple[str, Spending]]:
     """Models of a job's method and what each unfinished cell may cost."""
     try:
-        if not _priced(System(job.method)):
+        if not Method(job.method, models=tasks.models).asks_models:
             return
         setup = tasks.of(job)
         for cell in job.cells():
             budget = parse_budget(cell.labels)
-            system = System(budget.widened(parse(cell.method)))
-            if store.finished(cell) != cell_fingerprint(setup, system, cell.rho, budget):
-                yield from _system_forecasts(system, setup, cell.rho)
+            method = setup.method(budget.widened(parse(cell.method)))
+            if store.finished(cell) != cell_fingerprint(setup, method, cell.rho, budget):
+                yield from method.forecasts(setup.task.queries, setup.task.corpus_at(cell.rho))
     except ReadbenchError:  # its cells say so
         return
-
-
-def _system_forecasts(system: System, setup: Setup, rho: int) -> Iterator[tuple[str, Spending]]:
-    system.describe(setup.task.info.description)
-    for part in _priced(system):
-        yield split_model(part.model)[0], part.forecast(setup.task.queries.anonymous(), setup.task.corpus_at(rho))
-
-
-def _priced(system: System) -> list[Priced]:
-    parts = (*(leg.retriever for leg in system.legs), *system.rerankers)
-    return [part for part in parts if isinstance(part, Priced)]

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Literal, get_args
 
-from readbench.encoders import EmbeddingCache, Encoder
-from readbench.encoders.cache import BLOCK, window_digests
+from readbench.encoders import Encoder, VectorFolder, encode_missing
+from readbench.encoders.cache import BLOCK, blocks_of, missing_places, window_digests
 from readbench.errors import ReadbenchError
 from readbench.experiment.execute import Setting, loaded_task
 from readbench.experiment.executors import Executor
 from readbench.experiment.plan import Job
-from readbench.pipeline import Encoding, LegSystem, System
-from readbench.retrieve.embedding import EmbeddingRetriever
-from readbench.spec import Leg, Stage
+from readbench.pipeline import Method, Progress, conceal
+from readbench.spec import Leg, MethodSpec, Stage
 from readbench.windows import WindowSet
 
 Share = Literal["corpus", "normals", "queries"]
@@ -38,21 +37,21 @@ class Block:
     places: tuple[int, ...]
 
 
-def encode_first(jobs: Sequence[Job], setting: Setting, executor: Executor, encoding: Encoding) -> int:
+def encode_first(jobs: Sequence[Job], setting: Setting, executor: Executor, progress: Progress) -> int:
     """File the vectors of all windows that the jobs will compare; returns how many windows went through encoders.
 
     Args:
         jobs: of a run.
         setting: what they share. The cache must be seen by all workers, or cells encode again.
         executor: where blocks are encoded; each worker loads a network once.
-        encoding: told how far blocks have come.
+        progress: told how far blocks have come.
     """
     blocks = [block for task, encoders in _wanted(jobs).items() for block in _blocks(*task, encoders, setting)]
-    results = executor.map(partial(encode_block, setting=setting), blocks, encoding)
+    results = executor.map(partial(encode_block, setting=setting), blocks, progress)
     return sum(count for _, count in results if isinstance(count, int))
 
 
-def encode_block(block: Block, encoding: Encoding, setting: Setting) -> int:
+def encode_block(block: Block, progress: Progress, setting: Setting) -> int:
     """In a worker: encode one block, unless its vectors are filed; what fails here fails again in its cells."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import, needed only here
 
@@ -61,7 +60,8 @@ def encode_block(block: Block, encoding: Encoding, setting: Setting) -> int:
             task, _ = loaded_task(block.dataset, block.seed, setting)
             encoder = _fitted(block.dataset, block.seed, block.encoder, setting)
             windows = _share(task.corpus, task.normals, task.queries)[block.share][list(block.places)]
-            EmbeddingCache(setting.cache, partial(encoding, str(block.encoder))).encode(encoder, windows.anonymous())
+            told = partial(progress, str(block.encoder))
+            encode_missing(VectorFolder(setting.cache), encoder, conceal(windows), told)
         except Exception:  # noqa: BLE001 - the same error comes back in each cell, with its reason
             return 0
     return len(block.places)
@@ -71,32 +71,30 @@ def _wanted(jobs: Sequence[Job]) -> dict[tuple[str, int], list[Stage]]:
     """Encoders whose vectors do not depend on the corpus, by task."""
     wanted: dict[tuple[str, int], dict[Stage, None]] = {}
     for job in jobs:
-        own = {leg.leg.stage: None for leg in _legs(job.method) if leg.embeds and not leg.corpus_dependent}
-        wanted.setdefault((job.dataset, job.seed), {}).update(own)
+        wanted.setdefault((job.dataset, job.seed), {}).update(dict.fromkeys(_encoders(job.method)))
     return {task: list(encoders) for task, encoders in wanted.items() if encoders}
 
 
-def _legs(method: str) -> tuple[LegSystem, ...]:
+def _encoders(method: str) -> list[Stage]:
     try:
-        return System(method).legs
+        return [leg.leg.stage for leg in Method(method).legs if leg.embeds and not leg.corpus_dependent]
     except ReadbenchError:  # its cells say so
-        return ()
+        return []
 
 
 def _blocks(dataset: str, seed: int, encoders: Sequence[Stage], setting: Setting) -> Iterator[Block]:
-    """Blocks of the windows that are new in each share, as `EmbeddingCache` would cut them."""
+    """Blocks of the windows that are new in each share, as `encode_missing` would cut them."""
     try:
         task, _ = loaded_task(dataset, seed, setting)
     except Exception:  # noqa: BLE001 - the same error comes back in each cell, with its reason
         return
-    known: set[bytes] = set()
+    known: set[str] = set()
     for share, windows in _share(task.corpus, task.normals, task.queries).items():
-        digests = window_digests(windows.anonymous())
-        new = list({digest: place for place, digest in enumerate(digests) if digest not in known}.values())
+        digests = window_digests(windows)
+        new = missing_places(digests, known)
         known.update(digests)
-        for start in range(0, len(new), BLOCK):
-            places = tuple(new[start : start + BLOCK])
-            yield from (Block(dataset, seed, encoder, share, places) for encoder in encoders)
+        for places in blocks_of(new, BLOCK):
+            yield from (Block(dataset, seed, encoder, share, tuple(places)) for encoder in encoders)
 
 
 def _share(corpus: WindowSet, normals: WindowSet, queries: WindowSet) -> dict[Share, WindowSet]:
@@ -107,7 +105,4 @@ def _share(corpus: WindowSet, normals: WindowSet, queries: WindowSet) -> dict[Sh
 def _fitted(dataset: str, seed: int, stage: Stage, setting: Setting) -> Encoder:
     """An encoder as a retriever fits it; a worker that has several blocks of it loads its network once."""
     task, _ = loaded_task(dataset, seed, setting)
-    retriever = LegSystem(Leg(stage)).retriever
-    if not isinstance(retriever, EmbeddingRetriever):
-        raise TypeError(f"{stage} is not an encoder")
-    return retriever.encoder.fit(task.corpus.anonymous(), task.normals.anonymous())
+    return next(encoder for _, encoder in Method(MethodSpec((Leg(stage),))).encoders(task.corpus, task.normals))

@@ -13,16 +13,17 @@ from readbench.data import Composition, Task, load_task
 from readbench.data.describe import composition_row
 from readbench.errors import RunError
 from readbench.experiment.budget import Budget, parse_budget
-from readbench.experiment.cells import Outcome, Scored, Setup, cell_fingerprint, judge, scored_level
+from readbench.experiment.cells import Outcome, Setup, cell_fingerprint, judge, rank_level
 from readbench.experiment.plan import Cell, Job, Plan
 from readbench.experiment.qrels import keep_qrels
 from readbench.experiment.store import RunStore
+from readbench.llm import ModelOptions
 from readbench.paths import cache_root, data_root
-from readbench.pipeline import Encoding, System
+from readbench.pipeline import Method, Progress, Ranking
 from readbench.spec import build_source, parse
 
-Compute = Callable[[Setup, System, int, Budget], Scored]
-"""From a method on a task, at one level and under one label budget, to its scores."""
+Compute = Callable[[Setup, Method, int, Budget], Ranking]
+"""From a method on a task, at one level and under one label budget, to its ranking."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,22 @@ class Setting:
     cache: Path
     root: Path | None
     composition: Composition
+    models: ModelOptions = field(default_factory=ModelOptions)
 
     @classmethod
-    def of(cls, plan: Plan, out: Path, root: Path | None = None, cache: Path | None = None) -> Setting:
+    def of(
+        cls,
+        plan: Plan,
+        out: Path,
+        root: Path | None = None,
+        cache: Path | None = None,
+        models: ModelOptions | None = None,
+    ) -> Setting:
         """That of a run, with paths that hold in any process; the run folder is there from now on."""
         data, folder = data_root(root), Path(out).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        return cls(folder, (cache or cache_root()).absolute(), data and data.absolute(), plan.composition)
+        cached = (cache or cache_root()).absolute()
+        return cls(folder, cached, data and data.absolute(), plan.composition, models or ModelOptions())
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ class CellReport:
     sizes: dict[str, Any] = field(default_factory=dict)
 
 
-def run_job(job: Job, encoding: Encoding, setting: Setting) -> list[CellReport]:
+def run_job(job: Job, progress: Progress, setting: Setting) -> list[CellReport]:
     """Compute and store the cells of a job that are not there yet.
 
     One linear-algebra thread per job: results then do not depend on how many jobs run beside it.
@@ -67,7 +77,7 @@ def run_job(job: Job, encoding: Encoding, setting: Setting) -> list[CellReport]:
             f"{platform.node()} does not see the run folder {setting.folder}. Put it on storage that all nodes mount"
             " at the same place, or run parts (--shard) and merge them."
         )
-    return _run_job(job, encoding, setting, scored_level)
+    return _run_job(job, progress, setting, rank_level)
 
 
 def give_up(job: Job, setting: Setting, reason: str) -> list[CellReport]:
@@ -79,15 +89,15 @@ def give_up(job: Job, setting: Setting, reason: str) -> list[CellReport]:
     return _run_job(job, lambda *_: None, setting, refuse)
 
 
-def _run_job(job: Job, encoding: Encoding, setting: Setting, compute: Compute) -> list[CellReport]:
+def _run_job(job: Job, progress: Progress, setting: Setting, compute: Compute) -> list[CellReport]:
     store = RunStore(setting.folder)
     try:
-        setup = Setup(*loaded_task(job.dataset, job.seed, setting), setting.cache)
+        setup = Setup(*loaded_task(job.dataset, job.seed, setting), setting.cache, setting.models)
         keep_qrels(setting.folder, job.dataset, setup.task, setup.fingerprint)
     except Exception as error:  # noqa: BLE001 - reported in the table, the other jobs go on
         return [_failed(store, cell, "", error) for cell in job.cells()]
     known = _Fingerprints(setup)
-    reports = [_run_cell(cell, store, setup, encoding, compute, known) for cell in job.cells()]
+    reports = [_run_cell(cell, store, setup, progress, compute, known) for cell in job.cells()]
     sizes = _sizes(setup.task)
     return [replace(report, task=setup.fingerprint, notes=setup.task.notes, sizes=sizes) for report in reports]
 
@@ -97,18 +107,18 @@ class _Fingerprints:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._systems: dict[str, System] = {}
+        self._methods: dict[str, Method] = {}
 
     def of(self, cell: Cell) -> str:
         """That of a cell; fails where its method cannot be built."""
         budget = parse_budget(cell.labels)
-        if cell.labels not in self._systems:
-            self._systems[cell.labels] = System(budget.widened(parse(cell.method)), self._setup.cache)
-        return cell_fingerprint(self._setup, self._systems[cell.labels], cell.rho, budget)
+        if cell.labels not in self._methods:
+            self._methods[cell.labels] = self._setup.method(budget.widened(parse(cell.method)))
+        return cell_fingerprint(self._setup, self._methods[cell.labels], cell.rho, budget)
 
 
 def _run_cell(
-    cell: Cell, store: RunStore, setup: Setup, encoding: Encoding, compute: Compute, known: _Fingerprints
+    cell: Cell, store: RunStore, setup: Setup, progress: Progress, compute: Compute, known: _Fingerprints
 ) -> CellReport:
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import, needed only here
 
@@ -118,10 +128,10 @@ def _run_cell(
         if store.finished(cell) == fingerprint:
             return CellReport(cell, reused=True)
         budget = parse_budget(cell.labels)
-        system = System(budget.widened(parse(cell.method)), setup.cache, encoding)
+        method = setup.method(budget.widened(parse(cell.method)), progress)
         with threadpool_limits(1):
-            scored = compute(setup, system, cell.rho, budget)
-            store.save(judge(cell, fingerprint, setup.task, scored))
+            ranking = compute(setup, method, cell.rho, budget)
+            store.save(judge(cell, fingerprint, setup.task, ranking))
     except Exception as error:  # noqa: BLE001 - reported in the table, the other cells go on
         return _failed(store, cell, fingerprint, error)
     return CellReport(cell)

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.data import Task
-from readbench.encoders import unit
+from readbench.encoders import VectorFolder, VectorStore
 from readbench.errors import UsageError
 from readbench.evaluate import auroc, coverage, expected_calibration_error, false_alarm_rate
-from readbench.pipeline import Encoding, System, group_numbers
-from readbench.rerank import View
-from readbench.rerank.opinion import Opinion, Outspoken, opinions
-from readbench.rerank.verdict import Verdict, judged
-from readbench.spec import MethodSpec, parse
-from readbench.windows import NORMAL, ChannelStats, WindowSet
+from readbench.pipeline import Method, Progress
+from readbench.rerank.opinion import Opinion
+from readbench.spec import MethodSpec
+from readbench.windows import NORMAL, ChannelStats
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +118,7 @@ def quality(answers: Answers, held_out: list[HeldOut]) -> Quality:
     )
 
 
-def answered(task: Task, rho: int, method: MethodSpec, cache: Path, encoding: Encoding | None = None) -> Answers:
+def answered(task: Task, rho: int, method: MethodSpec, cache: Path, progress: Progress | None = None) -> Answers:
     """Opinions of a method on the queries of a task, from all labels of the corpus at one level.
 
     Args:
@@ -129,23 +126,22 @@ def answered(task: Task, rho: int, method: MethodSpec, cache: Path, encoding: En
         rho: pollution level in percent.
         method: one that ends with `+verdict`.
         cache: cache root.
-        encoding: told how far encodings have come.
+        progress: told how far encodings have come.
     """
-    system = System(method, cache, encoding)
-    verdict = _verdict(system)
-    corpus = task.corpus_at(rho)
-    cases = verdict.cases(corpus.labels)
-    judgement = judged(_views(system, corpus, task), cases, corpus.labels, group_numbers(corpus))
-    return Answers(task.queries.labels, opinions(judgement, np.arange(len(task.queries))))
+    own = opinionated(method, VectorFolder(cache), progress)
+    said = own.fit(task.corpus_at(rho), task.normals).ask(task.queries).opinions()
+    if said is None:
+        raise UsageError(f"{method} has nothing to learn from: no case of {task.info.name} has a label.")
+    return Answers(task.queries.labels, said)
 
 
 def novel_faults(
-    task: Task, rho: int, method: MethodSpec, cache: Path, encoding: Encoding | None = None
+    task: Task, rho: int, method: MethodSpec, cache: Path, progress: Progress | None = None
 ) -> list[HeldOut]:
     """Each fault type with queries held out of the corpus in turn; arguments as of `answered`."""
     found = []
     for label in held_out_faults(task):
-        answers = answered(without(task, label), rho, method, cache, encoding)
+        answers = answered(without(task, label), rho, method, cache, progress)
         novel = answers.labels == label
         found.append(HeldOut(task.corpus.classes[label], answers.strangeness[novel], answers.strangeness[~novel]))
     return found
@@ -169,46 +165,17 @@ def without(task: Task, label: int) -> Task:
     )
 
 
-def overheard(system: System) -> Outspoken | None:
-    """The last reranker of a method, made to keep what it learns; None where it has no opinion on the fault type."""
-    if _last_verdict(system) is None:
-        return None
-    parameters: dict[str, Any] = dict(system.spec.rerankers[-1].parameters)
-    system.rerankers[-1] = kept = Outspoken(**parameters)
-    return kept
-
-
-def opining(text: str) -> MethodSpec:
+def opinionated(
+    method: MethodSpec | str, vectors: VectorStore | None = None, progress: Progress | None = None
+) -> Method:
     """A method that forms opinions from the whole corpus, or an error that says how to write one."""
-    spec = parse(text)
-    _verdict(System(spec))
-    return spec
-
-
-def _verdict(system: System) -> Verdict:
-    verdict = _last_verdict(system)
-    if verdict is None:
+    own = Method(method, vectors=vectors, progress=progress)
+    if own.opinion_former is None:
         raise UsageError(
-            f"{system.spec} has no opinion on the fault type: end the method with +verdict, over the whole corpus"
+            f"{own} has no opinion on the fault type: end the method with +verdict, over the whole corpus"
             " (without pool=)."
         )
-    return verdict
-
-
-def _last_verdict(system: System) -> Verdict | None:
-    last = system.rerankers[-1] if system.rerankers else None
-    return last if isinstance(last, Verdict) and last.pool is None else None
-
-
-def _views(system: System, corpus: WindowSet, task: Task) -> tuple[View, ...]:
-    """Queries and corpus as each embedding leg sees them, rows of length one."""
-    views = []
-    for leg in system.viewing:
-        if leg.embeds:
-            leg.fit(corpus, task.normals)
-        queries, items = leg.represent(corpus, task.queries)
-        views.append(View(unit(queries), unit(items)))
-    return tuple(views)
+    return own
 
 
 def _mean(values: list[float]) -> float:

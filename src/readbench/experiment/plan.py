@@ -10,7 +10,7 @@ from readbench.data import Composition
 from readbench.data.source import SplitUnit
 from readbench.errors import ReadbenchError, UsageError
 from readbench.experiment.budget import ALL, parse_budget
-from readbench.pipeline import System
+from readbench.pipeline import Method
 
 DEFAULT_LEVELS = (0, 10, 20)
 DEFAULT_SEEDS = (0, 1, 2)
@@ -116,6 +116,6 @@ class Plan:
 
 def _reads_labels(method: str) -> bool:
     try:
-        return System(method).uses_labels
+        return Method(method).uses_labels
     except ReadbenchError:  # its cells say so
         return False

@@ -20,6 +20,7 @@ from readbench.experiment.plan import Job, Plan
 from readbench.experiment.shard import WHOLE, Shard
 from readbench.experiment.store import RunStore
 from readbench.experiment.version import code_version
+from readbench.llm import ModelOptions
 from readbench.spec import build_source, parse
 
 REFRESH_S = 2.0
@@ -55,7 +56,7 @@ class Summary:
     sizes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-def run(
+def run(  # noqa: PLR0913 - what a run may be told
     plan: Plan,
     out: Path,
     *,
@@ -63,6 +64,7 @@ def run(
     shard: Shard = WHOLE,
     root: Path | None = None,
     cache: Path | None = None,
+    models: ModelOptions | None = None,
     listener: Listener | None = None,
 ) -> Summary:
     """Run a plan into a folder.
@@ -77,12 +79,13 @@ def run(
         shard: the part of the plan to run; see `merge`.
         root: data root.
         cache: cache root.
+        models: what goes before the profiles of language models.
         listener: told about progress.
     """
     began = time.time()
     listener = listener or Listener()
     executor = executor or Local()
-    setting = Setting.of(plan, out, root, cache)
+    setting = Setting.of(plan, out, root, cache, models)
     jobs = shard.of(list(plan.jobs()))
     store = RunStore(setting.folder)
     summary = Summary(Path(out))

@@ -8,8 +8,7 @@ import numpy as np
 
 from readbench.data import Task
 from readbench.evaluate import evaluate
-from readbench.pipeline import System
-from readbench.ranking import rank
+from readbench.pipeline import Method
 
 PROBES = ("random", "channel-presence", "stats", "euclidean")
 DEPTH = 20
@@ -37,8 +36,7 @@ def probe_shortcuts(task: Task) -> Shortcuts:
     corpus = task.corpus_at(min(task.levels))
     ndcg, own, expected = {}, float("nan"), float("nan")
     for method in PROBES:
-        scores = System(method).fit(corpus, task.normals).score(task.queries)
-        order = rank(scores, DEPTH)
+        order = Method(method).fit(corpus, task.normals).rank(task.queries, DEPTH).order
         values = evaluate(order, task.queries.labels, corpus.labels).values
         ndcg[method] = float(values["NDCG@10"].mean())
         if method == "euclidean" and (corpus.assets != "").all():

@@ -10,7 +10,7 @@ from typing import Any
 from readbench.errors import UnknownNameError, UsageError
 from readbench.experiment.budget import parse_budget
 from readbench.experiment.plan import Plan
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.registry import SOURCES
 from readbench.spec import COMPOSED, parse
 
@@ -54,7 +54,7 @@ class Suite:
         for method in self.plan.methods:
             try:
                 for text in labels:
-                    parse_budget(text).check(System(method))
+                    parse_budget(text).check(Method(method))
             except UsageError as error:
                 refused[method] = str(error)
         methods = tuple(method for method in self.plan.methods if method not in refused)

@@ -15,7 +15,7 @@ from readbench.llm.ledger import Ledger, estimate
 from readbench.llm.messages import ChatClient, Reply, Request, Usage
 from readbench.llm.providers import client_for
 from readbench.llm.replies import UnreadableError
-from readbench.llm.settings import Profile, load_profile
+from readbench.llm.settings import ModelOptions, Profile, load_profile
 from readbench.llm.store import Answer, AnswerStore
 from readbench.llm.wire import CallError
 from readbench.paths import cache_root
@@ -139,7 +139,7 @@ def _fault(text: str, read: Read[T]) -> str:
     return ""
 
 
-def caller_for(name: str) -> Caller:
+def caller_for(name: str, options: ModelOptions | None = None) -> Caller:
     """The caller of a configured model."""
-    profile = load_profile(name)
+    profile = load_profile(name, options)
     return Caller(name, profile, client_for(profile), cache_root())

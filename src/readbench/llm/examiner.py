@@ -15,11 +15,14 @@ from readbench.llm.exhibits import Exhibit, Reduction
 from readbench.llm.ledger import Spending, estimate
 from readbench.llm.prompts import load_prompts
 from readbench.llm.requests import Composer, Item, Task
-from readbench.llm.settings import Images, Profile, load_profile
+from readbench.llm.settings import Images, ModelOptions, Profile, load_profile
 from readbench.paths import cache_root
 from readbench.windows import WindowSet
 
 Treatment = Literal["", "tsad", "evidence"]
+Briefing = tuple[str, ModelOptions]
+"""What the source says of itself, and what goes before the model's profile."""
+NO_BRIEFING: Briefing = ("", ModelOptions())
 POINTWISE: dict[str, Task] = {"chatts-http": "similarity", "toto-http": "match"}
 """Providers whose models judge one candidate at a time; all others order a list."""
 
@@ -45,10 +48,10 @@ def ranking_task(profile: Profile) -> Task:
     return POINTWISE.get(str(profile.provider), "list")
 
 
-def content_key(model: str, *, classify: bool = False) -> str:
+def content_key(model: str, options: ModelOptions | None = None, *, classify: bool = False) -> str:
     """Hash of what decides a model's answers beside the parameters of the method: its profile and its prompts."""
     name, treatment = split_model(model)
-    profile = load_profile(name)
+    profile = load_profile(name, options)
     task = "classify" if classify else ranking_task(profile)
     prompts = load_prompts(profile.prompts)
     prompts.section(_section(task, treatment))
@@ -61,13 +64,16 @@ class Examiner:
     Args:
         model: as it stands in a method.
         reduction: how windows are reduced; the season goes for models that end in -tsad.
-        description: of the data.
+        briefing: the description of the data, and what goes before the model's profile.
         classify: ask for confidences instead of a ranking.
     """
 
-    def __init__(self, model: str, reduction: Reduction, description: str = "", *, classify: bool = False) -> None:
+    def __init__(
+        self, model: str, reduction: Reduction, briefing: Briefing | None = None, *, classify: bool = False
+    ) -> None:
         name, self.treatment = split_model(model)
-        self.caller: Caller = caller_for(name)
+        description, options = briefing or NO_BRIEFING
+        self.caller: Caller = caller_for(name, options)
         profile = self.caller.profile
         self.task: Task = "classify" if classify else ranking_task(profile)
         prompt = load_prompts(profile.prompts).section(_section(self.task, self.treatment))

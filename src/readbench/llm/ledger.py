@@ -16,7 +16,7 @@ from pathlib import Path
 
 from readbench.errors import RunError
 from readbench.llm.messages import Request, Usage
-from readbench.llm.settings import Profile, load_profile
+from readbench.llm.settings import ModelOptions, Profile, load_profile
 from readbench.locks import exclusive
 from readbench.paths import cache_root
 
@@ -95,9 +95,9 @@ class Ledger:
         )
 
 
-def standing(name: str) -> str:
+def standing(name: str, options: ModelOptions | None = None) -> str:
     """What a configured model has spent so far and what its budget is, in words."""
-    profile = load_profile(name)
+    profile = load_profile(name, options)
     limits = [f"{profile.max_calls} calls"] if profile.max_calls is not None else []
     limits += [f"${profile.max_cost:.2f}"] if profile.max_cost is not None else []
     return (

@@ -16,12 +16,9 @@ read from the environment at the moment of a call. What a run is told of prompts
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -31,8 +28,6 @@ from readbench.errors import UnknownNameError, UsageError
 from readbench.parameters import Interval, parameters_of
 
 VARIABLE = "READBENCH_LLM"
-OVERRIDES = "READBENCH_LLM_OVERRIDES"
-"""How a run tells its processes what goes before the file."""
 Provider = Literal["anthropic", "bedrock", "openai", "chatts-http", "toto-http"]
 Thinking = Literal["unset", "disabled", "adaptive"]
 Images = Literal["sheet", "channels", "none"]
@@ -109,34 +104,39 @@ def unconfigured() -> str:
     return "" if Path(path).is_file() else f"needs the file {path}, which {VARIABLE} names"
 
 
-def load_profile(name: str) -> Profile:
+@dataclass(frozen=True)
+class ModelOptions:
+    """What goes before every profile of the file: what a run is told of prompts and budget.
+
+    Args:
+        prompts: a file of prompts.
+        max_calls: most calls that a name may ever make with this cache.
+        max_cost: most dollars that a name may ever cost with this cache.
+    """
+
+    prompts: str | None = None
+    max_calls: int | None = None
+    max_cost: float | None = None
+
+    def over(self, table: dict[str, Any]) -> dict[str, Any]:
+        """A profile's table with what is set here in place of its own.
+
+        >>> ModelOptions(max_calls=3).over({"model": "m", "max_calls": 9})
+        {'model': 'm', 'max_calls': 3}
+        """
+        return table | {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def load_profile(name: str, options: ModelOptions | None = None) -> Profile:
     """The profile of a name; `UsageError` says what is wrong with the file."""
     if reason := unconfigured():
         raise UsageError(f"{name} {reason}.")
     path = Path(os.environ[VARIABLE])
-    return _profile(path, name, hashlib.sha256(path.read_bytes()).hexdigest(), os.environ.get(OVERRIDES, "{}"))
-
-
-@contextmanager
-def overriding(**settings: str | float | None) -> Iterator[None]:
-    """Within the block, and in processes that start there, what is not None takes the place of every profile's own.
-
-    >>> with overriding(max_calls=3, prompts=None):
-    ...     print(os.environ[OVERRIDES])
-    {"max_calls": 3}
-    """
-    before = os.environ.get(OVERRIDES)
-    os.environ[OVERRIDES] = json.dumps({name: value for name, value in settings.items() if value is not None})
-    try:
-        yield
-    finally:
-        os.environ.pop(OVERRIDES)
-        if before is not None:
-            os.environ[OVERRIDES] = before
+    return _profile(path, name, hashlib.sha256(path.read_bytes()).hexdigest(), options or ModelOptions())
 
 
 @lru_cache(maxsize=32)
-def _profile(path: Path, name: str, content: str, overrides: str) -> Profile:  # noqa: ARG001 - a changed file is read again
+def _profile(path: Path, name: str, content: str, options: ModelOptions) -> Profile:  # noqa: ARG001 - a changed file is read again
     try:
         tables = tomllib.loads(path.read_text())
     except ValueError as error:
@@ -146,7 +146,7 @@ def _profile(path: Path, name: str, content: str, overrides: str) -> Profile:  #
     where = f"[{name}] in {path}"
     if not isinstance(tables[name], dict):
         raise UsageError(f"{where} must be a table.")
-    return _checked(tables[name] | json.loads(overrides), where)
+    return _checked(options.over(tables[name]), where)
 
 
 def _checked(table: dict[str, Any], where: str) -> Profile:

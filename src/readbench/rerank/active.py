@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from readbench.encoders import Vectors
 from readbench.rerank.base import View
-from readbench.rerank.verdict import judged
+from readbench.rerank.judgement import judged
 from readbench.windows import NORMAL, UNLABELLED
 
 FLOOR = 0.05

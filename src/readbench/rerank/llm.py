@@ -14,11 +14,14 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.abilities import AsksModel, ReadsWindows
 from readbench.errors import MethodError
 from readbench.llm import (
+    NO_BRIEFING,
     Examiner,
     Exhibit,
     Item,
+    ModelOptions,
     Ranking,
     Reduction,
     Spending,
@@ -45,7 +48,14 @@ SAMPLED = 4
 Question = tuple[Exhibit, list[Item]]
 
 
-@RERANKERS.register("llm", title="LLM", family="reranker", positional="model", unavailable=unconfigured)
+@RERANKERS.register(
+    "llm",
+    title="LLM",
+    family="reranker",
+    positional="model",
+    unavailable=unconfigured,
+    abilities=(AsksModel, ReadsWindows),
+)
 class LanguageModel:
     """A language model reads query and candidates as plots and numbers, and orders the pool.
 
@@ -75,7 +85,7 @@ class LanguageModel:
         self.channels = channels
         self.points = points
         self.labels = labels
-        self.description = ""
+        self.briefing = NO_BRIEFING
         self.usage: dict[str, float] = {}
 
     @property
@@ -91,15 +101,19 @@ class LanguageModel:
     @property
     def content_key(self) -> str:
         """Hash of the model and the prompts behind its name."""
-        return content_key(self.model)
+        return content_key(self.model, self.briefing[1])
+
+    def brief(self, description: str, options: ModelOptions) -> None:
+        """What the source says of itself goes into every question; options go before the model's profile."""
+        self.briefing = description, options
 
     def rerank(self, pool: Pool) -> Scores:
         """(Q, K) new scores; the base scores for queries that know no label, where it uses them."""
         if pool.scene is None:
-            raise MethodError(f"llm({self.model}) reads windows, and this pool has none: run it through a System.")
+            raise MethodError(f"llm({self.model}) reads windows, and this pool has none: run it through a Method.")
         scores = pool.scores.astype(np.float32)
         rows = np.flatnonzero(pool.labelled.any(axis=1) | (not self.labels))
-        examiner = Examiner(self.model, Reduction(self.channels, self.points), self.description)
+        examiner = Examiner(self.model, Reduction(self.channels, self.points), self.briefing)
         if len(rows) and pool.candidates.shape[1]:
             exhibits = _Exhibits(examiner, pool, pool.scene)
             ranked = _listed if examiner.task == "list" else _rated
@@ -114,7 +128,7 @@ class LanguageModel:
             queries: all of them; no label is read.
             corpus: with labels, where it uses them.
         """
-        examiner = Examiner(self.model, Reduction(self.channels, self.points), self.description)
+        examiner = Examiner(self.model, Reduction(self.channels, self.points), self.briefing)
         places = spread(len(corpus), self.pool)
         items = [(examiner.exhibit(corpus, place), self._class(corpus, place)) for place in places]
         asked = [examiner.exhibit(queries, query) for query in spread(len(queries), SAMPLED)]

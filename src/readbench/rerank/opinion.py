@@ -23,9 +23,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.rerank.base import Pool, Scores
+from readbench.rerank.judgement import Judgement
 from readbench.rerank.ridge import Array, Reach, alone, fit_reach
-from readbench.rerank.verdict import Judgement, Verdict
 
 ALPHA = 0.1
 FALSE_ALARMS = 0.05
@@ -68,25 +67,6 @@ class Opinion:
     def confidence(self) -> float:
         """Its probability."""
         return float(self.posterior.max())
-
-
-class Outspoken(Verdict):
-    """Verdict that keeps what it learned: opinions on the queries that it ranked cost no second lesson.
-
-    `lessons_` are those of the last ranking, one for all queries that know the same labels.
-    """
-
-    lessons_: tuple[Judgement, ...] = ()
-
-    def rerank(self, pool: Pool) -> Scores:
-        """As Verdict."""
-        self.lessons_ = ()
-        return super().rerank(pool)
-
-    def weighed(self, shared: Array, judgement: Judgement, labels: NDArray[np.int32]) -> Array:
-        """As Verdict."""
-        self.lessons_ += (judgement,)
-        return super().weighed(shared, judgement, labels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.rerank.judgement import Judgement
 from readbench.rerank.opinion import sharpened
 from readbench.rerank.ridge import Array
-from readbench.rerank.verdict import Judgement
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.abilities import Hits
 from readbench.errors import MethodError
 from readbench.windows import WindowSet
 
 Scores = NDArray[np.float32]
+__all__ = ["Hits", "Retriever", "Scores", "checked_scores"]
 
 
 class Retriever(Protocol):
@@ -37,14 +38,6 @@ class Retriever(Protocol):
     def score(self, queries: WindowSet) -> Scores:
         """(Q, N) float32, larger is better, finite."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class Hits:
-    """Top-k lists: `indices` (Q, k) into the corpus and their `scores` (Q, k), best first."""
-
-    indices: NDArray[np.int64]
-    scores: Scores
 
 
 def checked_scores(scores: Scores, queries: int, items: int, name: str) -> Scores:

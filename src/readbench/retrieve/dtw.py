@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from readbench.abilities import ScalesWindows, Searcher
 from readbench.errors import ParameterError
 from readbench.kernels.threads import Team
 from readbench.parameters import Interval
@@ -151,7 +152,7 @@ def _tiled_where(device: Processor) -> type[TiledCorpus | CudaCorpus]:
     return TiledCorpus
 
 
-@RETRIEVERS.register("dtw-i", title="DTW-I", family="distance")
+@RETRIEVERS.register("dtw-i", title="DTW-I", family="distance", abilities=(Searcher, ScalesWindows))
 class DtwIndependent(_Warping):
     """Dynamic time warping of each channel on its own, summed over channels.
 
@@ -168,7 +169,7 @@ class DtwIndependent(_Warping):
     _joint = False
 
 
-@RETRIEVERS.register("dtw-d", title="DTW-D", family="distance")
+@RETRIEVERS.register("dtw-d", title="DTW-D", family="distance", abilities=(Searcher, ScalesWindows))
 class DtwDependent(_Warping):
     """Dynamic time warping of all channels on one common path.
 

@@ -7,7 +7,9 @@ from typing import Self
 
 import numpy as np
 
-from readbench.encoders import EmbeddingCache, Encoder, Metric, Pretrained, Vectors, unit
+from readbench.abilities import OnDevice
+from readbench.encoders import Encoder, Metric, Vectors, VectorStore, encode_missing, unit
+from readbench.encoders.cache import Role, Told
 from readbench.encoders.devices import device_of
 from readbench.retrieve.base import Hits, Scores
 from readbench.retrieve.euclidean import euclidean_distances
@@ -23,9 +25,11 @@ class EmbeddingRetriever:
     Args:
         encoder: from window to vector.
         transforms: applied in order; the last one's metric counts.
-        cache: where vectors are filed; None computes them each time.
+        vectors: where vectors are kept; None computes them each time.
         stored: where those of a corpus that is too large for memory are kept, as they are compared; then they pass
-            the cache by.
+            the store by.
+        device: the encoder again, where it can run on a GPU: vectors are searched where it runs.
+        told: told how far an encoding has come.
     """
 
     uses_labels = False
@@ -33,25 +37,25 @@ class EmbeddingRetriever:
     def __init__(
         self,
         encoder: Encoder,
-        transforms: tuple[Transform, ...],
-        cache: EmbeddingCache | None,
+        transforms: tuple[Transform, ...] = (),
+        vectors: VectorStore | None = None,
         stored: StoredVectors | None = None,
+        *,
+        device: OnDevice | None = None,
+        told: Told | None = None,
     ) -> None:
         self.encoder = encoder
         self.transforms = transforms
-        self.cache = cache
+        self.vectors = vectors
         self.stored = stored
+        self.device = device
+        self.told = told
         self.encode_seconds = 0.0
 
     @property
     def corpus_dependent(self) -> bool:
         """Whether the vectors depend on the corpus."""
         return self.encoder.corpus_dependent
-
-    @property
-    def content_key(self) -> str:
-        """Hash of the files that the encoder reads; empty where it reads none."""
-        return self.encoder.weights_fingerprint() if isinstance(self.encoder, Pretrained) else ""
 
     @property
     def metric(self) -> Metric:
@@ -61,12 +65,12 @@ class EmbeddingRetriever:
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Encode the corpus, and the normals where a transform needs them."""
         self.encoder.fit(corpus, normals)
-        vectors = self._encode(corpus[:0] if self.stored else corpus)  # those of a large corpus come last
-        reference = self._encode(normals) if self.transforms and len(normals) else vectors[:0]
+        vectors = self._encode(corpus[:0] if self.stored else corpus, "corpus")  # those of a large corpus come last
+        reference = self._encode(normals, "corpus") if self.transforms and len(normals) else vectors[:0]
         for transform in self.transforms:
             vectors = transform.fit(reference).apply(vectors)
             reference = transform.apply(reference)
-        self.vectors_ = self._filled(self.stored, corpus) if self.stored else vectors
+        self.vectors_ = self._fill(self.stored, corpus) if self.stored else vectors
         return self
 
     def score(self, queries: WindowSet) -> Scores:
@@ -78,23 +82,26 @@ class EmbeddingRetriever:
 
     def search(self, queries: WindowSet, k: int) -> Hits:
         """The k most similar of the corpus for each query, in bounded memory; scores in double precision, rounded."""
-        return top_k(self.represent(queries), self.vectors_, k, self.metric, device=device_of(self.encoder))
+        return top_k(self.represent(queries), self.vectors_, k, self.metric, device=device_of(self.device))
 
     def represent(self, windows: WindowSet) -> Vectors:
         """(N, D) vectors of windows as they are compared."""
-        vectors = self._encode(windows)
+        vectors = self._encode(windows, "queries")
         for transform in self.transforms:
             vectors = transform.apply(vectors)
         return vectors
 
-    def _filled(self, stored: StoredVectors, corpus: WindowSet) -> Vectors:
-        alike = EmbeddingRetriever(self.encoder, self.transforms, None)  # what other processes need of this
+    def _fill(self, stored: StoredVectors, corpus: WindowSet) -> Vectors:
+        alike = EmbeddingRetriever(self.encoder, self.transforms)  # what other processes need of this
         vectors = stored.filled(corpus, alike.represent)
         self.encode_seconds += stored.seconds
         return vectors
 
-    def _encode(self, windows: WindowSet) -> Vectors:
+    def _encode(self, windows: WindowSet, role: Role) -> Vectors:
         began = time.perf_counter()
-        vectors = self.cache.encode(self.encoder, windows) if self.cache else self.encoder.encode(windows)
+        if self.vectors is not None and self.vectors.keeps(self.encoder, role):
+            vectors = encode_missing(self.vectors, self.encoder, windows, self.told)
+        else:
+            vectors = self.encoder.encode(windows)
         self.encode_seconds += time.perf_counter() - began
         return vectors

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.abilities import ScalesWindows, Searcher
 from readbench.registry import RETRIEVERS
 from readbench.retrieve.base import Hits, Scores
 from readbench.retrieve.blocks import Block, best_of, filled, require_places, scored
@@ -21,7 +22,7 @@ PIECE_BYTES = 16 * 2**20
 """Corpus windows on the grid that a thread holds at a time."""
 
 
-@RETRIEVERS.register("euclidean", title="ED", family="distance", aliases=("ed",))
+@RETRIEVERS.register("euclidean", title="ED", family="distance", aliases=("ed",), abilities=(Searcher, ScalesWindows))
 class Euclidean:
     """Lock-step Euclidean distance over all channels and timesteps.
 

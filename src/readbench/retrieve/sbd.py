@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from readbench.abilities import ScalesWindows, Searcher
 from readbench.registry import RETRIEVERS
 from readbench.retrieve.base import Hits, Scores
 from readbench.retrieve.blocks import Block, best_of, filled, require_places, scored
@@ -116,7 +117,7 @@ class _ShapeBased(ABC):
         return Rows.of(self.scale_(windows), axis, self.align)
 
 
-@RETRIEVERS.register("sbd-i", title="SBD-I", family="distance")
+@RETRIEVERS.register("sbd-i", title="SBD-I", family="distance", abilities=(Searcher, ScalesWindows))
 class IndependentShapeBased(_ShapeBased):
     """Shape-based distance with a lag of its own for each channel.
 
@@ -134,7 +135,7 @@ class IndependentShapeBased(_ShapeBased):
         return np.minimum(peaks, 0, out=peaks)
 
 
-@RETRIEVERS.register("sbd-d", title="SBD-D", family="distance")
+@RETRIEVERS.register("sbd-d", title="SBD-D", family="distance", abilities=(Searcher, ScalesWindows))
 class DependentShapeBased(_ShapeBased):
     """Shape-based distance with one lag for all channels.
 

@@ -19,6 +19,7 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.abilities import Indexed, ScalesWindows, Searcher
 from readbench.kernels.threads import Team
 from readbench.parameters import Interval
 from readbench.registry import RETRIEVERS
@@ -147,7 +148,7 @@ class _Symbolic(ABC):
         return 1 + max(0, grid - self.window) // self.stride
 
 
-@RETRIEVERS.register("sax-bm25", title="SAX-BM25", family="symbolic")
+@RETRIEVERS.register("sax-bm25", title="SAX-BM25", family="symbolic", abilities=(Searcher, ScalesWindows, Indexed))
 @dataclass(eq=False)
 class SaxBm25(_Symbolic):
     """Bags of SAX words (segment means of each word window) compared by BM25.
@@ -170,7 +171,7 @@ class SaxBm25(_Symbolic):
         return Lexicon(basis, normal_edges(self.length, self.alphabet), self.stride, self.znorm)
 
 
-@RETRIEVERS.register("sfa-bm25", title="SFA-BM25", family="symbolic")
+@RETRIEVERS.register("sfa-bm25", title="SFA-BM25", family="symbolic", abilities=(Searcher, ScalesWindows, Indexed))
 @dataclass(eq=False)
 class SfaBm25(_Symbolic):
     """Bags of SFA words (lowest Fourier coefficients of each word window) compared by BM25.

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from readbench.errors import UsageError
 from readbench.evaluate import evaluate
-from readbench.pipeline import LegSystem
+from readbench.pipeline import Method
 from readbench.processes import MemoryWatch, Tell
-from readbench.retrieve import Hits, Retriever
-from readbench.retrieve.embedding import EmbeddingRetriever
-from readbench.retrieve.searching import search
+from readbench.retrieve import Hits
 from readbench.retrieve.stored import StoredVectors
 from readbench.scale.world import Material, World
-from readbench.spec import Leg, parse
-from readbench.windows import UNLABELLED, WindowSet
+from readbench.windows import WindowSet
 
 VERSION = 1
 """Raised whenever something else is measured, so that stored results are not mixed."""
@@ -98,71 +93,46 @@ def measure(cell: Cell, tell: Tell) -> Measured:
     """
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
 
-    material, leg = cell.world.open(cell.size), single_leg(cell.method)
-    corpus, queries, normals = (bare(part) for part in (material.corpus, material.queries, material.normals))
+    material, method = cell.world.open(cell.size), single_leg(cell.method)
+    corpus, queries, normals = material.corpus, material.queries, material.normals
     stored = cell.stored(tell)
-    retriever = built(leg, stored)
     with threadpool_limits(1), MemoryWatch() as memory:  # our own threads work side by side, those of products do not
         tell("warming up", 0, cell.size)
-        _warm_up(leg, corpus, queries, normals)
+        _warm_up(method, corpus, queries, normals)
         tell("fitting", 0, cell.size)
         began = time.perf_counter()
-        retriever.fit(corpus, normals)
-        fitted = time.perf_counter()
-        encode_s = float(getattr(retriever, "encode_seconds", 0.0))
+        fitted = method.fit(corpus, normals, in_place=True, stored=stored).prepare()
+        ready = time.perf_counter()
+        encode_s = fitted.encode_seconds
         tell("searching", 0, cell.size)
         searched = time.perf_counter()
-        hits = search(retriever, queries, DEPTH)
+        hits = fitted.search(queries, DEPTH)
         ended = time.perf_counter()
+    index = fitted.index_bytes
     result = Measured(
         method=cell.method,
         size=len(corpus),
         queries=len(queries),
         ndcg=ndcg(hits, material),
         encode_s=encode_s,
-        fit_s=max(0.0, fitted - began - (encode_s - stored.earlier)),
+        fit_s=max(0.0, ready - began - (encode_s - stored.earlier)),
         search_s=ended - searched,
         memory_bytes=memory.peak,
-        disk_bytes=_disk_bytes(retriever, material),
+        disk_bytes=material.bytes if index is None else index,
     )
     if not cell.keep:
         stored.clear()
     return result
 
 
-def single_leg(method: str) -> Leg:
-    """The one leg of a method that can be searched at any size."""
-    spec = parse(method)
-    if len(spec.legs) > 1 or spec.rerankers:
-        raise UsageError(f"{spec} looks at whole lists. Name methods of one leg without rerankers.")
-    leg = spec.legs[0]
-    if LegSystem(leg).uses_labels:
-        raise UsageError(f"{spec} reads labels; the study measures retrieval without any.")
-    return leg
-
-
-def built(leg: Leg, stored: StoredVectors) -> Retriever:
-    """The retriever of a leg; vectors of an encoder go to disk."""
-    retriever = LegSystem(leg).retriever
-    if isinstance(retriever, EmbeddingRetriever):
-        return EmbeddingRetriever(retriever.encoder, retriever.transforms, None, stored)
-    return retriever
-
-
-def bare(windows: WindowSet) -> WindowSet:
-    """The windows without any fact about them, their values where they are."""
-    count = len(windows)
-    unknown = np.zeros(count, windows.ids.dtype)
-    return replace(
-        windows,
-        labels=np.full(count, UNLABELLED, np.int32),
-        classes=(),
-        ids=unknown,
-        groups=unknown,
-        assets=unknown,
-        times=np.full(count, np.nan),
-        spans=np.zeros((count, 2), np.int32),
-    )
+def single_leg(text: str) -> Method:
+    """A method of one leg, which can be searched at any size."""
+    method = Method(text)
+    if len(method.legs) > 1 or method.rerankers:
+        raise UsageError(f"{method} looks at whole lists. Name methods of one leg without rerankers.")
+    if method.uses_labels:
+        raise UsageError(f"{method} reads labels; the study measures retrieval without any.")
+    return method
 
 
 def ndcg(hits: Hits, material: Material) -> float:
@@ -171,13 +141,6 @@ def ndcg(hits: Hits, material: Material) -> float:
     return float(judged.values[METRIC].mean())
 
 
-def _warm_up(leg: Leg, corpus: WindowSet, queries: WindowSet, normals: WindowSet) -> None:
-    system = LegSystem(leg)
-    size = WARM_UP_ENCODED if system.embeds else WARM_UP
-    search(system.retriever.fit(corpus[:size], normals[:size]), queries[:4], 1)
-
-
-def _disk_bytes(retriever: Retriever, material: Material) -> int:
-    if isinstance(retriever, EmbeddingRetriever):
-        return int(retriever.vectors_.nbytes)
-    return int(getattr(retriever, "index_bytes", material.bytes))
+def _warm_up(method: Method, corpus: WindowSet, queries: WindowSet, normals: WindowSet) -> None:
+    size = WARM_UP_ENCODED if method.legs[0].embeds else WARM_UP
+    method.fit(corpus[:size], normals[:size], in_place=True).search(queries[:4], 1)

@@ -14,11 +14,11 @@ from functools import partial
 import numpy as np
 
 from readbench.errors import MethodError, UsageError
+from readbench.pipeline import FittedMethod, conceal
 from readbench.processes import Tell
 from readbench.retrieve import Hits
 from readbench.retrieve.dtw import DtwIndependent
-from readbench.retrieve.embedding import EmbeddingRetriever
-from readbench.scale.cell import DEPTH, WARM_UP, Cell, bare, built, ndcg, single_leg
+from readbench.scale.cell import DEPTH, WARM_UP, Cell, ndcg, single_leg
 from readbench.scale.world import Material
 from readbench.windows import WindowSet
 
@@ -80,14 +80,17 @@ def measure_two_stage(cell: Cell, tell: Tell) -> list[TwoStage]:
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
 
     material = cell.world.open(cell.size)
-    corpus, queries, normals = (bare(part) for part in (material.corpus, material.queries, material.normals))
+    corpus, queries, normals = (
+        conceal(part, in_place=True) for part in (material.corpus, material.queries, material.normals)
+    )
     stored = cell.stored(tell)
     with threadpool_limits(1):
         tell("warming up", 0, cell.size)
         _warm_up(corpus, queries)
-        encoder = built(single_leg(cell.method), stored).fit(corpus, normals)
-        if not isinstance(encoder, EmbeddingRetriever):
+        method = single_leg(cell.method)
+        if not method.legs[0].embeds:
             raise UsageError(f"--two-stage takes an encoder, such as sonde. Got {cell.method}.")
+        encoder = method.fit(corpus, normals, in_place=True, stored=stored).prepare()
         pair = _Pair(encoder, DtwIndependent().fit(corpus, normals), queries)
         tell("exact search", 0, cell.size)
         exact = pair.exact()
@@ -123,7 +126,7 @@ class _Shortlist:
 class _Pair:
     """Both methods, fitted, and what they are asked."""
 
-    encoder: EmbeddingRetriever
+    encoder: FittedMethod
     warping: DtwIndependent
     queries: WindowSet
 

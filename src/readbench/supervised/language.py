@@ -12,9 +12,12 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.abilities import AsksModel
 from readbench.llm import (
+    NO_BRIEFING,
     Examiner,
     Item,
+    ModelOptions,
     Reduction,
     Spending,
     content_key,
@@ -32,7 +35,14 @@ SAMPLED = 4
 """Queries from which a forecast is made."""
 
 
-@RETRIEVERS.register("classify", title="Classify", family="supervised", positional="model", unavailable=unconfigured)
+@RETRIEVERS.register(
+    "classify",
+    title="Classify",
+    family="supervised",
+    positional="model",
+    unavailable=unconfigured,
+    abilities=(AsksModel,),
+)
 class LanguageClassifier:
     """A language model says how sure it is that a query is of the class of each of several examples.
 
@@ -55,13 +65,17 @@ class LanguageClassifier:
         self.model = model
         self.channels = channels
         self.points = points
-        self.description = ""
+        self.briefing = NO_BRIEFING
         self.usage: dict[str, float] = {}
 
     @property
     def content_key(self) -> str:
         """Hash of the model and the prompts behind its name."""
-        return content_key(self.model, classify=True)
+        return content_key(self.model, self.briefing[1], classify=True)
+
+    def brief(self, description: str, options: ModelOptions) -> None:
+        """What the source says of itself goes into every question; options go before the model's profile."""
+        self.briefing = description, options
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
         """Choose an example of each class that the corpus has."""
@@ -101,7 +115,7 @@ class LanguageClassifier:
 
     def _prepared(self) -> tuple[Examiner, list[Item]]:
         """The model, and the examples that it is shown."""
-        examiner = Examiner(self.model, Reduction(self.channels, self.points), self.description, classify=True)
+        examiner = Examiner(self.model, Reduction(self.channels, self.points), self.briefing, classify=True)
         return examiner, [Item(examiner.exhibit(self.examples_, k), name) for k, name in enumerate(self.names_)]
 
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.abilities import ScalesWindows
 from readbench.errors import MethodError
 from readbench.parameters import Interval
 from readbench.registry import RETRIEVERS
@@ -85,7 +86,14 @@ class _Reference:
         return dense(scaled, channels=self.axis_, length=self.length_).astype(np.float64)
 
 
-@RETRIEVERS.register("mr-hydra", title="MR-Hydra", family="supervised", requires=("aeon", "torch"), extra="supervised")
+@RETRIEVERS.register(
+    "mr-hydra",
+    title="MR-Hydra",
+    family="supervised",
+    requires=("aeon", "torch"),
+    extra="supervised",
+    abilities=(ScalesWindows,),
+)
 class MrHydra(_Reference):
     """MultiRocket and Hydra trained on the labelled corpus.
 
@@ -122,7 +130,9 @@ class MrHydra(_Reference):
         return [aeon.MultiRocketClassifier(random_state=self.seed), aeon.HydraClassifier(random_state=self.seed)]
 
 
-@RETRIEVERS.register("rdst", title="RDST", family="supervised", requires=("aeon",), extra="supervised")
+@RETRIEVERS.register(
+    "rdst", title="RDST", family="supervised", requires=("aeon",), extra="supervised", abilities=(ScalesWindows,)
+)
 class Rdst(_Reference):
     """Random dilated shapelets trained on the labelled corpus.
 

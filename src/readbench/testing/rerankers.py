@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.pipeline import System
+from readbench.pipeline import Method
 from readbench.ranking import rank
 from readbench.registry import RERANKERS
 from readbench.rerank import Pool, Reranker, View
@@ -101,7 +101,7 @@ def names_of_classes_do_not_matter(reranker: str) -> None:
 
 def its_pool_can_be_widened(reranker: str) -> None:
     """A parameter `pool` sets how many candidates it sees, at least."""
-    spec = System(f"random+{reranker}").spec.rerankers[0]
+    spec = Method(f"random+{reranker}").spec.rerankers[0]
     entry = RERANKERS.get(spec.name)
     if "pool" in entry.parameters:
         wide: Reranker = entry.build(**(dict(spec.parameters) | {"pool": 150}))
@@ -133,7 +133,7 @@ RERANKER_CHECKS: tuple[RerankerCheck, ...] = (
 
 
 def _built(reranker: str) -> Reranker:
-    return System(f"random+{reranker}").rerankers[0]
+    return Method(f"random+{reranker}").rerankers[0].component
 
 
 def _arrays(pool: Pool) -> list[NDArray[np.generic]]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from readbench.errors import NotFiniteError
-from readbench.pipeline import System
+from readbench.pipeline import FittedMethod, Method
 from readbench.ranking import rank
 from readbench.retrieve import Scores
 from readbench.testing.samples import sample_windows
@@ -102,12 +102,11 @@ def inputs_stay_as_they_were(method: str) -> None:
 
 def labels_are_read_only_where_declared(method: str) -> None:
     """Without `uses_labels`, other labels in the corpus change nothing, even if they were there to be read."""
-    system = System(method)
-    if system.uses_labels:
+    if Method(method).uses_labels:
         return
-    corpus, queries = sample_windows(12), sample_windows(5, seed=1).anonymous()
+    corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     relabelled = replace(corpus, labels=np.roll(corpus.labels, 1), groups=corpus.assets, times=-corpus.times)
-    results = [System(method).legs[0].retriever.fit(c, c[:0]).score(queries) for c in (corpus, relabelled)]
+    results = [Method(method).legs[0].retriever.fit(c, c[:0]).score(queries) for c in (corpus, relabelled)]
     np.testing.assert_array_equal(results[0], results[1])
 
 
@@ -121,7 +120,7 @@ def a_partly_labelled_corpus_is_scored(method: str) -> None:
 
 def corpus_dependence_is_declared(method: str) -> None:
     """A method that declares itself pairwise scores an item the same whatever stands beside it."""
-    if System(method).corpus_dependent:
+    if Method(method).corpus_dependent:
         return
     corpus = sample_windows(16)
     corpus = corpus.with_stats(ChannelStats.of(corpus))
@@ -134,14 +133,14 @@ def normals_may_be_missing_or_present(method: str) -> None:
     """An empty pool of normals is no reason to fail."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     for normals in (corpus[:0], corpus[corpus.labels == 0]):
-        assert np.isfinite(System(method).fit(corpus, normals).score(queries)).all()
+        assert np.isfinite(Method(method).fit(corpus, normals).score(queries)).all()
 
 
 def it_travels_between_processes(method: str) -> None:
     """A fitted method can be pickled and scores the same afterwards."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
-    fitted = System(method).fit(corpus, corpus[:0])
-    copy: System = pickle.loads(pickle.dumps(fitted))  # noqa: S301 - our own bytes
+    fitted = Method(method).fit(corpus).prepare()
+    copy: FittedMethod = pickle.loads(pickle.dumps(fitted))  # noqa: S301 - our own bytes
     np.testing.assert_array_equal(fitted.score(queries), copy.score(queries))
 
 
@@ -165,4 +164,4 @@ RETRIEVER_CHECKS: tuple[RetrieverCheck, ...] = (
 
 
 def _scores(method: str, corpus: WindowSet, queries: WindowSet) -> Scores:
-    return System(method).fit(corpus, corpus[:0]).score(queries)
+    return Method(method).fit(corpus).score(queries)

@@ -221,15 +221,18 @@ class WindowSet:
             channel_sets=tuple(self.channel_sets[i] for i in used),
         )
 
-    def anonymous(self) -> WindowSet:
+    def anonymous(self, *, in_place: bool = False) -> WindowSet:
         """The windows and nothing else: no label, class name, group, asset, time or telling id; own memory.
 
         This is what a method sees of a query, and of a corpus whose labels it may not use.
+
+        Args:
+            in_place: leave the values where they are instead of copying them into memory of their own.
         """
         n = len(self)
         numbers = strings([str(i) for i in range(n)], n)
         return replace(
-            self.compact(),
+            self if in_place else self.compact(),
             labels=np.full(n, UNLABELLED, np.int32),
             classes=(),
             ids=numbers,

@@ -10,6 +10,7 @@ from readbench.cases.answers import Case
 from readbench.cases.server.bodies import Body
 from readbench.cases.shortlist import coarse_encoder
 from readbench.cases.snapshot import Snapshot
+from readbench.pipeline import conceal
 
 MOST_CASES = 2000
 """Latest cases that are looked at."""
@@ -96,7 +97,7 @@ def projected(vectors: Vectors, labels: NDArray[np.int32]) -> Vectors:
 
 def _features(snapshot: Snapshot, positions: NDArray[np.intp]) -> Vectors:
     """(N, D) scaled features, rows of length one."""
-    raw = coarse_encoder(snapshot).encode(snapshot.windows(positions).anonymous()).astype(np.float64)
+    raw = coarse_encoder(snapshot).encode(conceal(snapshot.windows(positions))).astype(np.float64)
     deviation = raw.std(axis=0)
     scaled = np.divide(raw - raw.mean(axis=0), deviation, out=np.zeros_like(raw), where=deviation > 1e-9)
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)

@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from readbench.data.clean import fill_missing, is_reading
+from readbench.data.clean import fill_missing
+from readbench.windows.gaps import is_reading
 from readbench.data.recording import Recording
 from readbench.data.source import Channel, Protocol, SourceInfo
 from readbench.data.sources.files import check_times, find_files, fingerprint_files, numbers_of

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
-from readbench.pipeline import Encoding
+from readbench.pipeline import Progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Work: TypeAlias = Callable[[Item, Encoding], Result]
+Work: TypeAlias = Callable[[Item, Progress], Result]
 """A function of a module, so that other processes can find it; it is told where to report encodings."""
 
 TRIES = 3
@@ -40,7 +40,7 @@ class Executor(Protocol):
         ...
 
     def map(
-        self, work: Work[Item, Result], items: Sequence[Item], encoding: Encoding
+        self, work: Work[Item, Result], items: Sequence[Item], encoding: Progress
     ) -> Iterator[tuple[Item, Result | Lost]]:
         """Each item with its result, as it ends.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from readbench.errors import UsageError
 from readbench.experiment.executors.base import TRIES, Item, Lost, Result, Work
-from readbench.pipeline import Encoding
+from readbench.pipeline import Progress
 
 VARIABLES = "READBENCH_"
 """Variables of the caller with this beginning hold on every node."""
@@ -41,7 +41,7 @@ class RayCluster:
         self,
         work: Work[Item, Result],
         items: Sequence[Item],
-        encoding: Encoding,  # noqa: ARG002 - part of the protocol
+        encoding: Progress,  # noqa: ARG002 - part of the protocol
     ) -> Iterator[tuple[Item, Result | Lost]]:
         """Each item with its result; see `Executor`."""
         ray = _ray()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from readbench.experiment.executors.base import Item, Lost, Result, Work
-from readbench.pipeline import Encoding
+from readbench.pipeline import Progress
 
 
 class Local:
@@ -14,7 +14,7 @@ class Local:
     name = "local"
 
     def map(
-        self, work: Work[Item, Result], items: Sequence[Item], encoding: Encoding
+        self, work: Work[Item, Result], items: Sequence[Item], encoding: Progress
     ) -> Iterator[tuple[Item, Result | Lost]]:
         """Each item with its result; see `Executor`."""
         for item in items:

@@ -7,7 +7,7 @@ from functools import partial
 
 from readbench.errors import RunError
 from readbench.experiment.executors.base import Executor, Item, Lost, Result
-from readbench.pipeline import Encoding
+from readbench.pipeline import Progress
 
 
 class InOrder:
@@ -37,7 +37,7 @@ class InOrder:
                 due += 1
 
 
-def _work(work: Callable[[Item], Result], item: tuple[int, Item], encoding: Encoding) -> Result:  # noqa: ARG001
+def _work(work: Callable[[Item], Result], item: tuple[int, Item], encoding: Progress) -> Result:  # noqa: ARG001
     return work(item[1])
 
 

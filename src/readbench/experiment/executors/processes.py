@@ -14,7 +14,7 @@ from threading import Event, Thread
 from typing import Any
 
 from readbench.experiment.executors.base import TRIES, Item, Lost, Result, Work
-from readbench.pipeline import Encoding
+from readbench.pipeline import Progress
 
 News = int | tuple[str, int, int]
 """From a worker: the number of the item it begins, or how far an encoding has come."""
@@ -40,7 +40,7 @@ class Processes:
         self.workers = workers
 
     def map(
-        self, work: Work[Item, Result], items: Sequence[Item], encoding: Encoding
+        self, work: Work[Item, Result], items: Sequence[Item], encoding: Progress
     ) -> Iterator[tuple[Item, Result | Lost]]:
         """Each item with its result; see `Executor`."""
         waiting, deaths = dict(enumerate(items)), Counter[int]()
@@ -55,7 +55,7 @@ class Processes:
                 yield waiting.pop(number), Lost()
 
     def _ended(
-        self, work: Work[Item, Result], items: Mapping[int, Item], encoding: Encoding, begun: set[int]
+        self, work: Work[Item, Result], items: Mapping[int, Item], encoding: Progress, begun: set[int]
     ) -> Iterator[tuple[int, Result]]:
         """Numbers and results of the items, until all ended or a worker died; `begun` is filled on the way."""
         context = multiprocessing.get_context("spawn")
@@ -85,7 +85,7 @@ def _next(waiting: Mapping[int, Item], deaths: Counter[int]) -> Mapping[int, Ite
 
 
 @contextmanager
-def _heard(news: SimpleQueue[News], encoding: Encoding, begun: set[int]) -> Iterator[None]:
+def _heard(news: SimpleQueue[News], encoding: Progress, begun: set[int]) -> Iterator[None]:
     """Take in what the workers tell, until the block ends.
 
     The end is not told through the queue itself: a worker that was killed while it wrote still holds the queue's lock.

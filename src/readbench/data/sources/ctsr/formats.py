@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.data.clean import is_reading
+from readbench.windows.gaps import is_reading
 from readbench.data.sources.files import plain_name, read_text
 from readbench.errors import DataError
 

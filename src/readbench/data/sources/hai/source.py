@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.data.clean import is_reading
+from readbench.windows.gaps import is_reading
 from readbench.data.recording import Recording
 from readbench.data.source import Channel, Protocol, SourceInfo
 from readbench.data.sources.episodes import Episode, runs, stretches

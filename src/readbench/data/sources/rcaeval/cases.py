@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.data.clean import is_reading
+from readbench.windows.gaps import is_reading
 from readbench.data.sources.files import check_times, csv_columns, read_csv, read_text
 from readbench.errors import DataError
 

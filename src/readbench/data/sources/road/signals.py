@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.data.clean import is_reading
+from readbench.windows.gaps import is_reading
 from readbench.data.sources.files import csv_blocks
 from readbench.data.sources.road.can import Frames, Layout, decode, steady_clock
 from readbench.errors import DataError
