@@ -120,7 +120,7 @@ async def look_at_file(
     def look() -> dict[str, Any]:
         window = read()
         answer = service.library.search(window, k=HITS, method=service.settings.checked_method(""))
-        signals = signals_of(service.library.snapshot(), window[0])
+        signals = signals_of(service.library.snapshot(), window[0], kept=False)
         return _shown(service, signals, answer, Page()) | {"case": None, "asset": asset, "name": file.filename}
 
     def store() -> Case:

@@ -43,7 +43,7 @@ async function evidence(like) {
   const own = plots.dataset.case;
   const window = {
     channels: signals.channels.map((channel) => channel.name),
-    values: signals.channels.map((channel) => channel.values),
+    values: signals.channels.map((channel) => channel.asked),
     asset: plots.dataset.asset,
   };
   const answer = await fetch("/api/v1/explain", {
