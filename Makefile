@@ -15,7 +15,7 @@ endif
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(DEV))
 
-.PHONY: run report demo test browser lint clean
+.PHONY: run report demo test browser lint web clean
 run: $(VENV)/.installed
 	$(BIN)/readbench run --suite quick
 	$(BIN)/readbench report runs/quick
@@ -35,13 +35,25 @@ browser:
 	command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq -y install chromium; } \
 	  >/dev/null 2>&1 || true
 
-lint: $(STAMP)
+lint: $(STAMP) web
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The scripts of the pages. Python alone is enough to work here: without Node this says so and goes on.
+ifneq ($(shell command -v npm >/dev/null && node -p 'Number(process.versions.node.split(".")[0]) >= 20' 2>/dev/null),true)
+web:
+	@echo "No Node.js 20 or later with npm here: the scripts of the pages are neither linted nor tested."
+else
+web:
+	npm test --silent
+	test node_modules/.package-lock.json -nt package-lock.json || npm ci --silent || true
+	@if test -x node_modules/.bin/eslint; then npm run lint --silent; \
+	  else echo "ESLint cannot be fetched here: the scripts of the pages are tested, not linted."; fi
+endif
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -10,7 +10,7 @@ import pytest
 from readbench.cases import CaseLibrary
 from readbench.cases.server.app import create_app
 from readbench.cases.server.settings import Settings
-from tests.cases.samples import FAST, filled
+from tests.cases.samples import CHANNELS, FAST, filled
 from tests.cases_server.running import served
 from tests.cases_server.test_api import csv
 from tests.report.test_site_browser import CONTRAST, NAMELESS
@@ -160,6 +160,38 @@ def test_cases_are_labelled_where_the_overview_asks(page: Any, library: CaseLibr
     assert page.locator("#next tbody tr").count() == before - 1
     for _ in range(3):
         library.undo()
+
+
+def test_a_plot_reads_what_is_under_the_pointer(page: Any) -> None:  # noqa: ANN401
+    page.goto("/cases/w0")
+    page.wait_for_selector("#plots[data-chosen]")
+    beside = page.locator("#plots figcaption .number").first
+    whole = beside.inner_text()
+    assert whole.endswith(" sd")
+    page.hover("#plots canvas >> nth=0")
+    value, step = beside.inner_text().split(" at ")
+    values = page.evaluate("JSON.parse(document.getElementById('signals').textContent).channels[0].values")
+    assert values[int(step)] == pytest.approx(float(value), rel=1e-5)
+    page.mouse.move(1, 1)
+    assert beside.inner_text() == whole
+
+
+def test_a_spike_of_one_step_is_drawn(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+    values = [[0.0] * 4096 for _ in CHANNELS]
+    values[0][2111] = 9.0
+    case = library.add_one(values, CHANNELS).id
+    try:
+        page.goto(f"/cases/{case}")
+        page.wait_for_selector("#plots[data-chosen]")
+        page.keyboard.press("Escape")
+        inked = """(canvas) => {
+          const [x, y] = [0.53, 0.2].map((share, i) => Math.round(share * [canvas.width, canvas.height][i]));
+          const { data } = canvas.getContext("2d").getImageData(x - 8, y, 16, 1);
+          return data.some((own, i) => i % 4 === 2 && own - data[i - 2] > 100);
+        }"""
+        assert page.locator(f"canvas[aria-label^={CHANNELS[0]}]").evaluate(inked)
+    finally:
+        library.delete([case])
 
 
 def test_a_hundred_channels_are_drawn_quickly(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401

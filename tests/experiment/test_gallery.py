@@ -10,9 +10,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from readbench.data import Task, load_task
 from readbench.experiment import gallery as module
@@ -20,13 +17,12 @@ from readbench.experiment import run
 from readbench.experiment.gallery import DEPTH, MOST_CHANNELS, NAME, read_gallery, write_gallery
 from readbench.experiment.merge import merge
 from readbench.experiment.shard import parse_shard
-from readbench.experiment.sketch import FINEST, sketch, thinned
+from readbench.experiment.sketch import FINEST, sketch
 from readbench.experiment.telling import Telling, telling
 from readbench.registry import SOURCES
 from readbench.spec import build_source
 from readbench.windows import WindowSet
 from tests.experiment.helpers import small_plan
-from tests.naive.sketch import thinned as naive_thinned
 
 PLAN = small_plan(methods=("random", "euclidean"))
 
@@ -50,16 +46,6 @@ def copied(folder: Path, target: Path) -> Path:
 
 
 class TestSketch:
-    @given(
-        arrays(np.float32, st.tuples(st.integers(1, 3), st.integers(1, 90)), elements=st.integers(-5, 5)),
-        st.sampled_from([4, 8, 16, 64]),
-    )
-    def test_thinning_is_its_slow_twin(self, values: np.ndarray, points: int) -> None:
-        expected = [naive_thinned(channel, points) for channel in values.tolist()]
-        thin = thinned(values, points)
-        assert thin.tolist() == expected
-        assert thin.shape[1] <= max(points, 1)
-
     def test_a_spike_of_one_step_is_kept_with_its_height(self) -> None:
         values = np.zeros((1, 100_000), np.float32)
         values[0, 77_777] = 3.5

@@ -167,13 +167,27 @@ def test_series_are_drawn_and_the_query_lies_over_a_card_that_is_pointed_at(visi
     assert min(drawn) > 100
     picture, card = "(canvas) => canvas.toDataURL()", page.locator(".card canvas").first
     plain = card.evaluate(picture)
-    page.hover(".card >> nth=0")
+    page.hover(".card >> nth=0", position={"x": 60, "y": 12})
     overlaid = card.evaluate(picture)
     assert len(overlaid) > len(plain)
     page.mouse.move(1, 1)
     assert card.evaluate(picture) == plain
     page.check("text=query over cards")
     assert page.locator(".card canvas").first.evaluate(picture) == overlaid
+
+
+def test_a_plot_reads_what_is_under_the_pointer(visit: Visit, poisoned: Path) -> None:
+    page = visit.open(case(poisoned), ".card")
+    for plot, text in (("canvas.large", ".asked figcaption .number"), (".card canvas >> nth=0", ".range >> nth=0")):
+        whole, plain = page.inner_text(text), page.locator(plot).first.evaluate("(canvas) => canvas.toDataURL()")
+        low, high = (float(value) for value in whole.split(" to "))
+        page.hover(plot)
+        value, step = (float(part) for part in page.inner_text(text).split(" at "))
+        assert low <= value <= high
+        assert 100 < step < 156
+        page.mouse.move(1, 1)
+        assert page.inner_text(text) == whole
+        assert page.locator(plot).first.evaluate("(canvas) => canvas.toDataURL()") == plain
 
 
 def test_the_keyboard_alone_goes_through_the_cases(visit: Visit, poisoned: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -235,7 +236,8 @@ def test_the_page_escapes_names_and_needs_nothing_else(base: Path, tmp_path: Pat
     page = (tmp_path / "page" / "index.html").read_text()
     assert "&lt;b&gt;.zip" in page
     assert "<b>.zip" not in page
-    assert "http" not in page
+    assert not re.search(r"<[^>]*\b(src|href)=", page)
+    assert re.search(r'Content-Security-Policy" content="default-src \'none\'; script-src data: \'sha256-', page)
     facts = json.loads((tmp_path / "page" / "leaderboard.json").read_text())
     assert facts["rejected"][0]["file"] == "<b>.zip"
     assert len((tmp_path / "page" / "leaderboard.csv").read_text().splitlines()) == 3

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-D = TypeVar("D", bound=np.generic)
+from readbench.windows.thinning import thinned
+
 FINEST = 512
 """Most points of a channel; more than a drawing has pixels."""
 COARSEST = 64
@@ -49,21 +49,6 @@ def sketch(values: NDArray[np.float32], points: int = FINEST) -> Sketch:
     scale = np.where(high > low, high - low, 1.0)
     codes = np.rint((thin - low[:, None]) / scale[:, None] * LEVELS).astype("<u2")
     return Sketch(low.astype(np.float32), high.astype(np.float32), codes)
-
-
-def thinned(values: NDArray[D], points: int) -> NDArray[D]:
-    """(C, T) -> (C, at most `points`): the least and the greatest value of each stretch, in the order they occur.
-
-    A mean would flatten a spike of one step; this keeps it. A window that is short enough stays as it is.
-    """
-    count, length = values.shape
-    if length <= points:
-        return values
-    width = -(-length // (points // 2))
-    stretches = -(-length // width)
-    padded = np.pad(values, ((0, 0), (0, stretches * width - length)), mode="edge").reshape(count, stretches, width)
-    ends = np.sort(np.stack([padded.argmin(axis=2), padded.argmax(axis=2)], axis=2), axis=2)
-    return np.take_along_axis(padded, ends, axis=2).reshape(count, 2 * stretches)
 
 
 def points_within(budget: int, channels: int) -> int:

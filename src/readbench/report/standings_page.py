@@ -8,11 +8,12 @@ from dataclasses import asdict
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
 
-from readbench import look
+from readbench.common import web
 from readbench.report.leaderboard import HEADLINE
 from readbench.report.standings import Standings
 from readbench.report.tables import Table
@@ -96,16 +97,18 @@ def _facts(board: Standings) -> dict[str, Any]:
 
 def _page(tables: Sequence[Table], refused: Sequence[Table], notes: Sequence[str]) -> str:
     """One file without a reference to any other."""
-    template = files("readbench.report").joinpath("standings.html").read_text(encoding="utf-8")
-    parts = {
-        "LOOK": look.style(),
-        "TABLES": "\n".join(map(_html, tables)),
-        "NOTES": "".join(f"<li>{escape(note)}</li>" for note in notes),
-        "REJECTED": "\n".join(map(_html, refused)),
-    }
-    for name, text in parts.items():
-        template = template.replace(f"<!-- {name} -->", text)
-    return template
+    assets = files("readbench.report")
+    theme, start, importmap = web.asset(web.THEME), web.asset("standings.js", assets), web.import_map(web.modules())
+    return Template(web.asset("standings.html", assets)).substitute(
+        policy=web.closed_policy(theme, importmap, start),
+        style=web.asset("style.css"),
+        theme=theme,
+        importmap=importmap,
+        tables="\n".join(map(_html, tables)),
+        notes="".join(f"<li>{escape(note)}</li>" for note in notes),
+        rejected="\n".join(map(_html, refused)),
+        start=start,
+    )
 
 
 def _html(table: Table) -> str:
@@ -121,4 +124,4 @@ def _html(table: Table) -> str:
         for row in table.rows
     )
     parts = f"<caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    return f'<div class="wide {table.name}"><table>{parts}</table></div>'
+    return f'<div class="frame {table.name}"><table>{parts}</table></div>'

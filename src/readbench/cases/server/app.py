@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from readbench import __version__, look
+from readbench import __version__
 from readbench.cases.library import CaseLibrary
 from readbench.cases.server import api_read, api_write, pages
 from readbench.cases.server.access import Reader
@@ -25,6 +25,7 @@ from readbench.cases.server.keys import KeyFile
 from readbench.cases.server.service import Served, Service
 from readbench.cases.server.settings import Settings
 from readbench.cases.server.work import BusyError, Work
+from readbench.common import web
 from readbench.errors import ReadbenchError, UnknownNameError
 
 STATIC = Path(__file__).parent / "static"
@@ -58,7 +59,7 @@ def create_app(
     app.include_router(api_read.router)
     app.include_router(api_write.router)
     app.include_router(pages.router)
-    app.mount("/static", StaticFiles(directory=STATIC, packages=[(look.PACKAGE, look.FOLDER)]), name="static")
+    app.mount("/static", StaticFiles(directory=STATIC, packages=[(web.PACKAGE, web.FOLDER)]), name="static")
     _add_watching(app)
     _add_errors(app)
     return app

@@ -13,16 +13,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from readbench.cases.server.audit import Event
 from readbench.cases.server.keys import NOBODY
 from readbench.cases.server.service import Service
+from readbench.common import web
 
 BODY_S = 30.0
 """Longest pause of a sender."""
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 UNRECORDED = ("/static/", "/healthz", "/readyz", "/metrics")
+IMPORT_MAP = web.import_map({web.NAME: "/static/", "#service/": "/static/"})
+"""Where the modules of the pages find each other."""
 HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
-        " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; script-src 'self' {web.digest(IMPORT_MAP)}; style-src 'self'; img-src 'self' data:;"
+        " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",

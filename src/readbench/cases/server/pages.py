@@ -10,6 +10,7 @@ from fastapi import APIRouter, File, Form, HTTPException, Query, Request, Respon
 from fastapi.responses import FileResponse, RedirectResponse
 from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from readbench.cases import times
 from readbench.cases.answering import Filter
@@ -19,6 +20,7 @@ from readbench.cases.server.access import COOKIE, Admin, Reader, Writer, caller_
 from readbench.cases.server.api_read import ListQuery, listed
 from readbench.cases.server.api_write import added
 from readbench.cases.server.events import events_of
+from readbench.cases.server.gate import IMPORT_MAP
 from readbench.cases.server.keys import NOBODY, Caller, Role
 from readbench.cases.server.overview import MOST_LISTED, overview_of
 from readbench.cases.server.service import Served, Service
@@ -46,6 +48,7 @@ ENVIRONMENT.filters |= {
     "short": words.short,
     "done": words.done,
 }
+ENVIRONMENT.globals["importmap"] = Markup(IMPORT_MAP)  # noqa: S704 - our own constant, told to the policy by its digest
 TEMPLATES = Jinja2Templates(env=ENVIRONMENT)
 router = APIRouter(include_in_schema=False)
 
@@ -120,7 +123,7 @@ async def look_at_file(
     def look() -> dict[str, Any]:
         window = read()
         answer = service.library.search(window, k=HITS, method=service.settings.checked_method(""))
-        signals = signals_of(service.library.snapshot(), window[0])
+        signals = signals_of(service.library.snapshot(), window[0], kept=False)
         return _shown(service, signals, answer, Page()) | {"case": None, "asset": asset, "name": file.filename}
 
     def store() -> Case:

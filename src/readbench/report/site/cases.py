@@ -19,12 +19,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from readbench.experiment.gallery import DEPTH, Exhibit
-from readbench.experiment.sketch import COARSEST, FINEST, thinned
+from readbench.experiment.sketch import COARSEST, FINEST
 from readbench.report.leaderboard import HEADLINE
 from readbench.report.results import Results
 from readbench.report.site.answers import Answers, Place, by_cell
 from readbench.report.tables.methods import Methods
 from readbench.spec import COMPOSED
+from readbench.windows.thinning import thinned
 
 MOST_VALUES = 12_000_000
 """Points of all sketches on a page together."""

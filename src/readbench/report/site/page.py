@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Mapping
 from html import escape
@@ -11,11 +10,13 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from readbench import look
+from readbench.common import web
 
 ASSETS = files("readbench.report.site") / "assets"
-STYLES = ("base.css", "tables.css", "pages.css", "cases.css")
-ENTRY = "app"
+STYLES = ("site.css", "cases.css")
+NAME = "#site/"
+"""How modules call the folder of the site."""
+ENTRY = "app.js"
 """The module that starts the page."""
 
 
@@ -27,12 +28,13 @@ def page(title: str, data: Mapping[str, Any], packs: Mapping[str, bytes]) -> str
         data: what `content` gives.
         packs: bytes by element id.
     """
-    importmap = json.dumps({"imports": _modules()})
-    start = f'import "site/{ENTRY}";'
-    return Template(_asset("page.html")).substitute(
+    importmap = web.import_map(web.modules() | web.modules(NAME, ASSETS))
+    theme, start = web.asset(web.THEME), f'import "{NAME}{ENTRY}";'
+    return Template(web.asset("page.html", ASSETS)).substitute(
         title=escape(title),
-        policy=_policy(importmap, start),
-        style="\n".join([look.style(), *map(_asset, STYLES)]),
+        policy=web.closed_policy(theme, importmap, start),
+        style="\n".join([web.asset("style.css"), *(web.asset(name, ASSETS) for name in STYLES)]),
+        theme=theme,
         importmap=importmap,
         start=start,
         data=_embedded(data),
@@ -43,27 +45,6 @@ def page(title: str, data: Mapping[str, Any], packs: Mapping[str, bytes]) -> str
     )
 
 
-def _modules() -> dict[str, str]:
-    """Every module under its name, `site/NAME`, as an address that holds its own source."""
-    names = sorted(asset.name for asset in ASSETS.iterdir() if asset.name.endswith(".js"))
-    return {f"site/{name.removesuffix('.js')}": _address(_asset(name)) for name in names}
-
-
-def _address(source: str) -> str:
-    return f"data:text/javascript;base64,{base64.b64encode(source.encode()).decode()}"
-
-
-def _policy(*scripts: str) -> str:
-    """Content security policy: the scripts of this page, nothing else, and no connection to anywhere."""
-    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
-    return f"default-src 'none'; script-src data: {allowed}; style-src 'unsafe-inline'; img-src data:"
-
-
 def _embedded(data: Mapping[str, Any]) -> str:
     """JSON that no text in it can end early: every `<` is written as an escape."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-
-
-def _asset(name: str) -> str:
-    return (ASSETS / name).read_text(encoding="utf-8")

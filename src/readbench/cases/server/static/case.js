@@ -1,55 +1,37 @@
-// The page of a case: small multiples, the chosen case laid over them, and the keyboard.
-import { repaintAll, show } from "./plot.js";
+/** The page of a case: small multiples, the chosen case laid over them, and the keyboard. */
 
+import { h } from "#web/dom.js";
+import { reading } from "#web/format.js";
+import { show } from "#web/plot.js";
+import { far, laidOver, moved, plotOf, question } from "#service/signals.js";
+
+const DIGITS = 6;
+const MANY = 16;
 const plots = document.getElementById("plots");
 const signals = JSON.parse(document.getElementById("signals").textContent);
 const hits = [...document.querySelectorAll(".hit")];
 const otherName = document.getElementById("other-name");
-const canvases = new Map();
+const drawn = new Map();
 const known = new Map();
-const MANY = 16;
 let chosen = -1;
 
 function draw(channel) {
-  const figure = document.createElement("figure");
-  const caption = document.createElement("figcaption");
-  const name = document.createElement("span");
-  const reading = document.createElement("span");
-  const canvas = document.createElement("canvas");
-  name.textContent = channel.name;
-  reading.textContent = far(channel);
-  reading.className = "soft number";
-  canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", `${channel.name}: ${far(channel)}`);
-  caption.append(name, reading);
-  figure.append(caption, canvas);
+  const beside = h("span", { class: "soft number" }, far(channel));
+  const canvas = h("canvas", { role: "img", "aria-label": `${channel.name}: ${far(channel)}` });
+  const figure = h("figure", {}, h("figcaption", {}, h("span", {}, channel.name), beside), canvas);
+  const read = (found) => beside.replaceChildren(found ? reading(found, DIGITS) : far(channel));
+  const paint = (other) => show(canvas, plotOf(channel, signals, other, read));
+  drawn.set(channel.name, { channel, figure, paint });
   plots.append(figure);
-  canvases.set(channel.name, { canvas, channel, figure, reading });
-  canvas.addEventListener("mousemove", (event) => {
-    const share = Math.min(1, Math.max(0, event.offsetX / canvas.clientWidth));
-    const last = channel.values.length - 1;
-    reading.textContent = `${channel.values[Math.round(share * last)]} at ${Math.round(share * (signals.steps - 1))}`;
-  });
-  canvas.addEventListener("mouseleave", () => { reading.textContent = far(channel); });
-  show(canvas, { ...channel, span: signals.span });
-}
-
-function far(channel) {
-  return channel.deviation ? `${channel.departure.toFixed(1)} sd` : "";
+  paint(null);
 }
 
 async function evidence(like) {
   if (known.has(like)) return known.get(like);
-  const own = plots.dataset.case;
-  const window = {
-    channels: signals.channels.map((channel) => channel.name),
-    values: signals.channels.map((channel) => channel.values),
-    asset: plots.dataset.asset,
-  };
   const answer = await fetch("/api/v1/explain", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(own ? { case: own, like } : { window, like }),
+    body: JSON.stringify(question(plots.dataset.case, plots.dataset.asset, signals.channels, like)),
   });
   if (!answer.ok) throw new Error((await answer.json()).detail);
   const found = await answer.json();
@@ -57,32 +39,23 @@ async function evidence(like) {
   return found;
 }
 
-// The case's departures on the steps of the window, in the window's own units.
-function laidOver(evidence, channel, own) {
-  const last = Math.max(1, channel.window_series.length - 1);
-  const sums = new Map();
-  for (const [i, j] of evidence.path) {
-    const [sum, count] = sums.get(i) ?? [0, 0];
-    sums.set(i, [sum + channel.case_series[j], count + 1]);
-  }
-  return [...sums].map(([i, [sum, count]]) => [i / last, own.mean + (own.deviation * sum) / count]);
-}
-
 async function choose(place) {
   hits.forEach((hit, i) => hit.setAttribute("aria-selected", i === place));
   chosen = place;
   otherName.hidden = place < 0;
-  if (place < 0) return clear();
+  if (place < 0) {
+    clear();
+    return;
+  }
   const hit = hits[place];
   hit.scrollIntoView({ block: "nearest" });
   otherName.textContent = hit.dataset.case;
   const found = await evidence(hit.dataset.case);
   if (chosen !== place) return;
   const shared = new Map(found.channels.map((channel) => [channel.name, channel]));
-  for (const [name, { canvas, channel, figure }] of canvases) {
+  for (const [name, { channel, figure, paint }] of drawn) {
     const own = shared.get(name);
-    const other = own && channel.deviation ? laidOver(found, own, channel) : null;
-    show(canvas, { ...channel, span: signals.span, other });
+    paint(own && channel.deviation ? laidOver(found.path, own, channel) : null);
     figure.classList.toggle("alike", Boolean(own?.same_way));
   }
   plots.dataset.chosen = hit.dataset.case;
@@ -90,8 +63,8 @@ async function choose(place) {
 
 function clear() {
   delete plots.dataset.chosen;
-  for (const { canvas, channel, figure } of canvases.values()) {
-    show(canvas, { ...channel, span: signals.span });
+  for (const { figure, paint } of drawn.values()) {
+    paint(null);
     figure.classList.remove("alike");
   }
 }
@@ -101,11 +74,12 @@ function say(same) {
   if (button) button.form.requestSubmit(button);
 }
 
+const step = (by) => () => choose(moved(chosen, by, hits.length));
 const KEYS = {
-  j: () => choose(Math.min(hits.length - 1, chosen + 1)),
-  k: () => choose(Math.max(0, chosen - 1)),
-  ArrowDown: () => choose(Math.min(hits.length - 1, chosen + 1)),
-  ArrowUp: () => choose(Math.max(0, chosen - 1)),
+  j: step(1),
+  k: step(-1),
+  ArrowDown: step(1),
+  ArrowUp: step(-1),
   y: () => say(true),
   n: () => say(false),
   Escape: () => choose(-1),
@@ -122,8 +96,6 @@ hits.forEach((hit, place) => {
   hit.addEventListener("click", () => choose(place));
   hit.addEventListener("focus", () => choose(place));
 });
-window.addEventListener("theme", () => repaintAll(plots));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => repaintAll(plots));
 plots.classList.toggle("many", signals.channels.length > MANY);
 signals.channels.forEach(draw);
 if (hits.length) choose(0);

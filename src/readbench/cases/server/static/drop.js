@@ -1,4 +1,5 @@
-// A file that is dropped anywhere on the form is sent at once.
+/** A file that is dropped anywhere on the form is sent at once. */
+
 const form = document.getElementById("drop");
 const input = document.getElementById("file");
 const said = document.getElementById("said");

@@ -1,4 +1,5 @@
-// Points and names of one fault light up together.
+/** Points and names of one fault light up together. */
+
 const marked = [...document.querySelectorAll("#map circle")];
 
 function light(fault) {

@@ -1,21 +1,20 @@
-/** Starts the page: header, theme, and the view that the address asks for. */
+/** Starts the page: header, and the view that the address asks for. */
 
-import { board } from "site/board";
-import { browser, firstCase } from "site/case";
-import { adopt } from "site/choice";
-import { data } from "site/data";
-import { dataset, datasets } from "site/dataset";
-import { h } from "site/dom";
-import { figures } from "site/figures";
-import { method } from "site/method";
-import { current, to } from "site/route";
+import { board } from "#site/board.js";
+import { browser, firstCase } from "#site/case.js";
+import { adopt } from "#site/choice.js";
+import { data } from "#site/data.js";
+import { dataset, datasets } from "#site/dataset.js";
+import { figures } from "#site/figures.js";
+import { method } from "#site/method.js";
+import { parse, to } from "#site/route.js";
+import { h } from "#web/dom.js";
 
-const THEMES = ["auto", "light", "dark"];
 const views = { "": board, method, datasets, dataset, case: browser, figures };
 let shown = {};
 
 async function show() {
-  const { parts: [kind = "", ...rest], parameters } = current();
+  const { parts: [kind = "", ...rest], parameters } = parse(location.hash);
   adopt(parameters);
   shown = kind === "cases" ? await cases(parameters) : await (views[kind] ?? unknown)(rest);
   document.title = `${shown.title} · ${data.name} · READ-Bench`;
@@ -24,7 +23,7 @@ async function show() {
     const own = link.dataset.kinds.split(" ").includes(kind || "board");
     link.toggleAttribute("aria-current", own);
   }
-  shown.drawn?.();
+  shown.placed?.();
   window.scrollTo(0, 0);
 }
 
@@ -53,23 +52,8 @@ function header() {
       link("Cases", to(["cases"]), "cases case"),
       data.figures.length > 0 && link("Figures", to(["figures"]), "figures"),
     ),
-    h("button", {
-      type: "button",
-      id: "theme",
-      onclick: () => paint(THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]),
-    }),
+    h("button", { type: "button", id: "theme" }),
   ];
-}
-
-const theme = () => document.documentElement.dataset.theme ?? "auto";
-
-function paint(name) {
-  if (name === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = name;
-  localStorage.setItem("theme", name);
-  document.getElementById("theme").textContent = { auto: "◐ auto", light: "☀ light", dark: "☾ dark" }[name];
-  document.getElementById("theme").setAttribute("aria-label", `Theme: ${name}`);
-  shown.drawn?.();
 }
 
 /** Letters belong to whoever is typing; everything else to the view. */
@@ -82,9 +66,6 @@ document.getElementById("top").append(...header());
 document.getElementById("foot").append(
   h("p", {}, `Made by readbench ${data.code}. Everything on this page is in this one file.`),
 );
-paint(localStorage.getItem("theme") ?? "auto");
 addEventListener("hashchange", show);
 addEventListener("keydown", pressed);
-addEventListener("resize", () => shown.drawn?.());
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown.drawn?.());
 show();

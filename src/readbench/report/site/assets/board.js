@@ -1,14 +1,15 @@
 /** The leaderboard. */
 
-import { choice, parameters } from "site/choice";
-import { data, joint } from "site/data";
-import { announce, h, redraw } from "site/dom";
-import { filters } from "site/filters";
-import { count, duration, named, score, signed } from "site/format";
-import { axisOf, dot, tint, whisker } from "site/marks";
-import { replace, to } from "site/route";
-import { difference, estimate, ranked, seconds } from "site/stats";
-import { sortable } from "site/table";
+import { choice, parameters } from "#site/choice.js";
+import { data, joint } from "#site/data.js";
+import { filters } from "#site/filters.js";
+import { count, duration, named, score, signed } from "#site/format.js";
+import { axisOf, dot, tint, whisker } from "#site/marks.js";
+import { replace, to } from "#site/route.js";
+import { difference, estimate, ranked, seconds } from "#site/stats.js";
+import { sortable } from "#site/table.js";
+import { announce, redraw } from "#site/widgets.js";
+import { h } from "#web/dom.js";
 
 const MOST_COLUMNS = 8;
 let wanted = "";
@@ -43,7 +44,7 @@ function heading() {
 }
 
 function search(covariances) {
-  const change = (event) => {
+  const narrow = (event) => {
     wanted = event.target.value;
     document.querySelector(".frame").replaceWith(table(covariances));
   };
@@ -51,22 +52,23 @@ function search(covariances) {
     "label",
     { class: "field" },
     h("span", {}, "Find a method"),
-    h("input", { type: "search", value: wanted, placeholder: "name or family", oninput: change }),
+    h("input", { type: "search", value: wanted, placeholder: "name or family", oninput: narrow }),
   );
 }
 
 function table(covariances) {
   const order = ranked(choice.metric, choice);
   const best = order[0];
-  const rows = order.map((m, place) => row(m, place, best, covariances)).filter(({ method }) => matches(method));
+  const rows = order.map((m, place) => row(m, place, best, covariances)).filter(({ method }) => matches(method, wanted));
   const axis = axisOf(rows.map(({ estimated }) => estimated));
   const top = estimate(choice.metric, best, choice).mean;
   announce(`${count(rows.length, "method")}, the first is ${data.methods[best].title} with ${score(top)}`);
   return sortable("board", caption(), columns(axis, top), rows, { key: "mean", down: true });
 }
 
-const matches = ({ title, family, text }) =>
-  `${title} ${family} ${text}`.toLowerCase().includes(wanted.trim().toLowerCase());
+/** Whether a method's names hold a text. */
+export const matches = ({ title, family, text }, sought) =>
+  `${title} ${family} ${text}`.toLowerCase().includes(sought.trim().toLowerCase());
 
 function row(m, place, best, covariances) {
   return {
@@ -148,8 +150,8 @@ function columns(axis, top) {
       numeric: true,
       class: "minor",
       describe: "Wall time of one corpus: encoding, fitting, scoring and reranking",
-      value: ({ seconds: own }) => own,
-      cell: ({ seconds: own }) => duration(own),
+      value: (line) => line.seconds,
+      cell: (line) => duration(line.seconds),
     },
   ];
 }

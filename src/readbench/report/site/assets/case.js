@@ -1,16 +1,17 @@
 /** The case browser: one query, and what two methods found for it, side by side. */
 
-import { caseControls } from "site/controls";
-import { choice, parameters as chosen } from "site/choice";
-import { cases, data, methodAt } from "site/data";
-import { announce, h, redraw } from "site/dom";
-import { foundList } from "site/found";
-import { keyboardHelp, pressed } from "site/keys";
-import { inOrder, queryList, reveal } from "site/queries";
-import { queryPanel } from "site/query";
-import { rangeOf } from "site/plot";
-import { caseAddress, replace } from "site/route";
-import { ranked } from "site/stats";
+import { choice, parameters as chosen } from "#site/choice.js";
+import { caseControls } from "#site/controls.js";
+import { cases, data, methodAt } from "#site/data.js";
+import { foundList } from "#site/found.js";
+import { keyboardHelp, pressed } from "#site/keys.js";
+import { inOrder, queryList, reveal } from "#site/queries.js";
+import { queryPanel } from "#site/query.js";
+import { caseAddress, replace } from "#site/route.js";
+import { ranked } from "#site/stats.js";
+import { announce, redraw } from "#site/widgets.js";
+import { h } from "#web/dom.js";
+import { repaint, union } from "#web/plot.js";
 
 /** What stays when another query is opened: channel, overlay, scale, and the order and class of the list. */
 const kept = { overlay: false, shared: false, sort: "asked", label: "", channel: "" };
@@ -54,7 +55,7 @@ export async function browser([dataset, seed, rho, query, first, second]) {
     title: `Cases of ${dataset}`,
     view,
     keys: (event) => pressed(event, state, view),
-    drawn: () => view.paint(),
+    placed: () => settle(view),
   };
 }
 
@@ -79,8 +80,11 @@ function render(state, view) {
   const lists = columns.map((column) => (column === undefined ? [] : found.list(column, state.query)));
   const channel = channelOf(state, asked);
   Object.assign(state, { order: inOrder({ ...state, columns }), channel });
-  const every = [asked, ...lists.flat()].map((window) => found.series(window, channel));
-  const scene = { ...state, columns, asked, lists, channel, range: every.some(Boolean) ? rangeOf(every) : [0, 1] };
+  const every = [asked, ...lists.flat()]
+    .map((window) => found.series(window, channel))
+    .filter(Boolean)
+    .map(({ low, high }) => [low, high]);
+  const scene = { ...state, columns, asked, lists, channel, range: every.length ? union(every) : [0, 1] };
   replace(
     caseAddress(
       state.dataset,
@@ -97,16 +101,18 @@ function render(state, view) {
     view,
     h("div", { class: "title" }, h("h1", {}, "Case browser")),
     caseControls(scene),
-    h("div", { class: "layout" }, queryList(scene), h("div", { class: "stage" }, parts.map(({ element }) => element))),
+    h("div", { class: "layout" }, queryList(scene), h("div", { class: "stage" }, parts)),
     keyboardHelp(),
   );
   view.querySelector(".queries ol").scrollTop = scroll;
-  view.paint = () => {
-    parts.forEach(({ paint }) => paint());
-    reveal(view);
-  };
-  if (view.isConnected) view.paint();
+  if (view.isConnected) settle(view);
   announce(spoken(scene));
+}
+
+/** What needs the view to stand on the page: its drawings, and the place in the list. */
+function settle(view) {
+  repaint(view);
+  reveal(view);
 }
 
 /** The channel last chosen where the query has it, else the one that tells most about its class. */

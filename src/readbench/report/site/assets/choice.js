@@ -1,6 +1,6 @@
 /** Which datasets, pollution level, label budget and metric all pages show; kept in the address. */
 
-import { data, datasetAt } from "site/data";
+import { data, datasetAt } from "#site/data.js";
 
 const everything = () => data.datasets.map((_, d) => d);
 
@@ -12,14 +12,14 @@ export const choice = {
 };
 
 /** Take over what an address says. Where it says nothing the choice stays as it is. */
-export function adopt(parameters) {
-  const names = parameters.get("datasets")?.split(";").map(datasetAt).filter((d) => d >= 0);
+export function adopt(said) {
+  const names = said.get("datasets")?.split(";").map(datasetAt).filter((d) => d >= 0);
   if (names?.length) choice.datasets = names;
-  const level = data.levels.indexOf(Number(parameters.get("rho") ?? NaN));
+  const level = data.levels.indexOf(Number(said.get("rho") ?? NaN));
   if (level >= 0) choice.level = level;
-  const budget = data.budgets.findIndex((own) => own.text === parameters.get("labels"));
+  const budget = data.budgets.findIndex((own) => own.text === said.get("labels"));
   if (budget >= 0) choice.budget = budget;
-  if (data.metrics.includes(parameters.get("metric"))) choice.metric = parameters.get("metric");
+  if (data.metrics.includes(said.get("metric"))) choice.metric = said.get("metric");
 }
 
 /** What an address must say to give this choice again. */

@@ -1,10 +1,11 @@
 /** What the case browser shows: dataset, seed, level, the two methods, and how they are drawn. */
 
-import { choice } from "site/choice";
-import { data } from "site/data";
-import { choose, h, segments } from "site/dom";
-import { named } from "site/format";
-import { caseAddress, go } from "site/route";
+import { choice } from "#site/choice.js";
+import { data } from "#site/data.js";
+import { named } from "#site/format.js";
+import { caseAddress, go } from "#site/route.js";
+import { choose, segments } from "#site/widgets.js";
+import { h } from "#web/dom.js";
 
 export function caseControls({ dataset, seed, level, methods, cases, kept, render, open }) {
   const texts = methods.map((m) => data.methods[m].text);

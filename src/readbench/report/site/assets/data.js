@@ -33,7 +33,7 @@ export const datasetAt = (name) => data.datasets.findIndex((own) => own.name ===
 export const methodAt = (text) => data.methods.findIndex((own) => own.text === text);
 
 /** One task: queries, lists of windows, and the windows as they are drawn. `readbench.report.site.cases` packs it. */
-class Cases {
+export class Cases {
   constructor(buffer) {
     const size = new DataView(buffer).getUint32(0, true);
     const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size)));

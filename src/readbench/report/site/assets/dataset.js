@@ -1,27 +1,28 @@
 /** The list of datasets, and the page of one. */
 
-import { choice } from "site/choice";
-import { data, datasetAt } from "site/data";
-import { h, redraw } from "site/dom";
-import { filters } from "site/filters";
-import { count, named, score } from "site/format";
-import { axisOf, dot, tint, whisker } from "site/marks";
-import { to } from "site/route";
-import { estimate, ranked } from "site/stats";
+import { choice } from "#site/choice.js";
+import { data, datasetAt } from "#site/data.js";
+import { filters } from "#site/filters.js";
+import { count, named, score } from "#site/format.js";
+import { axisOf, dot, tint, whisker } from "#site/marks.js";
+import { to } from "#site/route.js";
+import { estimate, ranked } from "#site/stats.js";
+import { redraw } from "#site/widgets.js";
+import { h } from "#web/dom.js";
 
 const MOST_METHODS = 6;
 
 export function datasets() {
-  const cards = data.datasets.map((dataset) =>
+  const cards = data.datasets.map((own) =>
     h(
       "li",
       {},
       h(
         "a",
-        { href: to(["dataset", dataset.name]) },
-        h("h2", {}, named(dataset)),
-        h("p", { class: "domain" }, dataset.domain ?? ""),
-        h("p", {}, summary(dataset)),
+        { href: to(["dataset", own.name]) },
+        h("h2", {}, named(own)),
+        h("p", { class: "domain" }, own.domain ?? ""),
+        h("p", {}, summary(own)),
       ),
     )
   );
@@ -31,8 +32,8 @@ export function datasets() {
   };
 }
 
-function summary({ sizes, classes }) {
-  const faults = classes.filter(({ queries }) => queries > 0).length;
+function summary({ sizes, classes: known }) {
+  const faults = known.filter(({ queries }) => queries > 0).length;
   return [
     sizes.queries && `${sizes.queries} queries`,
     sizes.corpus && `${sizes.corpus[0]} cases`,

@@ -1,7 +1,7 @@
 /** The figures of the report, as they are in its folder. */
 
-import { data } from "site/data";
-import { h } from "site/dom";
+import { data } from "#site/data.js";
+import { h } from "#web/dom.js";
 
 const TYPE = "data:image/svg+xml;base64";
 

@@ -1,9 +1,10 @@
 /** The controls above a table: metric, pollution level, label budget, datasets. */
 
-import { choice } from "site/choice";
-import { data } from "site/data";
-import { choose, h, segments } from "site/dom";
-import { named } from "site/format";
+import { choice } from "#site/choice.js";
+import { data } from "#site/data.js";
+import { named } from "#site/format.js";
+import { choose, segments } from "#site/widgets.js";
+import { h } from "#web/dom.js";
 
 /** All controls that this run has a choice for; `changed` is called after each change. */
 export function filters(changed, { datasets = true } = {}) {
@@ -28,11 +29,16 @@ export function filters(changed, { datasets = true } = {}) {
   );
 }
 
+/** Positions with one more, or one less where it was among them; without any left, all of them. */
+export function toggled(positions, position, count) {
+  const rest = positions.filter((own) => own !== position);
+  const next = rest.length < positions.length ? rest : [...rest, position].sort((a, b) => a - b);
+  return next.length ? next : Array.from({ length: count }, (_, own) => own);
+}
+
 function datasetFilter(changed) {
   const toggle = (d) => () => {
-    const rest = choice.datasets.filter((own) => own !== d);
-    const next = rest.length < choice.datasets.length ? rest : [...rest, d].sort((a, b) => a - b);
-    choice.datasets = next.length ? next : data.datasets.map((_, own) => own);
+    choice.datasets = toggled(choice.datasets, d, data.datasets.length);
     changed();
   };
   const chips = data.datasets.map((dataset, d) =>

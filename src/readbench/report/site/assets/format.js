@@ -14,9 +14,6 @@ export function duration(value) {
   return value < 120 ? `${value.toPrecision(2) * 1} s` : `${(value / 60).toPrecision(2) * 1} min`;
 }
 
-/** A measured value with as many digits as an axis needs. */
-export const measured = (value) => String(Number(value.toPrecision(3)));
-
 export const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
 /** The name of a dataset in tables: simulated ones are marked by a dagger, partial ones by a double one. */

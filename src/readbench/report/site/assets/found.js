@@ -1,11 +1,13 @@
 /** What one method found: ten cards, each with its place, whether it is the same fault, and its series. */
 
-import { choice } from "site/choice";
-import { data } from "site/data";
-import { choose, h } from "site/dom";
-import { measured, score } from "site/format";
-import { dot } from "site/marks";
-import { draw } from "site/plot";
+import { choice } from "#site/choice.js";
+import { data } from "#site/data.js";
+import { score } from "#site/format.js";
+import { dot } from "#site/marks.js";
+import { choose } from "#site/widgets.js";
+import { h } from "#web/dom.js";
+import { measured, reading } from "#web/format.js";
+import { show } from "#web/plot.js";
 
 const SIDES = ["A", "B"];
 const STRIP = 3;
@@ -21,7 +23,7 @@ export function foundList(scene, side) {
   const reached = columns[side] === undefined
     ? "this method has no list here"
     : `${data.headline} ${score(cases.value(columns[side], query))} · ${right} of ${lists[side].length} the same fault`;
-  const element = h(
+  return h(
     "section",
     { class: "found", "aria-label": `Method ${SIDES[side]}` },
     h(
@@ -32,9 +34,8 @@ export function foundList(scene, side) {
       choose(`Method ${SIDES[side]}`, offered, methods[side], exchange),
     ),
     h("p", { class: "reached" }, reached),
-    h("ol", {}, cards.map((one) => h("li", {}, one.element))),
+    h("ol", {}, cards.map((one) => h("li", {}, one))),
   );
-  return { element, paint: () => cards.forEach((one) => one.paint()) };
 }
 
 function card(scene, side, item, place) {
@@ -45,19 +46,24 @@ function card(scene, side, item, place) {
   const elsewhere = other < 0 ? `not in ${SIDES[1 - side]}’s ten` : `${SIDES[1 - side]}: place ${other + 1}`;
   const verdict = same ? "same fault" : "other fault";
   const canvas = series && h("canvas", { "aria-hidden": "true" });
-  let over = false;
-  const paint = () => series && draw(canvas, drawn(scene, series, same, kept.overlay || over, range), series, STRIP);
-  const hover = (state) => () => {
-    over = state;
-    paint();
-  };
-  const element = h(
+  const whole = series && `${measured(series.low)} to ${measured(series.high)}`;
+  const beside = series && h("span", { class: "range" }, whole);
+  const paint = (over) =>
+    series && show(canvas, {
+      lines: drawn(scene, series, same, over, range),
+      shade: series.partly ? { from: series.from, to: series.to, depth: STRIP, paint: "fault" } : null,
+      steps: series.length,
+      read: (found) => beside.replaceChildren(found ? reading(found) : whole),
+    });
+  const hover = (over) => () => paint(kept.overlay || over);
+  paint(kept.overlay);
+  return h(
     "article",
     {
       class: same ? "card same" : "card other",
       tabindex: "0",
       "aria-label": `Place ${place + 1}: ${cases.label(item)}, ${verdict}, ${elsewhere}${
-        series ? `, ${channel} from ${measured(series.low)} to ${measured(series.high)}` : ""
+        series ? `, ${channel} from ${whole}` : ""
       }`,
       onpointerenter: hover(true),
       onpointerleave: hover(false),
@@ -77,17 +83,16 @@ function card(scene, side, item, place) {
       "footer",
       {},
       h("span", {}, cases.windows.asset[item] || cases.windows.group[item]),
-      series && h("span", { class: "range" }, `${measured(series.low)} to ${measured(series.high)}`),
+      beside,
       h("span", {}, elsewhere),
     ),
   );
-  return { element, paint };
 }
 
 /** The item, and the query behind it where it is wanted. */
 function drawn({ cases, asked, channel, kept }, series, same, overlaid, range) {
   const scaled = (own) => (kept.shared ? range : [own.low, own.high]);
-  const lines = [{ series, paint: same ? "same" : "other", width: 1.4, range: scaled(series) }];
+  const lines = [{ values: series.values, paint: same ? "blue" : "orange", range: scaled(series) }];
   const query = overlaid && cases.series(asked, channel);
-  return query ? [...lines, { series: query, paint: "ink", width: 1.1, dash: [4, 2], range: scaled(query) }] : lines;
+  return query ? [...lines, { values: query.values, paint: "ink", width: 1.1, dash: [4, 2], range: scaled(query) }] : lines;
 }

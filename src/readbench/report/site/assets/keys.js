@@ -1,6 +1,6 @@
 /** The keyboard of the case browser. */
 
-import { h } from "site/dom";
+import { h } from "#web/dom.js";
 
 const KEYS = [
   ["j k", "next and previous query"],

@@ -1,6 +1,6 @@
 /** Small drawings inside tables. The numbers stand beside them, so screen readers pass over these. */
 
-import { h, svg } from "site/dom";
+import { h, svg } from "#web/dom.js";
 
 const [WIDTH, HEIGHT, EDGE] = [170, 20, 6];
 

@@ -1,13 +1,14 @@
 /** The page of one method. */
 
-import { choice } from "site/choice";
-import { data, methodAt } from "site/data";
-import { h, redraw } from "site/dom";
-import { filters } from "site/filters";
-import { duration, named, score } from "site/format";
-import { dot, strip, tint } from "site/marks";
-import { to } from "site/route";
-import { estimate, ranked, seconds } from "site/stats";
+import { choice } from "#site/choice.js";
+import { data, methodAt } from "#site/data.js";
+import { filters } from "#site/filters.js";
+import { duration, named, score } from "#site/format.js";
+import { dot, strip, tint } from "#site/marks.js";
+import { to } from "#site/route.js";
+import { estimate, ranked, seconds } from "#site/stats.js";
+import { redraw } from "#site/widgets.js";
+import { h } from "#web/dom.js";
 
 const ROLES = {
   leg: "retrieves",

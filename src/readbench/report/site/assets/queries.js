@@ -1,7 +1,8 @@
 /** The list of queries, with what both methods reach on each. */
 
-import { choose, h } from "site/dom";
-import { score } from "site/format";
+import { score } from "#site/format.js";
+import { choose } from "#site/widgets.js";
+import { h } from "#web/dom.js";
 
 const ORDERS = [
   ["asked", "as asked"],
@@ -35,10 +36,10 @@ const labelsOf = (cases) => [...new Set(cases.queries.map((window) => cases.labe
 
 /** Scroll the list, and nothing else, to the query that is shown. */
 export function reveal(view) {
-  const [list, item] = [view.querySelector(".queries ol"), view.querySelector(".queries [aria-current]")];
-  if (!item) return;
-  const top = item.offsetTop - list.offsetTop;
-  list.scrollTop = Math.min(Math.max(list.scrollTop, top + item.offsetHeight - list.clientHeight), top);
+  const [list, current] = [view.querySelector(".queries ol"), view.querySelector(".queries [aria-current]")];
+  if (!current) return;
+  const top = current.offsetTop - list.offsetTop;
+  list.scrollTop = Math.min(Math.max(list.scrollTop, top + current.offsetHeight - list.clientHeight), top);
 }
 
 export function queryList(scene) {

@@ -1,9 +1,11 @@
 /** The query: what it is, and its series. */
 
-import { data } from "site/data";
-import { h } from "site/dom";
-import { measured } from "site/format";
-import { draw } from "site/plot";
+import { data } from "#site/data.js";
+import { h } from "#web/dom.js";
+import { measured, reading } from "#web/format.js";
+import { show } from "#web/plot.js";
+
+const MOST_TICKS = 4;
 
 export function queryPanel({ dataset, cases, query, order, asked, channel, kept, render, step }) {
   const { id, group, asset } = cases.windows;
@@ -11,8 +13,20 @@ export function queryPanel({ dataset, cases, query, order, asked, channel, kept,
   const units = data.datasets.find(({ name }) => name === dataset)?.units ?? {};
   const unit = units[channel] ? ` in ${units[channel]}` : "";
   const canvas = own && h("canvas", { class: "large", role: "img", "aria-label": described(own, channel, unit) });
+  const whole = own && `${measured(own.low)} to ${measured(own.high)}`;
+  const beside = h("span", { class: "number" }, whole);
+  if (own) {
+    show(canvas, {
+      lines: [{ values: own.values, paint: "ink", width: 1.6 }],
+      range: [own.low, own.high],
+      shade: own.partly ? { from: own.from, to: own.to, paint: "span" } : null,
+      ticks: MOST_TICKS,
+      steps: own.length,
+      read: (found) => beside.replaceChildren(found ? reading(found) : whole),
+    });
+  }
   const thumbs = cases.channels(asked).map((name) => thumb(cases, asked, name, name === channel, kept, render));
-  const element = h(
+  return h(
     "section",
     { class: "asked", "aria-label": "Query" },
     h(
@@ -51,19 +65,14 @@ export function queryPanel({ dataset, cases, query, order, asked, channel, kept,
           "figcaption",
           {},
           h("span", {}, `${channel}${unit}`),
-          h("span", {}, `${measured(own.low)} to ${measured(own.high)}`),
           h("span", {}, `${own.length} steps`),
           own.partly && h("span", { class: "shaded" }, "fault"),
+          beside,
         ),
       ),
     thumbs.length > 1 && own &&
-      h("div", { class: "thumbs", role: "group", "aria-label": "Channel" }, thumbs.map((one) => one.element)),
+      h("div", { class: "thumbs", role: "group", "aria-label": "Channel" }, thumbs),
   );
-  const paint = () => {
-    if (own) draw(canvas, [{ series: own, paint: "ink", width: 1.6, range: [own.low, own.high] }], own);
-    thumbs.forEach((one) => one.paint());
-  };
-  return { element, paint };
 }
 
 function thumb(cases, window, name, pressed, kept, render) {
@@ -73,25 +82,20 @@ function thumb(cases, window, name, pressed, kept, render) {
     kept.channel = name;
     render();
   };
-  const element = h(
+  if (series) show(canvas, { lines: [{ values: series.values, paint: "ink", width: 1 }] });
+  return h(
     "button",
     { type: "button", "aria-pressed": String(pressed), onclick: choose, title: name },
     canvas,
     h("span", {}, name),
   );
-  return {
-    element,
-    paint: () => series && draw(canvas, [{ series, paint: "ink", width: 1, range: [series.low, series.high] }], series),
-  };
 }
 
-const described = (series, channel, unit) =>
-  `Query, channel ${channel}: ${series.length} steps between ${measured(series.low)} and ${
-    measured(series.high)
-  }${unit}` +
-  (series.to > series.from
-    ? `, the fault from ${Math.round(series.from * 100)} to ${Math.round(series.to * 100)} percent of the window`
-    : "");
+function described({ from, to, length, low, high }, channel, unit) {
+  const [begin, end] = [from, to].map((share) => Math.round(share * 100));
+  const fault = to > from ? `, the fault from ${begin} to ${end} percent of the window` : "";
+  return `Query, channel ${channel}: ${length} steps between ${measured(low)} and ${measured(high)}${unit}${fault}`;
+}
 
 /** Where a window comes from, each name once. */
 const origin = (...names) => [...new Set(names.filter(Boolean))].join(" · ");

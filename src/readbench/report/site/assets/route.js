@@ -1,7 +1,8 @@
 /** Addresses: `#/PART/PART?KEY=VALUE`. Parts are encoded one by one, since names may hold anything. */
 
-export function current() {
-  const [path, query = ""] = location.hash.replace(/^#/, "").split("?");
+/** What an address asks for: its parts, and its parameters. */
+export function parse(hash) {
+  const [path, query = ""] = hash.replace(/^#/, "").split("?");
   const parts = path.split("/").filter(Boolean).map(decoded);
   return { parts, parameters: new URLSearchParams(query) };
 }

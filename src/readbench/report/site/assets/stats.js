@@ -1,6 +1,6 @@
 /** Means over chosen datasets and how sure they are. A choice is { datasets, level, budget }, all positions. */
 
-import { data } from "site/data";
+import { data } from "#site/data.js";
 
 const Z = 1.959964;
 const sum = (values) => values.reduce((total, value) => total + value, 0);

@@ -1,6 +1,7 @@
 /** A table that sorts itself by any column. */
 
-import { h } from "site/dom";
+import { h } from "#web/dom.js";
+import { compare } from "#web/order.js";
 
 const order = new Map();
 
@@ -38,11 +39,10 @@ function heading(column, sorting, down, turn) {
   const attributes = { scope: "col", class: classes(column), "data-key": column.key, title: column.describe };
   if (!column.value) return h("th", attributes, column.title);
   const direction = down ? "descending" : "ascending";
-  const arrow = h("span", { class: "arrow", "aria-hidden": "true" }, sorting ? (down ? "▼" : "▲") : "");
   return h(
     "th",
     { ...attributes, "aria-sort": sorting ? direction : null },
-    h("button", { type: "button", onclick: () => turn(column) }, column.title, arrow),
+    h("button", { type: "button", onclick: () => turn(column) }, column.title),
   );
 }
 
@@ -50,11 +50,3 @@ const cell = (column, row, place) =>
   h(column.heads ? "th" : "td", { class: classes(column), scope: column.heads && "row" }, column.cell(row, place));
 
 const classes = (column) => [column.numeric && "number", column.class].filter(Boolean).join(" ") || null;
-
-/** Missing values stand last in either direction. */
-function compare(a, b, down) {
-  const [none, neither] = [a === null || a === undefined, b === null || b === undefined];
-  if (none || neither) return none - neither;
-  const sign = typeof a === "string" ? a.localeCompare(b) : a - b;
-  return down ? -sign : sign;
-}

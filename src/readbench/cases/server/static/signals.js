@@ -1,0 +1,42 @@
+/** What the page of a case draws, without the page: channels, the chosen case over them, and where the choice goes. */
+
+/** How far a channel is from normal, in words; nothing where normal is not known. */
+export const far = ({ deviation, departure }) => (deviation ? `${departure.toFixed(1)} sd` : "");
+
+/** A channel as a plot; `other` are the points of the chosen case, or null. */
+export function plotOf({ values, mean, deviation }, { span, steps }, other, read) {
+  const own = { values, paint: "blue", width: 1.5, main: true };
+  return {
+    lines: other ? [{ points: other, paint: "orange", width: 1.6 }, own] : [own],
+    band: deviation ? [mean - 2 * deviation, mean + 2 * deviation] : null,
+    shade: span ? { from: span[0], to: span[1], paint: "span" } : null,
+    ticks: 3,
+    steps,
+    read,
+  };
+}
+
+/**
+ * The case's departures on the steps of the window, in the window's own units: [[share, value], ...].
+ *
+ * Where the alignment lays several steps of the case on one step of the window, their mean is shown.
+ */
+export function laidOver(path, { window_series: window, case_series: series }, { mean, deviation }) {
+  const last = Math.max(1, window.length - 1);
+  const sums = new Map();
+  for (const [i, j] of path) {
+    const [sum, count] = sums.get(i) ?? [0, 0];
+    sums.set(i, [sum + series[j], count + 1]);
+  }
+  return [...sums].map(([i, [sum, count]]) => [i / last, mean + (deviation * sum) / count]);
+}
+
+/** What asks why a case is like this window: by its name where it is kept, else by its readings. */
+export const question = (name, asset, channels, like) =>
+  name ? { case: name, like } : {
+    window: { channels: channels.map((own) => own.name), values: channels.map((own) => own.asked), asset },
+    like,
+  };
+
+/** The place in a list of `count` after a step; it stays within the list. */
+export const moved = (place, by, count) => Math.min(count - 1, Math.max(0, place + by));

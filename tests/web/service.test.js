@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { far, laidOver, moved, plotOf, question } from "#service/signals.js";
+import { nearest, rangeOf } from "#web/plot.js";
+
+const CHANNEL = { name: "flow", values: [1, 2, 3], asked: [1, 3], mean: 10, deviation: 2, departure: 3.26 };
+
+describe("the page of a case", () => {
+  test("how far a channel is from normal is said where normal is known", () => {
+    assert.equal(far(CHANNEL), "3.3 sd");
+    assert.equal(far({ ...CHANNEL, deviation: null }), "");
+  });
+
+  test("a channel is drawn beside its normal band, with the stretch that departs most", () => {
+    const plot = plotOf(CHANNEL, { span: [0.5, 1], steps: 300 }, null);
+    assert.deepEqual(plot.band, [6, 14]);
+    assert.deepEqual([plot.shade.from, plot.shade.to], [0.5, 1]);
+    assert.equal(nearest(plot.lines[0], 1, plot.steps).step, 299);
+  });
+
+  test("without normal there is no band, without departure no shade", () => {
+    const plot = plotOf({ ...CHANNEL, mean: null, deviation: null }, { span: null, steps: 3 }, null);
+    assert.deepEqual([plot.band, plot.shade], [null, null]);
+    assert.deepEqual(rangeOf(plot), [1, 3]);
+  });
+
+  test("the chosen case lies under the window's own line, which is the one that is read", () => {
+    const { lines } = plotOf(CHANNEL, { span: null, steps: 3 }, [[0, 9], [1, 9]]);
+    assert.deepEqual(lines.map(({ main }) => Boolean(main)), [false, true]);
+    assert.deepEqual(lines[0].points, [[0, 9], [1, 9]]);
+  });
+
+  test("a case is laid over in the window's own units, step by step of the alignment", () => {
+    const own = { window_series: [0, 0, 0], case_series: [1, 3, -1] };
+    assert.deepEqual(laidOver([[0, 0], [1, 1], [2, 2]], own, CHANNEL), [[0, 12], [0.5, 16], [1, 8]]);
+  });
+
+  test("steps of a case that fall on one step of the window are averaged", () => {
+    const own = { window_series: [0, 0], case_series: [1, 3, -1] };
+    assert.deepEqual(laidOver([[0, 0], [0, 1], [1, 2]], own, CHANNEL), [[0, 14], [1, 8]]);
+  });
+
+  test("a step of a case may be laid on several of the window, and a window of one step has a place", () => {
+    const own = { window_series: [0, 0, 0], case_series: [2] };
+    assert.deepEqual(laidOver([[0, 0], [1, 0], [2, 0]], own, CHANNEL).map(([, value]) => value), [14, 14, 14]);
+    assert.deepEqual(laidOver([[0, 0]], { window_series: [0], case_series: [0] }, CHANNEL), [[0, 10]]);
+  });
+
+  test("a kept case is asked about by name, a file by readings that are evenly spaced", () => {
+    assert.deepEqual(question("c1", "pump", [CHANNEL], "c2"), { case: "c1", like: "c2" });
+    assert.deepEqual(question("", "pump", [CHANNEL], "c2"), {
+      window: { channels: ["flow"], values: [[1, 3]], asset: "pump" },
+      like: "c2",
+    });
+  });
+
+  test("the keyboard stays within the list", () => {
+    assert.deepEqual([moved(-1, 1, 3), moved(1, 1, 3), moved(2, 1, 3), moved(0, -1, 3), moved(-1, -1, 3)], [
+      0, 2, 2, 0, 0,
+    ]);
+  });
+});
