@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from readbench.data import Task
 from readbench.encoders import unit
-from readbench.evaluate import evaluate
+from readbench.evaluate import DEFAULT_METRIC, evaluate
 from readbench.experiment.budget import ALL
 from readbench.experiment.cells import RANKING_DEPTH, Setup, represented, scored_leg, similarity_of
 from readbench.pipeline import Encoding, Evidence, System, group_numbers, scene_of
@@ -30,7 +30,7 @@ COUNTS = (5, 10, 20, 50, 100, 200, 500)
 """Labels after which the ranking is judged."""
 DRAWS = 3
 """Random orders."""
-METRIC = "NDCG@10"
+METRIC = DEFAULT_METRIC
 TELLING, RANDOM = "most telling first", "random order"
 
 
@@ -99,7 +99,7 @@ class _Expert:
     def _judged(self, first: NDArray[np.intp]) -> NDArray[np.float64]:
         labels = np.broadcast_to(self._told(first), self.base.shape)
         scores = self.system.rerank(self.base, replace(self.evidence, labels=labels))
-        return evaluate(rank(scores, RANKING_DEPTH), self.asked, self.labels).values[METRIC]
+        return evaluate(rank(scores, RANKING_DEPTH), self.asked, self.labels, [METRIC]).values[METRIC]
 
     def _told(self, items: NDArray[np.intp]) -> NDArray[np.int32]:
         """(N,) the labels of some items, -1 elsewhere."""

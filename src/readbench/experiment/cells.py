@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.data import Task
-from readbench.evaluate import PerQuery, evaluate
+from readbench.evaluate import PerQuery, evaluate, plugin_metrics
 from readbench.experiment.budget import ALL, Budget
 from readbench.experiment.opinions import Answers, overheard
 from readbench.experiment.plan import Cell
@@ -92,7 +92,9 @@ class Setup:
 
 def cell_fingerprint(setup: Setup, system: System, rho: int, budget: Budget) -> str:
     """Hash of everything a cell's result depends on."""
-    return _fingerprint(setup.fingerprint, system.spec, rho, *system.content_keys, _budget_key(budget))
+    return _fingerprint(
+        setup.fingerprint, system.spec, rho, *system.content_keys, _budget_key(budget), plugin_metrics()
+    )
 
 
 def _fingerprint(task_fingerprint: str, spec: MethodSpec, rho: int, *further: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from readbench.errors import UsageError
-from readbench.evaluate import evaluate
+from readbench.evaluate import DEFAULT_METRIC, evaluate
 from readbench.pipeline import LegSystem
 from readbench.processes import MemoryWatch, Tell
 from readbench.retrieve import Hits, Retriever
@@ -24,7 +24,7 @@ from readbench.windows import UNLABELLED, WindowSet
 
 VERSION = 1
 """Raised whenever something else is measured, so that stored results are not mixed."""
-METRIC = "NDCG@10"
+METRIC = DEFAULT_METRIC
 DEPTH = 20
 """Places that a search fills."""
 WARM_UP, WARM_UP_ENCODED = 1000, 64
@@ -167,7 +167,7 @@ def bare(windows: WindowSet) -> WindowSet:
 
 def ndcg(hits: Hits, material: Material) -> float:
     """NDCG@10 of lists of corpus positions, mean over the queries."""
-    judged = evaluate(hits.indices, material.queries.labels, material.corpus.labels)
+    judged = evaluate(hits.indices, material.queries.labels, material.corpus.labels, [METRIC])
     return float(judged.values[METRIC].mean())
 
 
