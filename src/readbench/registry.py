@@ -339,13 +339,8 @@ class MetricRegistry(Catalogue[MetricEntry]):
     def _known(self) -> dict[str, MetricEntry]:
         """In the order of columns, the same on every machine whichever plug-in was found first."""
         entries = super()._known()
-        ordered = sorted(entries, key=lambda key: _place_of(entries[key].origin))
+        ordered = sorted(entries, key=lambda key: (entries[key].origin != BUILT_IN, entries[key].origin))
         return {key: entries[key] for key in ordered}
-
-
-def _place_of(origin: str) -> str:
-    """Sorts this package before any other."""
-    return "" if origin == BUILT_IN else origin
 
 
 def _importable(module: str) -> bool:
