@@ -12,13 +12,15 @@ import pytest
 
 from readbench.data import Source
 from readbench.pipeline import Method
-from readbench.registry import ENCODERS, RETRIEVERS, SOURCES
+from readbench.registry import ENCODERS, METRICS, RETRIEVERS, SOURCES
 from readbench.retrieve import Scores
 from readbench.testing import (
     ENCODER_CHECKS,
+    METRIC_CHECKS,
     RETRIEVER_CHECKS,
     SOURCE_CHECKS,
     EncoderCheck,
+    MetricCheck,
     RetrieverCheck,
     SourceCheck,
     reachable,
@@ -50,6 +52,12 @@ def test_every_method_keeps_the_contract(method: str, check: RetrieverCheck) -> 
 @pytest.mark.parametrize("encoder", ENCODERS_AT_HAND)
 def test_every_encoder_keeps_the_contract(encoder: str, check: EncoderCheck) -> None:
     check(encoder)
+
+
+@pytest.mark.parametrize("check", METRIC_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("metric", METRICS.names())
+def test_every_metric_keeps_the_contract(metric: str, check: MetricCheck) -> None:
+    check(metric)
 
 
 @pytest.mark.parametrize("check", SOURCE_CHECKS, ids=lambda check: check.__name__)

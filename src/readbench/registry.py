@@ -4,8 +4,8 @@
 >>> "euclidean" in RETRIEVERS, RETRIEVERS.get("ED").name
 (True, 'euclidean')
 
-A package outside this one adds methods and sources by an entry point in the group `readbench.plugins` that names a
-module; importing the module runs its decorators:
+A package outside this one adds methods, sources and metrics by an entry point in the group `readbench.plugins` that
+names a module; importing the module runs its decorators:
 
 ```toml
 [project.entry-points."readbench.plugins"]
@@ -16,13 +16,14 @@ mine = "my_package.methods"
 from __future__ import annotations
 
 import importlib
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from readbench.abilities import ABILITIES
 from readbench.errors import UnknownNameError, UsageError
@@ -31,6 +32,35 @@ from readbench.parameters import Parameter, Value, parameters_of
 F = TypeVar("F", bound=Callable[..., Any])
 Finder = TypeVar("Finder", bound=Callable[[], "Iterable[Entry]"])
 PLUGIN_GROUP = "readbench.plugins"
+BUILT_IN = "readbench"
+"""Origin of what this package registers itself."""
+DEEPEST = 100
+"""Places of a list that a run keeps: no metric may read more."""
+METRIC_NAME = re.compile(r"(?=.*[A-Z])[A-Za-z][A-Za-z0-9_.+-]*")
+"""A metric is a column beside others that are all written small, so its name holds a capital letter."""
+
+
+class Registered(Protocol):
+    """What every registry needs to know of an entry."""
+
+    @property
+    def name(self) -> str:
+        """Canonical name."""
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other names that mean the same."""
+
+    @property
+    def factory(self) -> Callable[..., Any]:
+        """What was decorated."""
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from."""
+
+
+E = TypeVar("E", bound=Registered)
 
 
 @dataclass(frozen=True)
@@ -64,7 +94,7 @@ class Entry:
     obstacle: Callable[[], str] | None = None
     positional: str = ""
     abilities: tuple[type, ...] = ()
-    origin: str = "readbench"
+    origin: str = BUILT_IN
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -88,7 +118,7 @@ class Entry:
         Packages written before abilities were declared are asked for their members, for one release, with a warning
         that says what to write.
         """
-        if self.abilities or self.origin == "readbench":
+        if self.abilities or self.origin == BUILT_IN:
             return self.abilities
         found = tuple(ability for ability in ABILITIES if _keeps(component, ability))
         if found:
@@ -116,14 +146,103 @@ class Entry:
         return self.factory(**parameters)
 
 
+@dataclass(frozen=True)
+class MetricEntry:
+    """One metric: a column of `scores.csv`.
+
+    Args:
+        name: of the column, "NDCG@10" or "macro_F1".
+        family: the name without its cutoff; tables that have no room for every cutoff show one metric a family.
+        factory: computes it; see `compute`.
+        title: heading in tables.
+        summary: one sentence.
+        cutoff: the K of a metric at K.
+        depth: places of a list that it reads.
+        per_query: whether it has a value for each query; otherwise it has one for all queries together.
+        larger_is_better: the direction.
+        bounds: smallest and largest value there can be.
+        chance: computes what random lists are expected to reach, (Q,), from what `compute` reads; None where unknown.
+        origin: "readbench", or the plug-in it came from with its version.
+    """
+
+    name: str
+    family: str
+    factory: Callable[..., Any]
+    title: str
+    summary: str
+    depth: int
+    cutoff: int | None = None
+    per_query: bool = True
+    larger_is_better: bool = True
+    bounds: tuple[float, float] = (0.0, 1.0)
+    chance: Callable[..., Any] | None = None
+    origin: str = BUILT_IN
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """None: a column has one name."""
+        return ()
+
+    def facts(self) -> dict[str, Any]:
+        """What a run folder keeps of it, to be shown where it is not installed."""
+        names = ("title", "family", "cutoff", "depth", "per_query", "larger_is_better", "origin")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """What `factory` and `chance` are given beside the lists: K, where there is one."""
+        return () if self.cutoff is None else (self.cutoff,)
+
+
 @dataclass
-class Registry:
-    """Named components of one kind; built-in modules and plug-ins are imported on first use."""
+class Catalogue(Generic[E]):
+    """Named entries of one kind, in any case; built-in modules and plug-ins are imported on first use."""
 
     kind: str
     modules: tuple[str, ...] = ()
-    _entries: dict[str, Entry] = field(default_factory=dict)
+    _entries: dict[str, E] = field(default_factory=dict)
     _aliases: dict[str, str] = field(default_factory=dict)
+
+    def _add(self, entry: E) -> None:
+        key = entry.name.lower()
+        for name in (key, *entry.aliases):
+            owner = self._entries.get(self._aliases.get(name, name))
+            if owner is not None and _home(owner.factory) != _home(entry.factory):
+                raise UsageError(f"The {self.kind} name {name!r} of {entry.origin} is already taken by {owner.origin}.")
+        self._entries[key] = entry
+        self._aliases.update(dict.fromkeys(entry.aliases, key))
+
+    def get(self, name: str) -> E:
+        """The entry of a name or alias, in any case; an unknown one raises `UnknownNameError`."""
+        entries = self._known()
+        key = name.lower()
+        key = self._aliases.get(key, key)
+        if key not in entries:
+            raise UnknownNameError(self.kind, name, [*(entry.name for entry in entries.values()), *self._aliases])
+        return entries[key]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._aliases.get(name.lower(), name.lower()) in self._known()
+
+    def __iter__(self) -> Iterator[E]:
+        return iter(self._known().values())
+
+    def names(self, *, aliases: bool = False) -> list[str]:
+        """Canonical names in order of registration, and the aliases after them on request."""
+        return [*(entry.name for entry in self), *(self._aliases if aliases else ())]
+
+    def _known(self) -> dict[str, E]:
+        """All entries by name, after everything that registers some was imported."""
+        for module in self.modules:
+            importlib.import_module(module)
+        load_plugins()
+        return self._entries
+
+
+@dataclass
+class Registry(Catalogue[Entry]):
+    """Named components of one kind."""
+
     _finders: list[Callable[[], Iterable[Entry]]] = field(default_factory=list)
 
     def register(  # noqa: PLR0913 - one keyword a field of an entry
@@ -170,40 +289,82 @@ class Registry:
         self._finders.append(finder)
         return finder
 
-    def _add(self, entry: Entry) -> None:
-        for name in (entry.name, *entry.aliases):
-            owner = self._entries.get(self._aliases.get(name, name))
-            if owner is not None and _home(owner.factory) != _home(entry.factory):
-                raise UsageError(f"The {self.kind} name {name!r} of {entry.origin} is already taken by {owner.origin}.")
-        self._entries[entry.name] = entry
-        self._aliases.update(dict.fromkeys(entry.aliases, entry.name))
-
-    def get(self, name: str) -> Entry:
-        """The entry of a name or alias, in any case; an unknown one raises `UnknownNameError`."""
-        entries = self._known()
-        key = name.lower()
-        key = self._aliases.get(key, key)
-        if key not in entries:
-            raise UnknownNameError(self.kind, name, [*entries, *self._aliases])
-        return entries[key]
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._aliases.get(name.lower(), name.lower()) in self._known()
-
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self._known().values())
-
-    def names(self, *, aliases: bool = False) -> list[str]:
-        """Canonical names in order of registration, and the aliases after them on request."""
-        return [*self._known(), *(self._aliases if aliases else ())]
-
     def _known(self) -> dict[str, Entry]:
-        """All entries by name, after everything that registers some was imported; what is found never hides them."""
-        for module in self.modules:
-            importlib.import_module(module)
-        load_plugins()
+        """All entries, those that finders list now among them; what is found never hides what is registered."""
+        registered = super()._known()
         found = {entry.name: entry for finder in self._finders for entry in finder()}
-        return self._entries | {name: entry for name, entry in found.items() if name not in self._entries}
+        return registered | {name: entry for name, entry in found.items() if name not in registered}
+
+
+class MetricRegistry(Catalogue[MetricEntry]):
+    """Metrics by the names of their columns: those of this package first, then those of plug-ins by origin."""
+
+    def register(  # noqa: PLR0913 - one keyword a field of an entry
+        self,
+        name: str,
+        *,
+        title: str = "",
+        cutoffs: Iterable[int] = (),
+        depth: int | None = None,
+        per_query: bool = True,
+        larger_is_better: bool = True,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        chance: Callable[..., Any] | None = None,
+    ) -> Callable[[F], F]:
+        """Decorator for the function that computes a metric; its docstring's first line is the summary.
+
+        It is given a `readbench.evaluate.Judgement`, cut to the places that it reads, and K where there are cutoffs. It
+        returns (Q,) values, or one number where it is not `per_query`.
+
+        Args:
+            name: of the column, or of the family where there are cutoffs: "NDCG" becomes NDCG@1, NDCG@3, ...
+            title: heading in tables, the name by default; a cutoff is added to it.
+            cutoffs: the K of a family.
+            depth: places of a list that a metric without cutoffs reads.
+            per_query: as in `MetricEntry`, like the rest.
+            larger_is_better: see there.
+            bounds: see there.
+            chance: is given the same as the function itself.
+        """
+        if not METRIC_NAME.fullmatch(name):
+            raise UsageError(
+                f"{name!r} cannot name a metric: letters, digits and _.+- with a capital letter, as 'MRR'."
+            )
+        depths: dict[int | None, int | None] = {k: k for k in cutoffs} or {None: depth}
+        for places in depths.values():
+            if places is None or not 1 <= places <= DEEPEST:
+                raise UsageError(
+                    f"The metric {name} must read between 1 and {DEEPEST} places of a list; got {places}. Set cutoffs"
+                    " or depth."
+                )
+
+        def decorate(factory: F) -> F:
+            for cutoff, places in depths.items():
+                suffix = "" if cutoff is None else f"@{cutoff}"
+                entry = MetricEntry(
+                    name=f"{name}{suffix}",
+                    family=name,
+                    factory=factory,
+                    title=f"{title or name}{suffix}",
+                    summary=(factory.__doc__ or "").strip().split("\n")[0],
+                    depth=places or 0,
+                    cutoff=cutoff,
+                    per_query=per_query,
+                    larger_is_better=larger_is_better,
+                    bounds=bounds,
+                    chance=chance,
+                    origin=_origin(factory),
+                )
+                self._add(entry)
+            return factory
+
+        return decorate
+
+    def _known(self) -> dict[str, MetricEntry]:
+        """In the order of columns, the same on every machine whichever plug-in was found first."""
+        entries = super()._known()
+        ordered = sorted(entries, key=lambda key: (entries[key].origin != BUILT_IN, entries[key].origin))
+        return {key: entries[key] for key in ordered}
 
 
 def _keeps(component: object, ability: type) -> bool:
@@ -248,7 +409,7 @@ def load_plugins() -> tuple[tuple[EntryPoint, str], ...]:
     """
     report = []
     points = entry_points(group=PLUGIN_GROUP)
-    for module in (*SOURCES.modules, *RETRIEVERS.modules) if points else ():
+    for module in (*SOURCES.modules, *RETRIEVERS.modules, *METRICS.modules) if points else ():
         importlib.import_module(module)
     for point in points:
         try:
@@ -267,3 +428,4 @@ ENCODERS = Registry("encoder", ("readbench.encoders",))
 TRANSFORMS = Registry("embedding transform", ("readbench.retrieve",))
 FUSIONS = Registry("fusion mode", ("readbench.retrieve",))
 RERANKERS = Registry("reranker", ("readbench.rerank",))
+METRICS = MetricRegistry("metric", ("readbench.evaluate",))

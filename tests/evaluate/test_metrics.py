@@ -11,12 +11,20 @@ from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 
 from readbench.errors import UsageError
-from readbench.evaluate import CUTOFFS, METRICS, count_relevant, evaluate, macro_f1, relevance
+from readbench.evaluate import CUTOFFS, Judgement, count_relevant, evaluate, macro_f1
 from readbench.ranking import rank
+from readbench.registry import METRICS
 from tests.evaluate.strategies import Scores, tied_scores
 from tests.naive import metrics as naive
 
 Labels = NDArray[np.int64]
+BUILT_IN = [f"{name}@{k}" for name in ("P", "HR", "NDCG") for k in CUTOFFS]
+"""The per-query metrics of the benchmark, in the order of columns."""
+
+
+def f1(true: Labels, guessed: Labels) -> float:
+    """Macro-F1 of lists that are one item long."""
+    return macro_f1(Judgement(true, guessed[:, None], np.ones_like(true), len(true)))
 
 
 @st.composite
@@ -41,7 +49,7 @@ def task() -> tuple[Scores, Labels, Labels]:
 class TestRelevance:
     def test_normal_and_unlabelled_queries_have_no_relevant_item(self) -> None:
         corpus = np.array([-1, 0, 1])
-        found = relevance(np.array([[0, 1, 2]] * 3), np.array([-1, 0, 1]), corpus)
+        found = Judgement.of(np.array([[0, 1, 2]] * 3), np.array([-1, 0, 1]), corpus).hits
         assert found.tolist() == [[False] * 3, [False] * 3, [False, False, True]]
 
     def test_counts_cover_the_whole_corpus_and_faults_only(self) -> None:
@@ -51,11 +59,11 @@ class TestRelevance:
     @pytest.mark.parametrize("position", [-1, 3])
     def test_positions_outside_the_corpus_are_refused(self, position: int) -> None:
         with pytest.raises(UsageError, match="corpus has 3 items"):
-            relevance(np.array([[position]]), np.array([1]), np.array([1, 1, 1]))
+            Judgement.of(np.array([[position]]), np.array([1]), np.array([1, 1, 1]))
 
     def test_labels_of_another_query_set_are_refused(self) -> None:
         with pytest.raises(UsageError, match="query labels"):
-            relevance(np.array([[0], [0]]), np.array([1]), np.array([1]))
+            Judgement.of(np.array([[0], [0]]), np.array([1]), np.array([1]))
 
 
 class TestEvaluate:
@@ -63,7 +71,7 @@ class TestEvaluate:
     def test_agrees_with_the_definitions_read_literally(self, case: tuple[Scores, Labels, Labels]) -> None:
         scores, queries, corpus = case
         result = evaluate(rank(scores, 20), queries, corpus)
-        assert tuple(result.values) == METRICS
+        assert list(result.values) == BUILT_IN
         for q, row in enumerate(scores.tolist()):
             expected = naive.per_query(row, int(queries[q]), corpus.tolist())
             assert {name: column[q] for name, column in result.values.items()} == pytest.approx(expected)
@@ -90,7 +98,7 @@ class TestEvaluate:
     ) -> None:
         scores, queries, corpus = case
         ranking = rank(scores)
-        hits = relevance(ranking, queries, corpus)
+        hits = Judgement.of(ranking, queries, corpus).hits
         for k in CUTOFFS:
             ideal = hits.any(axis=1) & (hits[:, :k].sum(axis=1) == np.minimum(k, hits.sum(axis=1)))
             leading = hits[:, :k] == np.sort(hits[:, :k], axis=1)[:, ::-1]
@@ -109,7 +117,7 @@ class TestEvaluate:
         )  # normal and unlabelled keep their names
         plain = evaluate(rank(scores, 20), queries, corpus)
         moved = evaluate(rank(scores[order], 20), renamed[queries[order]], renamed[corpus])
-        for name in METRICS:
+        for name in BUILT_IN:
             np.testing.assert_array_equal(moved.values[name], plain.values[name][order])
         assert moved.means() == pytest.approx(plain.means())
 
@@ -138,9 +146,9 @@ class TestEvaluate:
         scores, queries, corpus = task
         result = evaluate(rank(scores, 20), queries, corpus)
         means = result.means()
-        assert tuple(means) == (*METRICS, "macro_F1")
+        assert list(means) == [*BUILT_IN, "macro_F1"] == METRICS.names()
         assert means["NDCG@10"] == pytest.approx(sum(result.values["NDCG@10"]) / len(result))
-        assert means["macro_F1"] == macro_f1(queries, corpus[scores.argmax(axis=1)])
+        assert means["macro_F1"] == f1(queries, corpus[scores.argmax(axis=1)])
 
     def test_shallow_ranking_is_refused(self) -> None:
         with pytest.raises(UsageError, match="3 deep"):
@@ -161,14 +169,14 @@ class TestMacroF1:
     def test_agrees_with_scikit_learn_over_the_faults_among_the_queries(self, pairs: list[tuple[int, int]]) -> None:
         true, guessed = np.array(pairs).T
         expected = f1_score(true, guessed, labels=np.unique(true), average="macro", zero_division=0)
-        assert macro_f1(true, guessed) == pytest.approx(expected)
+        assert f1(true, guessed) == pytest.approx(expected)
 
     def test_rare_fault_weighs_as_much_as_a_frequent_one(self) -> None:
         true, guessed = np.array([1] * 99 + [2]), np.array([1] * 100)
-        assert macro_f1(true, guessed) == pytest.approx((2 * 99 / 199 + 0) / 2)
+        assert f1(true, guessed) == pytest.approx((2 * 99 / 199 + 0) / 2)
 
     def test_without_faults_it_is_zero(self) -> None:
-        assert macro_f1(np.array([0, -1]), np.array([0, -1])) == 0.0
+        assert f1(np.array([0, -1]), np.array([0, -1])) == 0.0
 
 
 def trec_eval(measure: ir_measures.measures.Measure, task: tuple[Scores, Labels, Labels]) -> list[float]:

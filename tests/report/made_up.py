@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from readbench.data.paper import PAPER_COMPOSITION
-from readbench.experiment.store import COLUMNS, HEADER, KEY, OPINION, TIMES
-from readbench.registry import SOURCES
+from readbench.experiment.store import KEY, OPINION, TIMES, score_columns
+from readbench.registry import METRICS, SOURCES
 from readbench.spec import parse
 
 QUERIES = 6
@@ -51,14 +51,14 @@ def made_up_run(
     folder.mkdir(parents=True, exist_ok=True)
     cells = [(d, s, r, m) for d in datasets for s in seeds for r in levels for m in methods]
     with (folder / "scores.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, HEADER, restval="")
+        writer = csv.DictWriter(file, score_columns(METRICS.names()), restval="")
         writer.writeheader()
         for dataset, seed, rho, method in cells:
             row = {"dataset": dataset, "seed": seed, "rho": rho, "labels": "all", "method": method, "queries": QUERIES}
             if (dataset, method) == failed:
                 writer.writerow(row | {"status": "failed: made up"})
                 continue
-            row |= {name: f"{scores(dataset, seed, rho, method, name):.6f}" for name in COLUMNS}
+            row |= {name: f"{scores(dataset, seed, rho, method, name):.6f}" for name in METRICS.names()}
             row |= {name: f"{10 * scores(dataset, seed, rho, method, name):.4f}" for name in TIMES}
             writer.writerow(row | {"status": "ok"})
     done = [cell for cell in cells if (cell[0], cell[3]) != failed]

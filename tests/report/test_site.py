@@ -83,7 +83,7 @@ def test_a_pack_holds_the_first_ten_of_every_list_and_what_they_scored(poisoned:
     assert ids[header["queries"]].tolist() == answers.queries[7]
     for c, (level, labels, m) in enumerate(header["columns"]):
         place = (7, (0, 20)[level], labels, METHODS[m])
-        np.testing.assert_allclose(values[c], answers.headline(place), rtol=1e-6)
+        np.testing.assert_allclose(values[c], answers.metric("NDCG@10", place), rtol=1e-6)
         own = [r["item"] for r in rankings.to_pylist() if (r["rho"], r["method"]) == (place[1], place[3])]
         assert found[c].ravel().tolist() == own
 

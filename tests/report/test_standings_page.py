@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from readbench.report.bundle import Declared
+from readbench.report.results import MetricFacts
 from readbench.report.standings import Entry, Rejected, Standings
 from readbench.report.standings_page import write_standings
 from tests.browser import Visit
@@ -16,11 +17,14 @@ HOSTILE = "<script>alert(1)</script>"
 def board() -> Standings:
     values = {"first": (0.5, 0.25), HOSTILE: (0.75, 0.125), "third": (0.0625, float("nan"))}
     entries = tuple(
-        Entry("us", name, name, "test", {0: a, 20: b}, {"sim_tanks": a}, partial=b != b, flags=(HOSTILE,))  # noqa: PLR0124
+        Entry("us", name, name, "test", {0: a, 20: b}, {"sim_tanks": a}, {"P@1": a}, partial=b != b, flags=(HOSTILE,))  # noqa: PLR0124
         for name, (a, b) in values.items()
     )
     refused = (Rejected("bad.zip", HOSTILE),)
-    return Standings(entries, (0, 20), ("sim_tanks",), ("sim_tanks",), (Declared(name="us"),), refused)
+    metric, other = (MetricFacts.of(name, {}) for name in ("NDCG@10", "P@1"))
+    return Standings(
+        entries, metric, (other,), (0, 20), ("sim_tanks",), ("sim_tanks",), (Declared(name="us"),), refused
+    )
 
 
 def test_columns_are_sorted_by_click_and_by_key_and_names_do_no_harm(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401

@@ -26,7 +26,7 @@ from readbench.experiment.store import RunStore
 from readbench.report import read_results
 from readbench.report.bundle import Declared, write_bundle
 from readbench.report.bundle_check import read_bundle
-from readbench.report.standings import Standings, standings
+from readbench.report.standings import Standings, rank_submissions
 from readbench.report.standings_page import write_standings
 from tests.experiment.helpers import small_plan
 
@@ -155,7 +155,7 @@ def test_a_failed_cell_may_be_submitted(base: Path, tmp_path: Path) -> None:
     plan, store = small_plan(methods=("random", "stats")), RunStore(tmp_path / "one")
     store.save(Outcome(next(plan.cells()), "", failure="out of memory"))
     store.write_tables(plan)
-    board = standings([packed(tmp_path, "one", tmp_path / "a.zip", trained_on=())])
+    board = rank_submissions([packed(tmp_path, "one", tmp_path / "a.zip", trained_on=())])
     assert [(entry.method, entry.partial) for entry in board.entries] == [("stats", False), ("random", True)]
     assert board.entries[1].flags == ("partial: 0 of 1 tasks",)
 
@@ -167,7 +167,7 @@ def test_a_part_of_a_run_is_not_a_submission(base: Path, tmp_path: Path) -> None
 
 
 def board_of(*files: Path, reference: Path | None = None) -> Standings:
-    return standings(files, reference)
+    return rank_submissions(files, reference)
 
 
 def test_methods_are_ranked_and_the_same_result_counts_once(base: Path, tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_submission_with_fewer_tasks_has_no_place(base: Path, tmp_path: Path) 
 def test_nothing_to_show_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_text("junk")
     with pytest.raises(DataError, match=r"a\.zip: it cannot be read"):
-        standings([tmp_path / "a.zip"])
+        rank_submissions([tmp_path / "a.zip"])
 
 
 def test_the_page_escapes_names_and_needs_nothing_else(base: Path, tmp_path: Path) -> None:

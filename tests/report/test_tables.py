@@ -276,7 +276,7 @@ def test_every_method_has_its_full_grid(study: Study) -> None:
     assert len(tables) == len(study.results.methods) == len({table.name for table in tables})
     grid = tables[study.results.methods.index("dtw-i")]
     assert [row[:2] for row in grid.rows[:4]] == [["skab", "0%"], ["skab", "10%"], ["skab", "20%"], ["road‡", "0%"]]
-    assert grid.columns[2:] == [f"{m}@{k}" for m in ("P", "HR", "NDCG") for k in (1, 5, 10, 20)] + ["F1"]
+    assert grid.columns[2:] == [f"{m}@{k}" for m in ("P", "HR", "NDCG") for k in (1, 3, 5, 10, 20)] + ["macro-F1"]
     assert float(cell(grid, ("macro", "20%"), "P@5")) == pytest.approx(mean("dtw-i", 20, "P@5"), abs=6e-4)
     one = mean("dtw-i", 10, "NDCG@20", ("hai",))
     assert float(cell(grid, ("hai", "10%"), "NDCG@20")) == pytest.approx(one, abs=6e-4)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.retrieve.kernels.dtw_path import warping_path
 from readbench.cases.answers import Case, ChannelEvidence, Evidence
 from readbench.cases.snapshot import Snapshot
+from readbench.retrieve.kernels.dtw_path import warping_path
 from readbench.windows import ChannelStats, Window, resample
 
 MOST_STEPS = 256

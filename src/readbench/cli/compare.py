@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from readbench.cli.options import Json, output
+from readbench.evaluate import DEFAULT_METRIC
 from readbench.report import read_results, show_table
 from readbench.report.compare import check_data, compare, pairs_of
 from readbench.report.compare_text import as_json, difference_table, markdown
@@ -21,7 +22,7 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
     methods: Annotated[
         list[str] | None, typer.Option(help="A method; twice for one of each side.", show_default="all they share")
     ] = None,
-    metric: Annotated[str, typer.Option(help="What to compare.")] = "NDCG@10",
+    metric: Annotated[str, typer.Option(help="What to compare.")] = DEFAULT_METRIC,
     rho: Annotated[int | None, typer.Option(help="Pollution level.", show_default="the first")] = None,
     other_data: Annotated[
         bool, typer.Option("--other-data", help="Compare what runs on different data share.")

@@ -10,11 +10,12 @@ from rich.console import Console
 
 from readbench.cli.options import output
 from readbench.errors import UnknownNameError, UsageError
+from readbench.evaluate import DEFAULT_METRIC
 from readbench.registry import SOURCES
 from readbench.report import read_results, show_table
 from readbench.report.bundle import SUFFIX, Declared, write_bundle
 from readbench.report.bundle_check import read_bundle
-from readbench.report.standings import standings
+from readbench.report.standings import rank_submissions
 from readbench.report.standings_page import rejected_table, standings_table, write_standings
 
 
@@ -43,11 +44,12 @@ def submit_command(
     partial = path.with_name(path.name + ".partial")
     try:
         write_bundle(read_results(folder), declared, partial)
-        read_bundle(partial)
+        unchecked = read_bundle(partial).unchecked
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-    typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its numbers follow from its lists")
+    said = f" (not checked, because not installed here: {', '.join(unchecked)})" if unchecked else ""
+    typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its numbers follow from its lists{said}")
 
 
 def leaderboard_command(
@@ -57,12 +59,13 @@ def leaderboard_command(
         Path | None,
         typer.Option(help="The submission whose tasks are the right ones.", show_default="those most share"),
     ] = None,
+    metric: Annotated[str, typer.Option(help="What methods are ordered by.")] = DEFAULT_METRIC,
 ) -> None:
     """Make a leaderboard from many submissions; those that cannot be believed are named with the reason.
 
     Example: `readbench leaderboard submissions`
     """
-    board = standings(sorted(folder.glob(f"*{SUFFIX}")), reference)
+    board = rank_submissions(sorted(folder.glob(f"*{SUFFIX}")), reference, metric)
     console = output()
     show_table(standings_table(board), console)
     if board.rejected:

@@ -16,6 +16,7 @@ from readbench.data import Built, Composition, Task, build, compose_task
 from readbench.data.audit import Audit, audit
 from readbench.data.describe import composition_row
 from readbench.data.paper import PAPER_COMPOSITION
+from readbench.evaluate import DEFAULT_METRIC
 from readbench.experiment.shortcuts import Shortcuts, probe_shortcuts
 from readbench.paths import cache_root, data_root
 from readbench.spec import build_source, split_specs
@@ -75,7 +76,7 @@ def _shortcuts(shortcuts: Shortcuts) -> dict[str, Any]:
 
 def _show(facts: list[dict[str, Any]], console: Console) -> None:
     composition = Table("Dataset", *COLUMNS, title="Composition, and the paper's where it differs", box=SIMPLE_HEAD)
-    shortcuts = Table("Dataset", "chance", title="NDCG@10 of shortcut probes at ρ=0%", box=SIMPLE_HEAD)
+    shortcuts = Table("Dataset", "chance", title=f"{DEFAULT_METRIC} of shortcut probes at ρ=0%", box=SIMPLE_HEAD)
     for probe in facts[0]["shortcuts"]["ndcg"]:
         shortcuts.add_column(probe, justify="right")
     shortcuts.add_column("own asset in top 10", justify="right")

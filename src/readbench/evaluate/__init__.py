@@ -8,19 +8,17 @@ from readbench.evaluate.calibration import (
     expected_calibration_error,
     reliability,
 )
-from readbench.evaluate.metrics import (
-    CUTOFFS,
-    MACRO_F1,
-    METRICS,
+from readbench.evaluate.evaluation import (
+    DEFAULT_METRIC,
+    Judgement,
     PerQuery,
+    compute,
     count_relevant,
     evaluate,
-    hit_rate,
-    macro_f1,
-    ndcg,
-    precision,
-    relevance,
+    metric_order,
+    plugin_metrics,
 )
+from readbench.evaluate.metrics import CUTOFFS, hit_rate, macro_f1, ndcg, precision
 from readbench.evaluate.novelty import auroc, detection_rate, false_alarm_rate
 from readbench.evaluate.pairwise import WilcoxonResult, holm, wilcoxon, wilcoxon_holm
 from readbench.evaluate.significance import (
@@ -35,10 +33,10 @@ from readbench.evaluate.significance import (
 
 __all__ = [
     "CUTOFFS",
-    "MACRO_F1",
-    "METRICS",
+    "DEFAULT_METRIC",
     "FriedmanResult",
     "Interval",
+    "Judgement",
     "NemenyiResult",
     "PerQuery",
     "Reliability",
@@ -46,6 +44,7 @@ __all__ = [
     "auroc",
     "calibration_floor",
     "cliques",
+    "compute",
     "count_relevant",
     "coverage",
     "critical_difference",
@@ -59,11 +58,12 @@ __all__ = [
     "macro_f1",
     "mean_interval",
     "mean_ranks",
+    "metric_order",
     "ndcg",
     "nemenyi",
     "paired_bootstrap",
+    "plugin_metrics",
     "precision",
-    "relevance",
     "reliability",
     "wilcoxon",
     "wilcoxon_holm",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.data import Task
-from readbench.evaluate import evaluate
+from readbench.evaluate import DEFAULT_METRIC, evaluate
 from readbench.experiment.cells import RANKING_DEPTH, Setup
 from readbench.pipeline import FittedMethod, Knowledge, Progress
 from readbench.rerank.active import next_cases
@@ -26,7 +26,7 @@ COUNTS = (5, 10, 20, 50, 100, 200, 500)
 """Labels after which the ranking is judged."""
 DRAWS = 3
 """Random orders."""
-METRIC = "NDCG@10"
+METRIC = DEFAULT_METRIC
 TELLING, RANDOM = "most telling first", "random order"
 
 
@@ -87,7 +87,7 @@ class _Expert:
 
     def _judged(self, first: NDArray[np.intp]) -> NDArray[np.float64]:
         ranking = self.asked.rank(RANKING_DEPTH, Knowledge(self._told(first)))
-        return evaluate(ranking.order, self.truth, self.labels).values[METRIC]
+        return evaluate(ranking.order, self.truth, self.labels, [METRIC]).values[METRIC]
 
     def _told(self, items: NDArray[np.intp]) -> NDArray[np.int32]:
         """(N,) the labels of some items, -1 elsewhere."""

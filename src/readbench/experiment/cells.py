@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from readbench.data import Task
 from readbench.encoders import VectorFolder
-from readbench.evaluate import PerQuery, evaluate
+from readbench.evaluate import PerQuery, evaluate, plugin_metrics
 from readbench.experiment.budget import ALL, Budget
 from readbench.experiment.opinions import Answers
 from readbench.experiment.plan import Cell
@@ -108,7 +108,8 @@ class Setup:
 
 def cell_fingerprint(setup: Setup, method: Method, rho: int, budget: Budget) -> str:
     """Hash of everything a cell's result depends on."""
-    return _fingerprint(setup.fingerprint, method.spec, rho, *method.content_keys, _budget_key(budget))
+    further = (*method.content_keys, _budget_key(budget), plugin_metrics())
+    return _fingerprint(setup.fingerprint, method.spec, rho, *further)
 
 
 def _fingerprint(task_fingerprint: str, spec: MethodSpec, rho: int, *further: str) -> str:

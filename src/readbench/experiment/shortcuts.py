@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from readbench.data import Task
-from readbench.evaluate import evaluate
+from readbench.evaluate import DEFAULT_METRIC, evaluate
 from readbench.pipeline import Method
 
 PROBES = ("random", "channel-presence", "stats", "euclidean")
@@ -37,8 +37,8 @@ def probe_shortcuts(task: Task) -> Shortcuts:
     ndcg, own, expected = {}, float("nan"), float("nan")
     for method in PROBES:
         order = Method(method).fit(corpus, task.normals).rank(task.queries, DEPTH).order
-        values = evaluate(order, task.queries.labels, corpus.labels).values
-        ndcg[method] = float(values["NDCG@10"].mean())
+        values = evaluate(order, task.queries.labels, corpus.labels, [DEFAULT_METRIC]).values
+        ndcg[method] = float(values[DEFAULT_METRIC].mean())
         if method == "euclidean" and (corpus.assets != "").all():
             same = corpus.assets == task.queries.assets[:, None]
             own = float(np.take_along_axis(same, order[:, :10], axis=1).mean())

@@ -11,8 +11,11 @@ rankings/DATASET.parquet   top-100 lists
 gallery.parquet     queries and the windows found for them, as a case browser draws them (`experiment/gallery.py`)
 usage.csv           where language models ran: calls, tokens, dollars and failures of their answers, one row each
 tasks/DATASET/seed-S.parquet   ids and labels of queries and corpus: what metrics can be computed from again
-run.json            plan, versions, fingerprints, machine, wall time
+run.json            plan, versions, fingerprints, machine, wall time, facts about the metrics
 ```
+
+Which metrics a run has is said by its cells: those of plug-ins come after those of the benchmark, and stay where the
+plug-in is not installed any more. A cell without a metric that others have leaves its column empty.
 
 Everything but the time columns of `scores.csv` and `run.json` is a function of plan, data and code: the same bytes,
 whatever was interrupted and whoever computed which cell. A long table names the cells that it was made of, and is not
@@ -36,15 +39,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from readbench.evaluate import MACRO_F1, METRICS
+from readbench.evaluate import metric_order
 from readbench.experiment.budget import ALL
 from readbench.experiment.cells import STAGES, Outcome
 from readbench.experiment.plan import Cell, Plan
+from readbench.registry import METRICS
 
 KEY = ("dataset", "seed", "rho", "labels", "method")
-COLUMNS = (*METRICS, MACRO_F1)
 TIMES = tuple(f"{stage}_s" for stage in STAGES)
-HEADER = (*KEY, "queries", *COLUMNS, *TIMES, "status")
+BEFORE, AFTER = (*KEY, "queries"), (*TIMES, "status")
+"""Columns of `scores.csv` before and after those of the metrics."""
 DONE = "ok"
 FORMAT = 1
 """Raised whenever the same cells make other tables."""
@@ -52,7 +56,20 @@ LISTS = ("items", "scores")
 OPINION = ("confidence", "correct", "truth")
 """An opinion: probability of the most likely fault type, whether it is the true one, probability of the true one."""
 
+BESIDE = ("query", "group", "predicted", *LISTS, *OPINION)
+"""Columns of a cell's file that are no metric."""
+
 Rows = Callable[[Cell, pa.Table], pa.Table]
+
+
+def score_columns(metrics: Iterable[str]) -> tuple[str, ...]:
+    """The header of `scores.csv` for these metrics."""
+    return (*BEFORE, *metrics, *AFTER)
+
+
+def metric_columns(header: Iterable[str]) -> tuple[str, ...]:
+    """The metrics among the columns of `scores.csv`."""
+    return tuple(name for name in header if name not in {*BEFORE, *AFTER})
 
 
 class RunStore:
@@ -93,7 +110,8 @@ class RunStore:
         """Write all tables from the cells that are there; one that is already made of them stays."""
         self.write_scores(plan)
         cells = list(plan.cells())
-        self._write_long("per_query.parquet", cells, METRICS, _per_query)
+        metrics = self._metrics(cells)
+        self._write_long("per_query.parquet", cells, metrics, lambda cell, table: _per_query(cell, table, metrics))
         self._write_long("opinions.parquet", [cell for cell in cells if self._opined(cell)], OPINION, _opinions)
         for dataset in plan.datasets:
             own = [cell for cell in cells if cell.dataset == dataset]
@@ -104,12 +122,15 @@ class RunStore:
     def write_scores(self, plan: Plan) -> None:
         """Write `scores.csv` and `scores_mean.csv`."""
         rows = [row for cell in plan.cells() if (row := self._row(cell))]
-        _atomic(self.folder / "scores.csv", _csv(HEADER, rows))
-        _atomic(self.folder / "scores_mean.csv", _csv(*_mean_rows(rows)))
+        found = dict.fromkeys(name for row in rows for name in metric_columns(row))
+        metrics = metric_order(found or METRICS.names())
+        _atomic(self.folder / "scores.csv", _csv(score_columns(metrics), rows))
+        _atomic(self.folder / "scores_mean.csv", _csv(*_mean_rows(rows, metrics)))
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
-        """Write `run.json`."""
-        _atomic(self.folder / "run.json", json.dumps(manifest, indent=1).encode() + b"\n")
+        """Write `run.json`, with what must be known of the metrics where they are not installed."""
+        facts = {metric.name: metric.facts() for metric in METRICS} | manifest.get("metrics", {})
+        _atomic(self.folder / "run.json", json.dumps(manifest | {"metrics": facts}, indent=1).encode() + b"\n")
 
     def _row(self, cell: Cell) -> dict[str, str] | None:
         summary = self._summary(cell)
@@ -125,6 +146,11 @@ class RunStore:
         key = {name: str(getattr(cell, name)) for name in KEY}
         return [key | {"what": what, "value": f"{value:g}"} for what, value in sorted(used.items())]
 
+    def _metrics(self, cells: Iterable[Cell]) -> list[str]:
+        """Per-query metrics of any finished cell, in the order of columns."""
+        held = (self._summary(cell)["columns"] for cell in cells if self.finished(cell))
+        return metric_order(dict.fromkeys(name for own in held for name in own if name not in BESIDE))
+
     def _opined(self, cell: Cell) -> bool:
         return bool(self._summary(cell).get("opinions"))
 
@@ -138,7 +164,7 @@ class RunStore:
         version = (found.st_mtime_ns, found.st_ino)
         known = self._summaries.get(path)
         if known is None or known[0] != version:
-            known = self._summaries[path] = (version, _metadata(path))
+            known = self._summaries[path] = (version, _described(path))
         return known[1]
 
     def _write_long(self, name: str, cells: Sequence[Cell], columns: Sequence[str], rows: Rows) -> None:
@@ -154,7 +180,7 @@ class RunStore:
         origin = self._origin(made_of)
         if not made_of:
             path.unlink(missing_ok=True)
-        elif not path.exists() or _metadata(path).get("origin") != origin:
+        elif not path.exists() or _metadata(pq.read_schema(path)).get("origin") != origin:
             wanted = ["query", "group", *columns]
             parts = (
                 pa.concat_tables([rows(cell, self._columns(cell, wanted)) for cell in own]).unify_dictionaries()
@@ -163,8 +189,9 @@ class RunStore:
             _write_groups(path, parts, {"origin": origin})
 
     def _columns(self, cell: Cell, names: list[str]) -> pa.Table:
-        """Some columns of a cell; threads cost more than they save on so small a file."""
-        return pq.read_table(self.path(cell), columns=names, use_threads=False)
+        """Some columns of a cell, those it has; threads cost more than they save on so small a file."""
+        held = self._summary(cell)["columns"]
+        return pq.read_table(self.path(cell), columns=[name for name in names if name in held], use_threads=False)
 
     def _origin(self, cells: Iterable[Cell]) -> str:
         """Hash of what a long table is made of."""
@@ -174,15 +201,17 @@ class RunStore:
         return digest.hexdigest()
 
 
-def _per_query(cell: Cell, table: pa.Table) -> pa.Table:
-    n = len(table)
-    values = np.column_stack([table[name].to_numpy() for name in METRICS])
+def _per_query(cell: Cell, table: pa.Table, metrics: Sequence[str]) -> pa.Table:
+    """All metrics of each query; NaN where the cell has no such column, so that every query has as many rows."""
+    n, missing = len(table), np.full(len(table), np.nan)
+    held = set(table.column_names)
+    values = np.column_stack([table[name].to_numpy() if name in held else missing for name in metrics])
     return pa.table(
         {
-            **_key_columns(cell, n * len(METRICS)),
-            "query": _repeat(table["query"], len(METRICS)),
-            "group": _repeat(table["group"], len(METRICS)),
-            "metric": pa.array(list(METRICS) * n).dictionary_encode(),
+            **_key_columns(cell, n * len(metrics)),
+            "query": _repeat(table["query"], len(metrics)),
+            "group": _repeat(table["group"], len(metrics)),
+            "metric": pa.array(list(metrics) * n).dictionary_encode(),
             "value": values.ravel(),
         }
     )
@@ -213,7 +242,7 @@ def _cell_table(outcome: Outcome) -> pa.Table:
     }
     means: dict[str, float] = {}
     if outcome.per_query is not None and outcome.ranking is not None and outcome.scores is not None:
-        columns |= {name: outcome.per_query.values[name] for name in METRICS}
+        columns |= outcome.per_query.values
         columns["predicted"] = outcome.per_query.predicted
         columns["items"] = pa.array(outcome.ranking.tolist(), pa.list_(pa.string()))
         columns["scores"] = pa.array(list(outcome.scores), pa.list_(pa.float32()))
@@ -232,15 +261,22 @@ def _cell_table(outcome: Outcome) -> pa.Table:
     return pa.table(columns).replace_schema_metadata({"readbench": json.dumps(summary)})
 
 
-def _metadata(path: Path) -> dict[str, Any]:
+def _metadata(schema: pa.Schema) -> dict[str, Any]:
     """What a file says of itself."""
-    content: dict[str, Any] = json.loads((pq.read_schema(path).metadata or {}).get(b"readbench", b"{}"))
+    content: dict[str, Any] = json.loads((schema.metadata or {}).get(b"readbench", b"{}"))
     return content
 
 
-def _mean_rows(rows: list[dict[str, str]]) -> tuple[tuple[str, ...], list[dict[str, str]]]:
+def _described(path: Path) -> dict[str, Any]:
+    """What a cell's file says of itself, and the columns that it has."""
+    schema = pq.read_schema(path)
+    return _metadata(schema) | {"columns": schema.names}
+
+
+def _mean_rows(rows: list[dict[str, str]], metrics: Sequence[str]) -> tuple[tuple[str, ...], list[dict[str, str]]]:
+    """Header and rows of `scores_mean.csv`; a mean is that of the seeds which have the metric."""
     names = tuple(name for name in KEY if name != "seed")
-    header = (*names, "seeds", *(f"{c}{suffix}" for c in COLUMNS for suffix in ("", "_sd")))
+    header = (*names, "seeds", *(f"{c}{suffix}" for c in metrics for suffix in ("", "_sd")))
     groups: dict[tuple[str, ...], list[dict[str, str]]] = {}
     for row in rows:
         if row["status"] == DONE:
@@ -248,8 +284,10 @@ def _mean_rows(rows: list[dict[str, str]]) -> tuple[tuple[str, ...], list[dict[s
     means = []
     for key, members in groups.items():
         mean = dict(zip(names, key, strict=True)) | {"seeds": str(len(members))}
-        for column in COLUMNS:
-            values = np.array([float(member[column]) for member in members])
+        for column in metrics:
+            values = np.array([float(member[column]) for member in members if column in member])
+            if not len(values):
+                continue
             mean[column] = f"{values.mean():.6f}"
             mean[f"{column}_sd"] = f"{values.std(ddof=1) if len(values) > 1 else 0.0:.6f}"
         means.append(mean)

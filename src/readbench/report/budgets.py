@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from readbench.evaluate import Interval, mean_interval
 from readbench.experiment.budget import ALL, parse_budget
 from readbench.plots import METHOD_COLOURS, REFERENCE_GREY, Line, lines
-from readbench.report.leaderboard import HEADLINE, Figure, figure_of
+from readbench.report.leaderboard import Figure, figure_of
 from readbench.report.results import Results
 from readbench.report.tables import Table, describe
 
@@ -71,6 +71,7 @@ class BudgetCurve:
         unit: what a tick counts.
         budgets: the ticks, in the order of the plan.
         lines: one a method.
+        metric: the headline.
     """
 
     name: str
@@ -78,6 +79,7 @@ class BudgetCurve:
     unit: str
     budgets: tuple[str, ...]
     lines: tuple[BudgetLine, ...]
+    metric: str
 
 
 def curves(results: Results) -> list[BudgetCurve]:
@@ -90,27 +92,29 @@ def budget_curve(results: Results) -> BudgetCurve | None:
     if len(results.labels) < 2:
         return None
     name, unit, ticks = _label_axis(results.labels)
-    values, rho = results.values[HEADLINE][:, :, 0], results.levels[0]
+    values, rho = results.values[results.headline][:, :, 0], results.levels[0]
     rows = []
     for m, method in enumerate(results.methods):
         flat = results.budgets(method) == (str(ALL),)
         places = [(rho, str(ALL) if flat else labels) for labels in results.labels]
         figures = tuple(figure_of(values[:, :, b, m]) for b in range(len(results.labels)))
         rows.append(BudgetLine(results.short_title(method), figures, _intervals(results, method, places), flat))
-    return BudgetCurve(name, f"{HEADLINE} at ρ={rho}%, {_over(results)}", unit, ticks, tuple(rows))
+    caption = f"{results.headline} at ρ={rho}%, {_over(results)}"
+    return BudgetCurve(name, caption, unit, ticks, tuple(rows), results.headline)
 
 
 def pollution_curve(results: Results) -> BudgetCurve | None:
     """The curve over the pollution levels under the last label budget; None where the run has few levels."""
     if len(results.levels) < FEWEST_LEVELS:
         return None
-    values, rows = results.values[HEADLINE][:, :, :, -1], []
+    values, rows = results.values[results.headline][:, :, :, -1], []
     for m, method in enumerate(results.methods):
         places = [(rho, results.budgets(method)[-1]) for rho in results.levels]
         figures = tuple(figure_of(values[:, :, level, m]) for level in range(len(results.levels)))
         rows.append(BudgetLine(results.short_title(method), figures, _intervals(results, method, places), flat=False))
     unit, ticks = "normal windows in the corpus, ρ", tuple(f"{rho}%" for rho in results.levels)
-    return BudgetCurve("pollution", f"{HEADLINE}, {_over(results)}", unit, ticks, tuple(rows))
+    caption = f"{results.headline}, {_over(results)}"
+    return BudgetCurve("pollution", caption, unit, ticks, tuple(rows), results.headline)
 
 
 def budget_table(curve: BudgetCurve) -> Table:
@@ -134,7 +138,7 @@ def draw_budgets(curve: BudgetCurve) -> Picture:
     ]
     note = "bands: 95 % intervals over split groups"
     note += "; dashed: reads no label" if any(line.flat for line in curve.lines) else ""
-    return lines(drawn, curve.budgets, (curve.unit, HEADLINE), curve.caption, note)
+    return lines(drawn, curve.budgets, (curve.unit, curve.metric), curve.caption, note)
 
 
 def _label_axis(labels: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
@@ -154,7 +158,7 @@ def _over(results: Results) -> str:
 
 def _intervals(results: Results, method: str, places: Sequence[tuple[int, str]]) -> tuple[Interval, ...]:
     """Intervals of a method at each level and under each budget; NaN where it failed."""
-    filters = [("method", "=", method), ("metric", "=", HEADLINE)]
+    filters = [("method", "=", method), ("metric", "=", results.headline)]
     table = pq.read_table(results.folder / "per_query.parquet", filters=filters)
     found: dict[tuple[int, str], Interval] = {}
     for rho, labels in places:

@@ -4,7 +4,7 @@ A zip archive, the same bytes whenever it is made from the same run folder:
 
 ```
 bundle.json        what was run and by whom, fingerprints, versions, a checksum of each other file
-scores.csv         the rows of the run
+scores.csv         the rows of the run, with all its metrics
 rankings.parquet   the first places of every list, as numbers of corpus items
 labels.parquet     ids and labels of queries and corpora, from which the rows are computed again
 ```
@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field
 
 from readbench.errors import RunError
-from readbench.evaluate import CUTOFFS
 from readbench.experiment.merge import plan_of
 from readbench.experiment.plan import Plan
 from readbench.experiment.qrels import Qrels, read_qrels
@@ -35,8 +34,6 @@ from readbench.report.results import Results
 SUFFIX = ".readbench.zip"
 MANIFEST = "bundle.json"
 FILES = ("scores.csv", "rankings.parquet", "labels.parquet")
-DEPTH = max(CUTOFFS)
-"""Places of each list: as many as any metric reads."""
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """Date of the files in the archive: none of the real one, so that the same run gives the same bytes."""
 
@@ -96,6 +93,7 @@ class Bundle:
         rows: of `scores.csv`, in plan order.
         lists: one row a query of each finished cell: the key of the cell, `query` and `items` by number.
         qrels: by dataset and split seed.
+        unchecked: metrics that could not be computed again, because they are not installed.
     """
 
     manifest: BundleManifest
@@ -103,6 +101,7 @@ class Bundle:
     rows: list[dict[str, str]]
     lists: pa.Table
     qrels: dict[tuple[str, int], Qrels]
+    unchecked: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -117,9 +116,10 @@ def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
         raise RunError(f"{results.folder} is part {shard} of a run: merge all parts first.")
     plan = plan_of(results.manifest)
     tasks = {(d, s): read_qrels(results.folder, d, s) for d in plan.datasets for s in plan.seeds}
+    depth = max(metric.depth for metric in results.metrics.values())
     contents = {
         "scores.csv": (results.folder / "scores.csv").read_bytes(),
-        "rankings.parquet": _parquet(_rankings(plan, RunStore(results.folder), tasks)),
+        "rankings.parquet": _parquet(_rankings(plan, RunStore(results.folder), tasks, depth)),
         "labels.parquet": _parquet(_labels(tasks)),
     }
     own = {name: results.manifest[name] for name in ("plan", "simulated", "code", "methods", "tasks", "versions")}
@@ -130,8 +130,11 @@ def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
     return path
 
 
-def _rankings(plan: Plan, store: RunStore, tasks: dict[tuple[str, int], Qrels]) -> pa.Table:
-    """One row for each query of each finished cell; queries and items are numbers in the task's order."""
+def _rankings(plan: Plan, store: RunStore, tasks: dict[tuple[str, int], Qrels], depth: int) -> pa.Table:
+    """One row for each query of each finished cell; queries and items are numbers in the task's order.
+
+    Lists are as long as any metric of the run reads.
+    """
     numbers = {
         task: ({q: i for i, q in enumerate(qrels.queries)}, {n: i for i, n in enumerate(qrels.items)})
         for task, qrels in tasks.items()
@@ -145,7 +148,7 @@ def _rankings(plan: Plan, store: RunStore, tasks: dict[tuple[str, int], Qrels]) 
         for name in KEY:
             rows[name] += [getattr(cell, name)] * len(table)
         rows["query"] += [queries[query] for query in table["query"].to_pylist()]
-        rows["items"] += [[items[item] for item in listed[:DEPTH]] for listed in table["items"].to_pylist()]
+        rows["items"] += [[items[item] for item in listed[:depth]] for listed in table["items"].to_pylist()]
     return pa.table(rows, schema=LISTS)
 
 

@@ -23,7 +23,8 @@ from readbench.experiment.merge import plan_of
 from readbench.experiment.plan import Cell
 from readbench.experiment.qrels import COLUMNS as LABEL_COLUMNS
 from readbench.experiment.qrels import Qrels
-from readbench.experiment.store import DONE, HEADER
+from readbench.experiment.store import DONE, metric_columns, score_columns
+from readbench.registry import BUILT_IN, METRIC_NAME, METRICS
 from readbench.report.bundle import FILES, LISTS, MANIFEST, Bundle, BundleManifest
 
 MOST_BYTES = 1 << 30
@@ -64,7 +65,8 @@ def _opened(path: Path) -> Bundle:
     if lists.schema != LISTS:
         raise DataError(f"rankings.parquet has other columns than expected: {', '.join(lists.column_names)}")
     rows = list(csv.DictReader(io.StringIO(contents["scores.csv"].decode())))
-    return Bundle(manifest, plan_of({"plan": manifest.plan}), rows, lists, _qrels(contents, manifest))
+    unchecked = tuple(name for name in metric_columns(rows[0] if rows else ()) if name not in METRICS)
+    return Bundle(manifest, plan_of({"plan": manifest.plan}), rows, lists, _qrels(contents, manifest), unchecked)
 
 
 def _unzipped(path: Path) -> dict[str, bytes]:
@@ -102,7 +104,11 @@ def _qrels(contents: dict[str, bytes], manifest: BundleManifest) -> dict[tuple[s
 
 def _check_rows(bundle: Bundle) -> None:
     """One row for each cell of the plan, in its order; the budgets of a method are those it ran under."""
-    if not bundle.rows or tuple(bundle.rows[0]) != HEADER:
+    header = tuple(bundle.rows[0]) if bundle.rows else ()
+    metrics = metric_columns(header)
+    built_in = tuple(metric.name for metric in METRICS if metric.origin == BUILT_IN)
+    named = all(METRIC_NAME.fullmatch(name.partition("@")[0]) for name in metrics)
+    if header != score_columns(metrics) or metrics[: len(built_in)] != built_in or not named:
         raise DataError("scores.csv has no rows, or other columns than a run writes")
     cells = [str(_cell(row)) for row in bundle.rows]
     plan, methods = bundle.plan, bundle.manifest.methods
@@ -117,15 +123,16 @@ def _check_rows(bundle: Bundle) -> None:
 
 
 def _check_metrics(bundle: Bundle) -> None:
-    """The metrics of each finished row are those of its lists."""
-    lists = _by_cell(bundle.lists)
+    """The metrics of each finished row are those of its lists, as far as they are installed."""
+    lists, names = _by_cell(bundle.lists), metric_columns(bundle.rows[0])
+    names = tuple(name for name in names if name not in bundle.unchecked)
     for row in bundle.rows:
         cell = _cell(row)
         if row["status"] != DONE:
             continue
         if cell not in lists:
             raise DataError(f"{cell} has scores but no lists")
-        means = _means(cell, bundle.qrels[cell.dataset, cell.seed], *lists[cell])
+        means = _means(bundle.qrels[cell.dataset, cell.seed], cell, lists[cell], names)
         for name, value in means.items():
             if not abs(float(row[name]) - value) <= TOLERANCE:
                 raise DataError(
@@ -133,8 +140,11 @@ def _check_metrics(bundle: Bundle) -> None:
                 )
 
 
-def _means(cell: Cell, qrels: Qrels, queries: list[int], lists: list[list[int]]) -> dict[str, float]:
+def _means(
+    qrels: Qrels, cell: Cell, answered: tuple[list[int], list[list[int]]], metrics: tuple[str, ...]
+) -> dict[str, float]:
     """Metrics of one cell, computed from its lists."""
+    queries, lists = answered
     if sorted(queries) != list(range(len(qrels.queries))):
         raise DataError(f"{cell} does not answer each query once")
     here = qrels.item_levels <= cell.rho
@@ -142,7 +152,7 @@ def _means(cell: Cell, qrels: Qrels, queries: list[int], lists: list[list[int]])
     if items.ndim != 2 or items.min() < 0 or items.max() >= len(here) or not here[items].all():
         raise DataError(f"a list of {cell} holds an item that is not in its corpus, or lists differ in length")
     positions = np.cumsum(here) - 1
-    return evaluate(positions[items], qrels.query_labels[queries], qrels.item_labels[here]).means()
+    return evaluate(positions[items], qrels.query_labels[queries], qrels.item_labels[here], metrics).means()
 
 
 def _by_cell(lists: pa.Table) -> dict[Cell, tuple[list[int], list[list[int]]]]:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.errors import RunError, UsageError
-from readbench.evaluate import METRICS, Interval, paired_bootstrap
+from readbench.evaluate import DEFAULT_METRIC, Interval, paired_bootstrap
 from readbench.experiment.plan import Cell
 from readbench.experiment.store import RunStore
-from readbench.report.results import Results
+from readbench.report.results import Results, choose_headline
 
 ALL_DATASETS = "all"
 """Stands for all datasets together."""
@@ -53,6 +53,7 @@ class Difference:
         second: mean of the second.
         over_queries: difference with its interval when queries are drawn anew.
         over_groups: the same when whole split groups are; None where there is only one.
+        larger_is_better: of the metric.
     """
 
     dataset: str
@@ -61,6 +62,7 @@ class Difference:
     second: float
     over_queries: Interval
     over_groups: Interval | None
+    larger_is_better: bool
 
     @property
     def interval(self) -> Interval:
@@ -70,9 +72,9 @@ class Difference:
     @property
     def outcome(self) -> str:
         """Which is ahead, where the interval leaves zero out."""
-        if self.interval.low > 0:
-            return "second ahead"
-        return "first ahead" if self.interval.high < 0 else "none shown"
+        if self.interval.low <= 0 <= self.interval.high:
+            return "none shown"
+        return "second ahead" if (self.interval.low > 0) == self.larger_is_better else "first ahead"
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class _Paired:
-    """The same queries under both methods, (Q,) each."""
+    """The same queries under both methods, (Q,) each: the metric, and whether the first hit is right."""
 
     dataset: str
     seed: int
@@ -143,17 +145,17 @@ def check_data(first: Results, second: Results) -> None:
             )
 
 
-def compare(first: Side, second: Side, *, metric: str = "NDCG@10", rho: int | None = None) -> Compared:
+def compare(first: Side, second: Side, *, metric: str = DEFAULT_METRIC, rho: int | None = None) -> Compared:
     """Pair the queries that both methods answered, and say how they differ.
 
     Args:
         first: one method.
         second: the other.
-        metric: one of `METRICS`.
+        metric: a per-query metric that both runs have, in any case.
         rho: pollution level; the first of the first run by default.
     """
-    if metric not in METRICS:
-        raise UsageError(f"Unknown metric {metric!r}. Queries have: {', '.join(METRICS)}.")
+    known = {name: facts for name, facts in first.results.metrics.items() if name in second.results.metrics}
+    metric = choose_headline(metric, known)
     rho = first.results.levels[0] if rho is None else rho
     for side in (first, second):
         if rho not in side.results.levels:
@@ -164,8 +166,9 @@ def compare(first: Side, second: Side, *, metric: str = "NDCG@10", rho: int | No
             f"{first.title} and {second.title} share no finished cell at ρ={rho}%: {'; '.join(left_out) or 'none'}."
         )
     datasets = list(dict.fromkeys(pair.dataset for pair in found))
-    by_dataset = [_difference(d, [pair for pair in found if pair.dataset == d]) for d in datasets]
-    overall = [_difference(ALL_DATASETS, found)] if len(datasets) > 1 else []
+    upwards = known[metric].larger_is_better
+    by_dataset = [_difference(d, [pair for pair in found if pair.dataset == d], upwards) for d in datasets]
+    overall = [_difference(ALL_DATASETS, found, upwards)] if len(datasets) > 1 else []
     flips = sorted((flip for pair in found for flip in _flips(pair, rho)), key=lambda flip: -abs(flip.difference))
     return Compared(first, second, metric, rho, (*by_dataset, *overall), tuple(flips), tuple(left_out))
 
@@ -179,7 +182,7 @@ def _paired(first: Side, second: Side, metric: str, rho: int) -> tuple[list[_Pai
             left_out.append(f"{dataset} seed {seed} is in one run only")
             continue
         tables = [side.read(dataset, seed, rho) for side in (first, second)]
-        if any(table is None for table in tables):
+        if any(table is None or metric not in table.column_names for table in tables):
             left_out.append(f"{dataset} seed {seed} is not finished in both")
             continue
         pair = _aligned(dataset, seed, tables, metric)
@@ -205,7 +208,7 @@ def _aligned(dataset: str, seed: int, tables: list[Any], metric: str) -> _Paired
     return _Paired(dataset, seed, [names[0][place] for place in shared], clusters, values, hits)
 
 
-def _difference(dataset: str, pairs: list[_Paired]) -> Difference:
+def _difference(dataset: str, pairs: list[_Paired], larger_is_better: bool) -> Difference:  # noqa: FBT001
     first, second = (np.concatenate([pair.values[side] for pair in pairs]) for side in (0, 1))
     clusters = [cluster for pair in pairs for cluster in pair.clusters]
     several = len(set(clusters)) > 1
@@ -216,6 +219,7 @@ def _difference(dataset: str, pairs: list[_Paired]) -> Difference:
         second=float(second.mean()),
         over_queries=paired_bootstrap(second, first, seed=0),
         over_groups=paired_bootstrap(second, first, seed=0, clusters=clusters) if several else None,
+        larger_is_better=larger_is_better,
     )
 
 

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.evaluate import FriedmanResult, critical_difference, friedman, mean_ranks
-from readbench.report.results import Results
+from readbench.report.results import Results, metrics_beside
 
-HEADLINE = "NDCG@10"
 MIN_DATASETS = 3
 """Fewest datasets over which ranks are tested; below that the queries themselves are the better sample."""
 
@@ -30,7 +29,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Row:
-    """One method: the headline at each level, other metrics and the mean rank at the first level.
+    """One method: the headline at each level, other metrics by title and the mean rank at the first level.
 
     All are those under the last label budget of the run.
     """
@@ -64,19 +63,25 @@ def leaderboard(results: Results) -> Leaderboard:
     """Order methods by the headline metric at the first level and test the order."""
     first = results.levels[0]
     ranks = _ranks(results)
+    beside = metrics_beside(results.metrics, results.headline)
     rows = [
         Row(
             method=method,
             title=results.title(method),
             family=results.family(method),
-            headline={rho: figure(results, HEADLINE, rho, m) for rho in results.levels},
-            others={name: figure(results, name, first, m) for name in ("P@10", "HR@10", "macro_F1")},
+            headline={rho: figure(results, results.headline, rho, m) for rho in results.levels},
+            others={metric.title: figure(results, metric.name, first, m) for metric in beside},
             rank=ranks.get(m, float("nan")),
         )
         for m, method in enumerate(results.methods)
     ]
-    rows.sort(key=lambda row: -np.nan_to_num(row.headline[first].mean, nan=-1.0))
+    rows.sort(key=lambda row: worst_last(results.orient(np.array(row.headline[first].mean))))
     return Leaderboard(rows, _significance(results))
+
+
+def worst_last(oriented: NDArray[np.float64]) -> float:
+    """Key that sorts the best of oriented values first, and what has none last."""
+    return float(np.nan_to_num(-oriented, nan=np.inf))
 
 
 def figure(results: Results, metric: str, rho: int, method: int) -> Figure:
@@ -93,7 +98,7 @@ def figure_of(values: NDArray[np.float64]) -> Figure:
 
 def dataset_scores(results: Results, rho: int) -> NDArray[np.float64]:
     """(datasets, methods) headline metric at one level, averaged over seeds."""
-    scores: NDArray[np.float64] = results.at(HEADLINE, rho).mean(axis=1)
+    scores: NDArray[np.float64] = results.at(results.headline, rho).mean(axis=1)
     return scores
 
 
@@ -101,7 +106,7 @@ def _ranks(results: Results) -> dict[int, float]:
     complete = results.complete()
     if len(complete) < 2 or len(results.datasets) < 2:
         return {}
-    ranks = mean_ranks(dataset_scores(results, results.levels[0])[:, complete])
+    ranks = mean_ranks(results.orient(dataset_scores(results, results.levels[0])[:, complete]))
     return {int(m): float(rank) for m, rank in zip(complete, ranks, strict=True)}
 
 
@@ -111,5 +116,6 @@ def _significance(results: Results) -> list[Significance]:
         return []
     difference = critical_difference(len(complete), len(results.datasets))
     return [
-        Significance(rho, friedman(dataset_scores(results, rho)[:, complete]), difference) for rho in results.levels
+        Significance(rho, friedman(results.orient(dataset_scores(results, rho)[:, complete])), difference)
+        for rho in results.levels
     ]

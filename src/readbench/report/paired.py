@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from readbench.evaluate import Interval, paired_bootstrap, wilcoxon_holm
-from readbench.report.leaderboard import HEADLINE, MIN_DATASETS, Leaderboard, dataset_scores
+from readbench.report.leaderboard import MIN_DATASETS, Leaderboard, dataset_scores
 from readbench.report.results import Results
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Best minus other at the first level, under the last label budget.
+    """Best minus other at the first level, under the last label budget, signed such that more is better.
 
     Args:
         best: the first method of the leaderboard that has every cell.
@@ -64,8 +64,8 @@ def comparisons(results: Results, board: Leaderboard) -> list[Comparison]:
 
 
 def _per_query(results: Results, methods: list[str]) -> tuple[NDArray[np.float64], list[str]]:
-    """(methods, queries) headline values and each query's split group; rows stand in plan order throughout."""
-    filters = [("rho", "=", results.levels[0]), ("metric", "=", HEADLINE)]
+    """(methods, queries) oriented headline and each query's split group; rows stand in plan order throughout."""
+    filters = [("rho", "=", results.levels[0]), ("metric", "=", results.headline)]
     table = pq.read_table(results.folder / "per_query.parquet", filters=filters)
     rows = []
     for method in methods:
@@ -74,13 +74,13 @@ def _per_query(results: Results, methods: list[str]) -> tuple[NDArray[np.float64
         own = table.filter(pc.and_(here, under))
         rows.append(own["value"].to_numpy())
     pairs = zip(own["dataset"].to_pylist(), own["group"].to_pylist(), strict=True)
-    return np.stack(rows), [f"{dataset}/{group}" for dataset, group in pairs]
+    return results.orient(np.stack(rows)), [f"{dataset}/{group}" for dataset, group in pairs]
 
 
 def _over_datasets(results: Results, best: str, other: str) -> Interval | None:
     if len(results.datasets) < MIN_DATASETS:
         return None
-    scores = dataset_scores(results, results.levels[0])
+    scores = results.orient(dataset_scores(results, results.levels[0]))
     return paired_bootstrap(*(scores[:, results.methods.index(method)] for method in (best, other)), seed=0)
 
 
@@ -88,4 +88,4 @@ def _wilcoxon(results: Results, methods: list[str]) -> NDArray[np.float64]:
     if len(results.datasets) < MIN_DATASETS:
         return np.full((len(methods), len(methods)), np.nan)
     columns = [results.methods.index(method) for method in methods]
-    return wilcoxon_holm(dataset_scores(results, results.levels[0])[:, columns]).adjusted_p
+    return wilcoxon_holm(results.orient(dataset_scores(results, results.levels[0])[:, columns])).adjusted_p

@@ -4,18 +4,55 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.errors import RunError
+from readbench.errors import RunError, UnknownNameError, UsageError
+from readbench.evaluate import DEFAULT_METRIC, metric_order
 from readbench.experiment.budget import ALL
 from readbench.experiment.plan import Cell
-from readbench.experiment.store import COLUMNS, DONE, TIMES
+from readbench.experiment.store import DONE, TIMES, metric_columns
+from readbench.registry import METRICS
 from readbench.spec import COMPOSED
+
+
+@dataclass(frozen=True)
+class MetricFacts:
+    """A metric as the run knew it; the fields are those of `readbench.registry.MetricEntry`."""
+
+    name: str
+    title: str
+    family: str
+    cutoff: int | None
+    depth: int
+    per_query: bool
+    larger_is_better: bool
+    origin: str
+
+    @classmethod
+    def of(cls, name: str, kept: Mapping[str, dict[str, Any]]) -> Self:
+        """From what `run.json` keeps, or from the metric that is installed; of neither, little is known.
+
+        Args:
+            name: of the column.
+            kept: facts by name.
+        """
+        if name in kept:
+            return cls(name, **kept[name])
+        if name in METRICS:
+            return cls(name, **METRICS.get(name).facts())
+        family, _, k = name.partition("@")
+        cutoff = int(k) if k.isdecimal() else None
+        return cls(name, name, family, cutoff, cutoff or 1, per_query=False, larger_is_better=True, origin="")
+
+    def orient(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values signed such that larger is better, as every test and order takes them."""
+        return values if self.larger_is_better else -values
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +70,8 @@ class Results:
             method that reads no label has the same value under every budget.
         failures: (cell name, reason) of failed cells.
         manifest: content of `run.json`.
+        metrics: those of the run, in the order of columns.
+        headline: the per-query metric that methods are ordered and compared by.
     """
 
     folder: Path
@@ -44,6 +83,8 @@ class Results:
     values: dict[str, NDArray[np.float64]]
     failures: tuple[tuple[str, str], ...]
     manifest: dict[str, Any]
+    metrics: dict[str, MetricFacts]
+    headline: str = DEFAULT_METRIC
 
     def title(self, method: str) -> str:
         """Name of a method in tables."""
@@ -88,7 +129,11 @@ class Results:
 
     def complete(self) -> NDArray[np.intp]:
         """Indices of the methods with a value in every cell: those that can be ranked against each other."""
-        return np.flatnonzero(~np.isnan(self.values["NDCG@10"]).any(axis=(0, 1, 2, 3)))
+        return np.flatnonzero(~np.isnan(self.values[self.headline]).any(axis=(0, 1, 2, 3)))
+
+    def orient(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values of the headline, signed such that larger is better."""
+        return self.metrics[self.headline].orient(values)
 
 
 FACTS = ("plan", "simulated", "datasets", "methods", "notes", "sizes")
@@ -97,18 +142,24 @@ AXES = {"datasets": "dataset", "seeds": "seed", "levels": "rho", "labels": "labe
 """Lists of the plan that are axes of the values, and their columns in `scores.csv`."""
 
 
-def read_results(folder: Path) -> Results:
-    """Read `scores.csv` and `run.json` of a run folder."""
+def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
+    """Read `scores.csv` and `run.json` of a run folder.
+
+    Args:
+        folder: of a run.
+        metric: the headline: a per-query metric of the run, in any case.
+    """
     folder = Path(folder)
     try:
         manifest = _manifest(folder / "run.json")
         with (folder / "scores.csv").open(newline="") as file:
-            rows = list(csv.DictReader(file))
+            reader = csv.DictReader(file)
+            rows, names = list(reader), metric_columns(reader.fieldnames or ())
         lists = {name: tuple(manifest["plan"][name]) for name in AXES}
     except (OSError, ValueError, KeyError) as error:
         raise RunError(f"{folder} is not a run folder ({error}). Make one: readbench run --out {folder}") from error
     axes = {column: tuple(map(str, lists[name])) for name, column in AXES.items()}
-    values = {name: np.full([len(axis) for axis in axes.values()], np.nan) for name in (*COLUMNS, *TIMES)}
+    values = {name: np.full([len(axis) for axis in axes.values()], np.nan) for name in (*names, *TIMES)}
     failures = []
     for row in rows:
         if row["status"] != DONE:
@@ -117,8 +168,43 @@ def read_results(folder: Path) -> Results:
             continue
         place = _place(row, axes, manifest["methods"][row["method"]]["labels"])
         for name, array in values.items():
-            array[place] = float(row[name])
-    return Results(folder=folder, **lists, values=values, failures=tuple(failures), manifest=manifest)
+            array[place] = float(row[name] or "nan")
+    metrics = {name: MetricFacts.of(name, manifest.get("metrics", {})) for name in metric_order(names)}
+    return Results(
+        folder=folder,
+        **lists,
+        values=values,
+        failures=tuple(failures),
+        manifest=manifest,
+        metrics=metrics,
+        headline=choose_headline(metric, metrics),
+    )
+
+
+def choose_headline(name: str, metrics: Mapping[str, MetricFacts]) -> str:
+    """The name of a per-query metric among these, as it is spelled there."""
+    found = choose_metric(name, metrics)
+    if not metrics[found].per_query:
+        known = ", ".join(own for own, metric in metrics.items() if metric.per_query)
+        raise UsageError(f"{found} has no value for a single query. These have: {known}.")
+    return found
+
+
+def choose_metric(name: str, metrics: Iterable[str]) -> str:
+    """The name of a metric among these, as it is spelled there."""
+    spelled = {own.lower(): own for own in metrics}
+    if name.lower() not in spelled:
+        raise UnknownNameError("metric", name, spelled.values())
+    return spelled[name.lower()]
+
+
+def metrics_beside(metrics: Mapping[str, MetricFacts], headline: str) -> list[MetricFacts]:
+    """One metric of each family but the headline's: at the cutoff of the headline, or else at the largest."""
+    wanted, families = metrics[headline].cutoff, dict[str, list[MetricFacts]]()
+    for metric in metrics.values():
+        families.setdefault(metric.family, []).append(metric)
+    families.pop(metrics[headline].family)
+    return [max(own, key=lambda metric: (metric.cutoff == wanted, metric.cutoff or 0)) for own in families.values()]
 
 
 def _manifest(path: Path) -> dict[str, Any]:

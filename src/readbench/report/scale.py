@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from readbench.plots import GRID_GREY, METHOD_COLOURS, entitle, save, sheet, styled
 from readbench.report.tables import Table
 from readbench.scale import Findings, Measured, TwoStage, exponent
+from readbench.scale.cell import METRIC
 from readbench.spec import MethodSpec, parse
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def measured_tables(measured: Sequence[Measured], source: str) -> list[Table]:
 
 def scale_table(measured: Sequence[Measured], source: str) -> Table:
     """One row a method and size, with what the search found and took."""
-    header = ["Method", "Windows", "NDCG@10", "Encode s", "Fit s", "Search s", "Memory GB", "Disk GB"]
+    header = ["Method", "Windows", METRIC, "Encode s", "Fit s", "Search s", "Memory GB", "Disk GB"]
     rows = [
         [
             title(one.method),
@@ -96,11 +97,11 @@ def scale_table(measured: Sequence[Measured], source: str) -> Table:
 
 
 def growth_table(measured: Sequence[Measured]) -> Table | None:
-    """NDCG@10 at the smallest and largest corpus, and the exponents of growth between them; None for one size."""
+    """The metric at the smallest and largest corpus, and the exponents of growth between them; None for one size."""
     sizes = sorted({one.size for one in measured})
     if len(sizes) < 2:
         return None
-    header = ["Method", f"NDCG@10 at {sizes[0]:,}", f"at {sizes[-1]:,}", "Δ", *(f"{name} ~ N^" for name in GROWING)]
+    header = ["Method", f"{METRIC} at {sizes[0]:,}", f"at {sizes[-1]:,}", "Δ", *(f"{name} ~ N^" for name in GROWING)]
     rows = []
     for method in _methods(measured):
         own = _of(measured, method)
@@ -112,7 +113,7 @@ def growth_table(measured: Sequence[Measured]) -> Table | None:
 
 def two_stage_table(rows: Sequence[TwoStage], source: str) -> Table:
     """One row a size and length of the shortlist, then what seeds save of the exact search."""
-    header = ["Windows", "Shortlist", "R@10", "R@20", "NDCG@10", "Find s", "Rank s"]
+    header = ["Windows", "Shortlist", "R@10", "R@20", METRIC, "Find s", "Rank s"]
     header += ["Exact s", "Seeds s", "Seeded s", "Saved", "In all"]
     cells = [
         [
@@ -133,7 +134,7 @@ def two_stage_table(rows: Sequence[TwoStage], source: str) -> Table:
     ]
     exact = ", ".join(f"{ndcg:.3f} at {size:,}" for size, ndcg in {one.size: one.exact_ndcg for one in rows}.items())
     caption = (
-        f"Recall (R) of the exact DTW-I search of {source} (NDCG@10 {exact}) by a shortlist of {title(rows[0].method)}"
+        f"Recall (R) of the exact DTW-I search of {source} ({METRIC} {exact}) by a shortlist of {title(rows[0].method)}"
         " that DTW-I ranks; the exact search from seeds, and the time they save, without and with the search for them"
     )
     return Table("two-stage", caption, header, cells, labels=0)
@@ -141,18 +142,18 @@ def two_stage_table(rows: Sequence[TwoStage], source: str) -> Table:
 
 @styled
 def draw_scale(measured: Sequence[Measured], source: str) -> Figure:
-    """NDCG@10, search time and memory over the size of the corpus, one line a method."""
+    """The metric, search time and memory over the size of the corpus, one line a method."""
     figure = sheet(10.5, 3.7)
     axes = figure.subplots(1, 3)
     panels: list[tuple[str, Figures]] = [
-        ("NDCG@10", lambda one: one.ndcg),
+        (METRIC, lambda one: one.ndcg),
         ("search, seconds", lambda one: one.search_s),
         ("own memory, GB", lambda one: one.memory_bytes / 1e9),
     ]
     for axis, (label, value) in zip(axes, panels, strict=True):
         _panel(axis, measured, value)
         axis.set_title(label)
-        if label != "NDCG@10":
+        if label != METRIC:
             _decades(axis)
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=min(6, len(names)), frameon=False)

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from readbench.evaluate import Interval
-from readbench.report.leaderboard import HEADLINE, Leaderboard, Significance
+from readbench.report.leaderboard import Leaderboard, Significance
 from readbench.report.paired import Comparison
 from readbench.report.results import Results
 
@@ -45,7 +45,7 @@ def sentence(results: Results, compared: Comparison) -> str:
         "ahead on these queries": f"{best} is ahead of {other} on these queries, which says nothing of other datasets",
         "no difference shown": f"No difference shown between {best} and {other}",
     }
-    return f"{words[outcome(compared)]} ({HEADLINE} {numbers})."
+    return f"{words[outcome(compared)]} ({results.headline} {numbers})."
 
 
 def bracket(interval: Interval) -> str:

@@ -11,10 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from readbench.errors import DataError
-from readbench.experiment.store import DONE, TIMES
+from readbench.evaluate import DEFAULT_METRIC
+from readbench.experiment.store import DONE, TIMES, metric_columns
+from readbench.registry import METRICS
 from readbench.report.bundle import Bundle, Declared
 from readbench.report.bundle_check import read_bundle
-from readbench.report.leaderboard import HEADLINE
+from readbench.report.leaderboard import worst_last
+from readbench.report.results import MetricFacts, choose_metric, metrics_beside
 
 Task = tuple[str, int]
 Identity = tuple[str, str]
@@ -40,6 +43,7 @@ class Entry:
         family: colour and grouping.
         means: pollution level -> headline metric, mean over datasets.
         datasets: dataset -> headline metric at the first level, mean over split seeds.
+        others: name -> further metric at the first level, mean over datasets.
         partial: it does not have every task of the leaderboard, so it has no place.
         flags: what must be said beside its numbers.
         also: other submissions with the same method and the same values.
@@ -51,6 +55,7 @@ class Entry:
     family: str
     means: dict[int, float]
     datasets: dict[str, float]
+    others: dict[str, float]
     partial: bool
     flags: tuple[str, ...]
     also: tuple[str, ...] = ()
@@ -62,6 +67,8 @@ class Standings:
 
     Args:
         entries: in that order.
+        metric: the headline.
+        others: further metrics: one of each other family, of those installed here.
         levels: pollution levels of any submission.
         datasets: of any submission.
         simulated: those of them that are simulated.
@@ -70,6 +77,8 @@ class Standings:
     """
 
     entries: tuple[Entry, ...]
+    metric: MetricFacts
+    others: tuple[MetricFacts, ...]
     levels: tuple[int, ...]
     datasets: tuple[str, ...]
     simulated: tuple[str, ...]
@@ -77,12 +86,13 @@ class Standings:
     rejected: tuple[Rejected, ...]
 
 
-def standings(files: Sequence[Path], reference: Path | None = None) -> Standings:
+def rank_submissions(files: Sequence[Path], reference: Path | None = None, metric: str = DEFAULT_METRIC) -> Standings:
     """Judge all submissions and rank their methods.
 
     Args:
         files: submissions.
         reference: the one whose tasks are the right ones; without it, those that most submissions share.
+        metric: the headline, in any case: one that is installed, so that its values were computed again.
     """
     bundles, rejected = _readable(sorted(files))
     bundles, mismatched = _comparable(bundles, _tasks(bundles, reference))
@@ -92,10 +102,17 @@ def standings(files: Sequence[Path], reference: Path | None = None) -> Standings
     taken = list(bundles.values())
     levels = tuple(sorted({rho for bundle in taken for rho in bundle.plan.levels}))
     tasks = list(dict.fromkeys(task for bundle in taken for task in bundle.qrels))
-    entries = _joined(_entry(bundle, method, levels, tasks) for bundle in taken for method in bundle.plan.methods)
-    entries.sort(key=lambda entry: (entry.partial, -np.nan_to_num(entry.means[levels[0]], nan=-1.0)))
+    columns = dict.fromkeys(name for bundle in taken for name in metric_columns(bundle.rows[0]) if name in METRICS)
+    facts = {name: MetricFacts.of(name, {}) for name in columns}
+    headline = facts[choose_metric(metric, facts)]
+    others = tuple(metrics_beside(facts, headline.name))
+    shown = [headline.name, *(other.name for other in others)]
+    entries = _join(_entry(bundle, method, shown, levels, tasks) for bundle in taken for method in bundle.plan.methods)
+    entries.sort(key=lambda entry: (entry.partial, worst_last(headline.orient(np.array(entry.means[levels[0]])))))
     return Standings(
         entries=tuple(entries),
+        metric=headline,
+        others=others,
         levels=levels,
         datasets=tuple(dict.fromkeys(dataset for dataset, _ in tasks)),
         simulated=tuple(sorted({name for bundle in taken for name in bundle.manifest.simulated})),
@@ -174,26 +191,38 @@ def _mismatch(task: Task, own: Identity, right: Identity | None) -> str:
     return "" if own[1] == right[1] else f"its labels of {name} are not those of the task {own[0]}"
 
 
-def _entry(bundle: Bundle, method: str, levels: tuple[int, ...], tasks: list[Task]) -> Entry:
+def _entry(bundle: Bundle, method: str, metrics: list[str], levels: tuple[int, ...], tasks: list[Task]) -> Entry:
+    """One method; the first of the metrics is the headline."""
     facts = bundle.manifest.methods[method]
     rows = [
         row for row in bundle.rows if (row["method"], row["labels"], row["status"]) == (method, facts.labels[-1], DONE)
     ]
-    values = {(row["dataset"], int(row["seed"]), int(row["rho"])): float(row[HEADLINE]) for row in rows}
-    datasets = list(dict.fromkeys(dataset for dataset, _ in tasks))
-    seeds = {dataset: [seed for name, seed in tasks if name == dataset] for dataset in datasets}
-    by_level = {rho: {d: _mean(values.get((d, s, rho)) for s in seeds[d]) for d in datasets} for rho in levels}
-    missing = sum((dataset, seed, levels[0]) not in values for dataset, seed in tasks)
+    by_metric = {name: _by_level(rows, name, levels, tasks) for name in metrics}
+    by_level, first = by_metric[metrics[0]], levels[0]
+    finished = {(row["dataset"], int(row["seed"])) for row in rows if int(row["rho"]) == first and row.get(metrics[0])}
+    missing = sum(task not in finished for task in tasks)
     return Entry(
         submission=bundle.name,
         method=method,
         title=facts.title,
         family=facts.family,
         means={rho: _mean(own.values()) for rho, own in by_level.items()},
-        datasets=by_level[levels[0]],
+        datasets=by_level[first],
+        others={name: _mean(by_metric[name][first].values()) for name in metrics[1:]},
         partial=missing > 0,
         flags=tuple(_flags(bundle, missing, len(tasks))),
     )
+
+
+def _by_level(
+    rows: Sequence[dict[str, str]], metric: str, levels: tuple[int, ...], tasks: list[Task]
+) -> dict[int, dict[str, float]]:
+    """Level -> dataset -> mean of a metric over the split seeds."""
+    values = {(r["dataset"], int(r["seed"]), int(r["rho"])): float(r[metric]) for r in rows if r.get(metric)}
+    seeds: dict[str, list[int]] = {}
+    for dataset, seed in tasks:
+        seeds.setdefault(dataset, []).append(seed)
+    return {rho: {d: _mean(values.get((d, s, rho)) for s in own) for d, own in seeds.items()} for rho in levels}
 
 
 def _mean(values: Iterable[float | None]) -> float:
@@ -210,9 +239,11 @@ def _flags(bundle: Bundle, missing: int, tasks: int) -> Iterable[str]:
         yield f"possible leakage: trained on {', '.join(seen)}"
     if missing:
         yield f"partial: {tasks - missing} of {tasks} tasks"
+    if bundle.unchecked:
+        yield f"not installed here, so not checked and not shown: {', '.join(bundle.unchecked)}"
 
 
-def _joined(entries: Iterable[Entry]) -> list[Entry]:
+def _join(entries: Iterable[Entry]) -> list[Entry]:
     """Each method with the same values once; the same method with other values is flagged.
 
     What was said of one submission alone does not hold for values that another reached without it.

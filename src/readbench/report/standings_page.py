@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from readbench.common import web
-from readbench.report.leaderboard import HEADLINE
 from readbench.report.standings import Standings
 from readbench.report.tables import Table
 
@@ -26,13 +25,19 @@ SIMULATED_NOTE = "† simulated data: these numbers say nothing about real plant
 
 
 def standings_table(board: Standings) -> Table:
-    """One row an entry: the headline at each level; partial ones have no place."""
-    header = ["Place", "Method", "Submission", *(f"ρ={rho}%" for rho in board.levels), "Remarks"]
+    """One row an entry: the headline at each level, other metrics at the first; partial ones have no place."""
+    others = [metric.title for metric in board.others]
+    header = ["Place", "Method", "Submission", *(f"ρ={rho}%" for rho in board.levels), *others, "Remarks"]
     rows = []
     for place, entry in zip(_places(board), board.entries, strict=True):
         names = [place, entry.title, ", ".join((entry.submission, *entry.also))]
-        rows.append([*names, *(_number(entry.means[rho]) for rho in board.levels), "; ".join(entry.flags)])
-    caption = f"{HEADLINE}, mean over datasets. Datasets: {len(board.datasets)}; submissions: {len(board.declared)}"
+        numbers = [*(entry.means[rho] for rho in board.levels), *entry.others.values()]
+        rows.append([*names, *map(_number, numbers), "; ".join(entry.flags)])
+    beside = f"; {', '.join(others)} at ρ={board.levels[0]}%" if others else ""
+    caption = (
+        f"{board.metric.name}, mean over datasets{beside}. Datasets: {len(board.datasets)};"
+        f" submissions: {len(board.declared)}"
+    )
     return Table("leaderboard", caption, header, rows, labels=3)
 
 
@@ -43,7 +48,7 @@ def by_dataset_table(board: Standings) -> Table:
         [place, entry.title, entry.submission, *(_number(entry.datasets[name]) for name in board.datasets)]
         for place, entry in zip(_places(board), board.entries, strict=True)
     ]
-    caption = f"{HEADLINE} by dataset at ρ={board.levels[0]}%, mean over split seeds"
+    caption = f"{board.metric.name} by dataset at ρ={board.levels[0]}%, mean over split seeds"
     return Table("datasets", caption, ["Place", "Method", "Submission", *datasets], rows, labels=3)
 
 
@@ -86,9 +91,10 @@ def _facts(board: Standings) -> dict[str, Any]:
     """Everything, for programs; JSON knows no NaN."""
     entries = [asdict(entry) for entry in board.entries]
     for entry in entries:
-        for name in ("means", "datasets"):
+        for name in ("means", "datasets", "others"):
             entry[name] = {key: None if np.isnan(value) else value for key, value in entry[name].items()}
     return {
+        "metric": asdict(board.metric),
         "entries": entries,
         "submissions": [declared.model_dump() for declared in board.declared],
         "rejected": [asdict(one) for one in board.rejected],

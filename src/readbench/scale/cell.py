@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from readbench.errors import UsageError
-from readbench.evaluate import evaluate
+from readbench.evaluate import DEFAULT_METRIC, evaluate
 from readbench.pipeline import Method
 from readbench.processes import MemoryWatch, Tell
 from readbench.retrieve import Hits
@@ -19,7 +19,7 @@ from readbench.windows import WindowSet
 
 VERSION = 1
 """Raised whenever something else is measured, so that stored results are not mixed."""
-METRIC = "NDCG@10"
+METRIC = DEFAULT_METRIC
 DEPTH = 20
 """Places that a search fills."""
 WARM_UP, WARM_UP_ENCODED = 1000, 64
@@ -137,7 +137,7 @@ def single_leg(text: str) -> Method:
 
 def ndcg(hits: Hits, material: Material) -> float:
     """NDCG@10 of lists of corpus positions, mean over the queries."""
-    judged = evaluate(hits.indices, material.queries.labels, material.corpus.labels)
+    judged = evaluate(hits.indices, material.queries.labels, material.corpus.labels, [METRIC])
     return float(judged.values[METRIC].mean())
 
 

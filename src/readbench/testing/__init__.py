@@ -1,8 +1,8 @@
-"""The contract every method and source keeps, as checks that a plug-in author runs on his own class.
+"""The contract every method, source and metric keeps, as checks that a plug-in author runs on his own class.
 
 ```python
 import pytest
-from readbench.testing import ENCODER_CHECKS, RERANKER_CHECKS, RETRIEVER_CHECKS, SOURCE_CHECKS
+from readbench.testing import ENCODER_CHECKS, METRIC_CHECKS, RERANKER_CHECKS, RETRIEVER_CHECKS, SOURCE_CHECKS
 
 @pytest.mark.parametrize("check", RETRIEVER_CHECKS, ids=lambda check: check.__name__)
 def test_my_method_keeps_the_contract(check):
@@ -19,10 +19,15 @@ def test_my_reranker_keeps_the_contract(check):
 @pytest.mark.parametrize("check", SOURCE_CHECKS, ids=lambda check: check.__name__)
 def test_my_source_keeps_the_contract(check):
     check(MySource(), root)
+
+@pytest.mark.parametrize("check", METRIC_CHECKS, ids=lambda check: check.__name__)
+def test_my_metric_keeps_the_contract(check):
+    check("MRR@10")
 ```
 """
 
 from readbench.testing.encoders import ENCODER_CHECKS, EncoderCheck
+from readbench.testing.metrics import METRIC_CHECKS, MetricCheck
 from readbench.testing.reach import reachable
 from readbench.testing.rerankers import RERANKER_CHECKS, RerankerCheck
 from readbench.testing.retrievers import RETRIEVER_CHECKS, RetrieverCheck
@@ -31,10 +36,12 @@ from readbench.testing.sources import SOURCE_CHECKS, SourceCheck
 
 __all__ = [
     "ENCODER_CHECKS",
+    "METRIC_CHECKS",
     "RERANKER_CHECKS",
     "RETRIEVER_CHECKS",
     "SOURCE_CHECKS",
     "EncoderCheck",
+    "MetricCheck",
     "RerankerCheck",
     "RetrieverCheck",
     "SourceCheck",

@@ -20,13 +20,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.windows.gaps import is_reading
 from readbench.data.recording import Recording
 from readbench.data.source import Channel, Protocol, SourceInfo
 from readbench.data.sources.episodes import Episode, stretches
 from readbench.data.sources.files import find_files, fingerprint_files, plain_name, read_csv
 from readbench.errors import DataError
 from readbench.registry import SOURCES
+from readbench.windows.gaps import is_reading
 
 VERSION = 1
 """Raise when the same files give other recordings."""

@@ -20,13 +20,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.windows.gaps import is_reading
 from readbench.data.recording import Recording, Side
 from readbench.data.source import Channel, Protocol, SourceInfo
 from readbench.data.sources.files import find_files, fingerprint_files, read_text
 from readbench.data.sources.json_values import number_list, parse_json
 from readbench.errors import DataError
 from readbench.registry import SOURCES
+from readbench.windows.gaps import is_reading
 
 VERSION = 1
 """Raise when the same files give other recordings."""

@@ -23,13 +23,13 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from readbench.data.clean import fill_missing
-from readbench.windows.gaps import is_reading
 from readbench.data.recording import Recording
 from readbench.data.source import Channel, Protocol, SourceInfo
 from readbench.data.sources.files import check_times, find_files, fingerprint_files, numbers_of
 from readbench.errors import DataError
 from readbench.registry import SOURCES
 from readbench.windows import resample
+from readbench.windows.gaps import is_reading
 
 VERSION = 1
 """Raise when the same file gives other recordings."""

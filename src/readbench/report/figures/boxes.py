@@ -8,7 +8,7 @@ import numpy as np
 
 from readbench.plots import FAMILY_COLOURS, GRID_GREY, entitle, sheet, styled
 from readbench.report.figures.choice import shown
-from readbench.report.leaderboard import HEADLINE, dataset_scores
+from readbench.report.leaderboard import dataset_scores
 from readbench.report.tables import Study, describe
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def boxes(study: Study) -> Figure | None:
         patch.set(facecolor=colour, alpha=0.35, edgecolor=colour)
         axis.plot(column, np.full(len(column), height), "o", color=colour, markersize=3.2, zorder=4)
     axis.set_yticks(range(1, len(texts) + 1), [results.title(text) for text in texts])
-    axis.set_xlabel(f"{HEADLINE}; solid: median, dashed: mean, dots: datasets")
+    axis.set_xlabel(f"{results.headline}; solid: median, dashed: mean, dots: datasets")
     axis.grid(axis="x", color=GRID_GREY, linewidth=0.8)
     axis.set_axisbelow(True)
     entitle(figure, f"Spread over the datasets at ρ={results.levels[0]}%, {describe(results)}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from readbench.report.leaderboard import HEADLINE
 from readbench.report.tables import Study
 from readbench.report.tables.lines import best_composed
 
@@ -34,4 +33,4 @@ def headline(study: Study, text: str, rho: int | None = None) -> float:
     if text not in results.methods:
         return float("nan")
     level = results.levels[0] if rho is None else rho
-    return float(np.mean(results.at(HEADLINE, level)[:, :, results.methods.index(text)]))
+    return float(np.mean(results.at(results.headline, level)[:, :, results.methods.index(text)]))

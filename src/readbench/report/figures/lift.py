@@ -8,7 +8,6 @@ import numpy as np
 
 from readbench.plots import FAMILY_COLOURS, FAULT, GRID_GREY, REFERENCE_GREY, entitle, sheet, styled
 from readbench.report.figures.choice import headline
-from readbench.report.leaderboard import HEADLINE
 from readbench.report.tables import Study, describe
 
 if TYPE_CHECKING:
@@ -26,13 +25,13 @@ def lift(study: Study) -> Figure | None:
     figure = sheet(6.4, 1.3 + 0.32 * len(pairs))
     axis = figure.subplots()
     for height, (base, lifted, _) in enumerate(pairs):
-        _arrow(axis, height, base, lifted)
+        _arrow(axis, height, base, lifted, better=bool(study.results.orient(np.array(lifted - base)) >= 0))
     axis.set_yticks(range(len(pairs)), [study.results.title(pool) for *_, pool in pairs])
     axis.set_ylim(-0.7, len(pairs) - 0.3)
     axis.update_datalim([(value, 0) for pair in pairs for value in pair[:2]])
     axis.autoscale_view(scaley=False)
     axis.margins(x=0.12)
-    axis.set_xlabel(HEADLINE)
+    axis.set_xlabel(study.results.headline)
     axis.grid(axis="x", color=GRID_GREY, linewidth=0.8)
     axis.set_axisbelow(True)
     _references(axis, study)
@@ -42,8 +41,8 @@ def lift(study: Study) -> Figure | None:
     return figure
 
 
-def _arrow(axis: Axes, height: int, base: float, lifted: float) -> None:
-    colour = FAMILY_COLOURS["distance"] if lifted >= base else FAULT
+def _arrow(axis: Axes, height: int, base: float, lifted: float, *, better: bool) -> None:
+    colour = FAMILY_COLOURS["distance"] if better else FAULT
     axis.plot(base, height, "o", color="white", markeredgecolor=colour, markersize=5, zorder=3)
     style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.8, "shrinkA": 3, "shrinkB": 0}
     axis.annotate("", (lifted, height), (base, height), arrowprops=style)

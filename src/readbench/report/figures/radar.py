@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from readbench.plots import FAMILY_COLOURS, REFERENCE_GREY, entitle, sheet, styled
 from readbench.report.figures.choice import bases, best_composed
-from readbench.report.leaderboard import HEADLINE, dataset_scores
+from readbench.report.leaderboard import dataset_scores
 from readbench.report.tables import Study
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def radar(study: Study) -> Figure | None:
     _spokes(axis, angles, [results.datasets[d] for d in order])
     _domains(axis, angles, [results.domain(results.datasets[d]) for d in order])
     _legend(figure, study, best)
-    entitle(figure, f"{HEADLINE} on each dataset at ρ={results.levels[0]}%")
+    entitle(figure, f"{results.headline} on each dataset at ρ={results.levels[0]}%")
     return figure
 
 

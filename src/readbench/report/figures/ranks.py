@@ -30,7 +30,7 @@ def critical_difference_diagram(study: Study) -> Figure | None:
     if len(results.datasets) < MIN_DATASETS or len(texts) < 3:
         return None
     columns = [results.methods.index(text) for text in texts]
-    tested = nemenyi(dataset_scores(results, results.levels[0])[:, columns], ALPHA)
+    tested = nemenyi(results.orient(dataset_scores(results, results.levels[0])[:, columns]), ALPHA)
     half = -(-len(texts) // 2)
     depth = BARS - STEP * (len(tested.cliques) + 1) - STEP * half
     figure = sheet(7.6, 0.9 - 0.75 * depth)

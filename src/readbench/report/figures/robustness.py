@@ -8,7 +8,6 @@ import numpy as np
 
 from readbench.plots import FAMILY_COLOURS, METHOD_COLOURS, REFERENCE_GREY, Line, lines
 from readbench.report.figures.choice import bases, headline
-from readbench.report.leaderboard import HEADLINE
 from readbench.report.tables import Study, describe
 
 if TYPE_CHECKING:
@@ -34,4 +33,4 @@ def robustness(study: Study) -> Figure | None:
     ticks = [f"{rho}%" for rho in levels]
     caption = f"Normal residuals under pollution, {describe(study.results)}"
     note = f"band: {', '.join(f for f in FAMILY_COLOURS if f in FIELD)} retrievers without NR, from lowest to highest"
-    return lines(drawn, ticks, ("normal windows in the corpus", HEADLINE), caption, note)
+    return lines(drawn, ticks, ("normal windows in the corpus", study.results.headline), caption, note)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from readbench.experiment.store import TIMES
 from readbench.plots import FAMILY_COLOURS, FAMILY_MARKERS, GRID_GREY, entitle, sheet, styled
 from readbench.report.figures.choice import headline, shown
-from readbench.report.leaderboard import HEADLINE
 from readbench.report.tables import Study, describe
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def runtime(study: Study) -> Figure | None:
     axis.xaxis.set_major_formatter("{x:g}")
     axis.xaxis.set_minor_formatter("{x:g}" if max(times) < FEW_DECADES * min(times) else NullFormatter())
     axis.set_xlabel("seconds a dataset: encoding, fitting, scoring and reranking (median over datasets)")
-    axis.set_ylabel(HEADLINE)
+    axis.set_ylabel(study.results.headline)
     axis.grid(color=GRID_GREY, linewidth=0.8)
     axis.set_axisbelow(True)
     axis.margins(x=0.12, y=0.1)

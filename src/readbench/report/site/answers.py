@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from readbench.report.leaderboard import HEADLINE
-
 Place = tuple[int, int, str, str]
 """Seed, pollution level, label budget and method of a cell."""
 
@@ -34,9 +32,9 @@ class Answers:
     groups: dict[int, list[str]]
     values: dict[Place, NDArray[np.float64]]
 
-    def headline(self, place: Place) -> NDArray[np.float64]:
-        """(Q,) the headline metric of a cell."""
-        values: NDArray[np.float64] = self.values[place][:, self.metrics.index(HEADLINE)]
+    def metric(self, name: str, place: Place) -> NDArray[np.float64]:
+        """(Q,) one metric of a cell."""
+        values: NDArray[np.float64] = self.values[place][:, self.metrics.index(name)]
         return values
 
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from readbench.experiment.gallery import DEPTH, Exhibit
 from readbench.experiment.sketch import COARSEST, FINEST
-from readbench.report.leaderboard import HEADLINE
 from readbench.report.results import Results
 from readbench.report.site.answers import Answers, Place, by_cell
 from readbench.report.tables.methods import Methods
@@ -42,8 +41,8 @@ def shown_methods(results: Results) -> list[str]:
     """
     methods = Methods(results)
     named = [text for text in COMPOSED.values() if text in results.methods]
-    means = results.at(HEADLINE, results.levels[0]).mean(axis=(0, 1))
-    best = np.argsort(-np.nan_to_num(means, nan=-1.0), kind="stable")
+    means = results.orient(results.at(results.headline, results.levels[0]).mean(axis=(0, 1)))
+    best = np.argsort(-np.nan_to_num(means, nan=-np.inf), kind="stable")
     order = dict.fromkeys([*methods.bases, *methods.references, *named, *(results.methods[m] for m in best)])
     return sorted(list(order)[:MOST_METHODS], key=results.methods.index)
 
@@ -87,7 +86,7 @@ def pack(
     """
     seed = next(iter(lists))[0]
     number = {exhibit.window: i for i, exhibit in enumerate(exhibits)}
-    values = np.stack([answers.headline(place) for place in lists]).astype("<f4")
+    values = np.stack([answers.metric(results.headline, place) for place in lists]).astype("<f4")
     top = np.stack([_numbers(items, number) for items in lists.values()]).astype("<u2")
     drawn, codes = _sketches(exhibits, points)
     header = {

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.errors import ReadbenchError
-from readbench.evaluate import MACRO_F1, METRICS
 from readbench.experiment.budget import parse_budget
 from readbench.experiment.cells import STAGES
 from readbench.experiment.gallery import Gallery
 from readbench.experiment.store import TIMES
 from readbench.plots import FAMILY_COLOURS, REFERENCE_GREY
-from readbench.report.leaderboard import HEADLINE
 from readbench.report.results import Results
 from readbench.report.site.judged import Judged
 from readbench.report.tables.coverage import partial
@@ -28,15 +26,16 @@ def content(results: Results, gallery: Gallery | None, measured: Judged) -> dict
     return {
         "name": results.folder.resolve().name,
         "code": results.manifest.get("code", ""),
-        "headline": HEADLINE,
-        "metrics": [*METRICS, MACRO_F1],
+        "headline": results.headline,
+        "metrics": list(results.metrics),
+        "smaller_is_better": [name for name, metric in results.metrics.items() if not metric.larger_is_better],
         "stages": list(STAGES),
         "levels": list(results.levels),
         "seeds": list(results.seeds),
         "budgets": [{"text": text, "words": parse_budget(text).words} for text in results.labels],
         "datasets": [_dataset(results, gallery, name, measured) for name in results.datasets],
         "methods": [_method(results, method) for method in results.methods],
-        "values": {metric: _rounded(results.values[metric].mean(axis=1)) for metric in (*METRICS, MACRO_F1)},
+        "values": {metric: _rounded(results.values[metric].mean(axis=1)) for metric in results.metrics},
         "errors": {metric: _rounded(errors) for metric, errors in measured.errors.items()},
         "seconds": _rounded(_seconds(results)),
         "failures": [list(failure) for failure in results.failures],

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.evaluate import METRICS
 from readbench.experiment.gallery import Gallery
-from readbench.report.leaderboard import HEADLINE
 from readbench.report.results import Results
 from readbench.report.site.answers import Answers, covariance
 
@@ -20,21 +18,24 @@ class Judged:
     """Standard errors of all means, and the covariances between methods for the headline metric.
 
     Args:
+        headline: the metric that joint and classes are of.
         errors: metric -> (datasets, levels, budgets, methods).
         joint: (datasets, levels, budgets, methods, methods).
         classes: dataset -> class -> (levels, budgets, methods) mean of the headline metric.
     """
 
+    headline: str
     errors: dict[str, NDArray[np.float64]]
     joint: NDArray[np.float32]
     classes: dict[str, dict[str, NDArray[np.float64]]]
 
 
-def judged(results: Results, answers: Sequence[Answers], gallery: Gallery | None) -> Judged:
+def judge_means(results: Results, answers: Sequence[Answers], gallery: Gallery | None) -> Judged:
     """Judge all means of a run."""
     shape = (len(results.datasets), len(results.levels), len(results.labels), len(results.methods))
     out = Judged(
-        errors={metric: np.full(shape, np.nan) for metric in METRICS},
+        errors={metric: np.full(shape, np.nan) for metric, facts in results.metrics.items() if facts.per_query},
+        headline=results.headline,
         joint=np.full((*shape, shape[-1]), np.nan, np.float32),
         classes={dataset: {} for dataset in results.datasets},
     )
@@ -48,7 +49,7 @@ def judged(results: Results, answers: Sequence[Answers], gallery: Gallery | None
             for b in range(len(results.labels)):
                 values = {seed: _matrix(results, own, seed, rho, b) for seed in own.queries}
                 _judge(out, (d, level, b), values, own)
-                _judge_classes(out.classes[dataset], (level, b), values, own, labels)
+                _judge_classes(out, dataset, (level, b), values, own, labels)
     return out
 
 
@@ -57,20 +58,21 @@ def _judge(out: Judged, place: tuple[int, int, int], values: dict[int, NDArray[n
     for k, metric in enumerate(own.metrics):
         joint = covariance([matrix[:, :, k] for matrix in values.values()], groups)
         out.errors[metric][place] = np.sqrt(np.diagonal(joint))
-        if metric == HEADLINE:
+        if metric == out.headline:
             out.joint[place] = joint
 
 
 def _judge_classes(
-    classes: dict[str, NDArray[np.float64]],
+    out: Judged,
+    dataset: str,
     place: tuple[int, int],
     values: dict[int, NDArray[np.float64]],
     own: Answers,
     labels: dict[int, dict[str, str]],
 ) -> None:
     """Mean of the headline over the queries of each class, all seeds together."""
-    headline = own.metrics.index(HEADLINE)
-    for name, means in classes.items():
+    headline = own.metrics.index(out.headline)
+    for name, means in out.classes[dataset].items():
         rows = [
             matrix[[labels[seed].get(query) == name for query in own.queries[seed]], :, headline]
             for seed, matrix in values.items()

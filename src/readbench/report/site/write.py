@@ -8,13 +8,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from readbench.evaluate import DEFAULT_METRIC
 from readbench.experiment.gallery import Gallery, read_gallery
 from readbench.report.figures import SHOWS
 from readbench.report.results import Results, read_results
 from readbench.report.site.answers import Answers, read_answers
 from readbench.report.site.cases import finest, listed, pack, read_lists, shown_methods
 from readbench.report.site.content import content
-from readbench.report.site.judged import judged
+from readbench.report.site.judged import judge_means
 from readbench.report.site.page import page
 
 PAGE = "index.html"
@@ -22,20 +23,21 @@ MOST_PAIRS = 2_000_000
 """Covariances that the page holds; a run with more pairs of methods goes without marking ties."""
 
 
-def write_site(run: Path, out: Path | None = None, figures: Sequence[Path] = ()) -> Path:
+def write_site(run: Path, out: Path | None = None, figures: Sequence[Path] = (), metric: str = DEFAULT_METRIC) -> Path:
     """Write the page of a run; it opens from disk, needs no network, and depends on nothing but the run folder.
 
     Args:
         run: a run folder.
         out: folder to write to; `report` in the run folder by default.
         figures: files of the report's figures, of which the page shows those in SVG.
+        metric: the headline.
 
     Returns:
         The file.
     """
-    results, gallery = read_results(run), read_gallery(Path(run))
+    results, gallery = read_results(run, metric), read_gallery(Path(run))
     answers = {dataset: read_answers(results.folder, dataset) for dataset in results.datasets}
-    measured = judged(results, list(answers.values()), gallery)
+    measured = judge_means(results, list(answers.values()), gallery)
     tasks, packs = _packed(results, answers, gallery)
     if measured.joint.size <= MOST_PAIRS:
         packs["joint"] = gzip.compress(measured.joint.astype("<f4").tobytes(), mtime=0)

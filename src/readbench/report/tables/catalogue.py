@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from readbench.report.leaderboard import HEADLINE
 from readbench.report.tables import lines
 from readbench.report.tables.grid import Grid
 
 GRIDS = (
     Grid(
         "backbones",
-        f"{HEADLINE} of every base retriever, the best composed method and the supervised references",
+        "{headline} of every base retriever, the best composed method and the supervised references",
         ("Method", "Family"),
         lines.base_rows,
         lines.levels,
@@ -22,7 +21,7 @@ GRIDS = (
     ),
     Grid(
         "metrics",
-        "Full metric grid at ρ={first}%; σ: deviation of NDCG@10 over datasets",
+        "Full metric grid at ρ={first}%; σ: deviation of {headline} over datasets",
         ("Method", "Family"),
         lines.base_rows,
         lines.metric_columns,
@@ -32,7 +31,7 @@ GRIDS = (
     ),
     Grid(
         "normal-residuals",
-        f"{HEADLINE} with and without normal residuals (NR); Δ: from the first to the last level",
+        "{headline} with and without normal residuals (NR); Δ: from the first to the last level",
         ("Embedder", "Scoring"),
         lines.nr_rows,
         lines.nr_columns,
@@ -42,7 +41,7 @@ GRIDS = (
     ),
     Grid(
         "neighbours",
-        f"{HEADLINE} of normal residuals over k neighbours at ρ={{first}}%",
+        "{headline} of normal residuals over k neighbours at ρ={first}%",
         ("Embedder",),
         lines.embedder_rows,
         lines.neighbour_columns,
@@ -52,7 +51,7 @@ GRIDS = (
     ),
     Grid(
         "fusion-modes",
-        f"{HEADLINE} of every leg under every fusion mode at ρ={{first}}%; best of each embedder marked",
+        "{headline} of every leg under every fusion mode at ρ={first}%; best of each embedder marked",
         ("Embedder", "Leg"),
         lines.fusion_rows,
         lines.mode_columns,
@@ -63,7 +62,7 @@ GRIDS = (
     ),
     Grid(
         "fusion",
-        f"{HEADLINE} of reciprocal-rank fusion with each leg",
+        "{headline} of reciprocal-rank fusion with each leg",
         ("Embedder",),
         lines.fused_pool_rows,
         lines.leg_columns,
@@ -72,7 +71,7 @@ GRIDS = (
     ),
     Grid(
         "rerankers",
-        f"{HEADLINE} of rerankers on each pool at ρ={{first}}%; best of each pool marked",
+        "{headline} of rerankers on each pool at ρ={first}%; best of each pool marked",
         ("Pool",),
         lines.pool_rows,
         lines.reranker_columns,
@@ -83,7 +82,7 @@ GRIDS = (
     ),
     Grid(
         "reranker-levels",
-        f"{HEADLINE} of rerankers on each pool at each level",
+        "{headline} of rerankers on each pool at each level",
         ("Pool",),
         lines.pool_rows,
         lines.reranker_level_columns,
@@ -92,7 +91,7 @@ GRIDS = (
     ),
     Grid(
         "composition-of-stages",
-        f"{HEADLINE} of fused pools, and of the same reranked by GPC",
+        "{headline} of fused pools, and of the same reranked by GPC",
         ("Fusion",),
         lines.stack_rows,
         lines.stack_columns,
@@ -102,7 +101,7 @@ GRIDS = (
     ),
     Grid(
         "cosine",
-        f"{HEADLINE} of embedders by Euclidean distance and by cosine at ρ={{first}}%",
+        "{headline} of embedders by Euclidean distance and by cosine at ρ={first}%",
         ("Embedder",),
         lines.embedder_rows,
         lines.distance_columns,
@@ -112,7 +111,7 @@ GRIDS = (
     ),
     Grid(
         "sbd",
-        f"{HEADLINE} of SBD with a lag of its own for each channel (I) and one for all (D) at ρ={{first}}%",
+        "{headline} of SBD with a lag of its own for each channel (I) and one for all (D) at ρ={first}%",
         ("Dataset",),
         lines.dataset_rows,
         lines.sbd_columns,
@@ -122,7 +121,7 @@ GRIDS = (
     ),
     Grid(
         "scaling",
-        f"{HEADLINE} of distances by how raw windows are scaled, at ρ={{first}}%",
+        "{headline} of distances by how raw windows are scaled, at ρ={first}%",
         ("Distance",),
         lines.norm_rows,
         lines.norm_columns,
@@ -132,7 +131,7 @@ GRIDS = (
     ),
     Grid(
         "corpus",
-        f"{HEADLINE} on the capped and on the full corpus at ρ={{first}}%",
+        "{headline} on the capped and on the full corpus at ρ={first}%",
         ("Method",),
         lines.corpus_rows,
         lines.corpus_columns,
@@ -142,7 +141,7 @@ GRIDS = (
     ),
     Grid(
         "language-models",
-        f"{HEADLINE} of language models that rerank a pool, or classify without retrieval, at ρ={{first}}%",
+        "{headline} of language models that rerank a pool, or classify without retrieval, at ρ={first}%",
         ("Method", "Task"),
         lines.language_rows,
         lines.headline_column,

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from readbench.report.leaderboard import HEADLINE, Figure, figure_of
+from readbench.report.leaderboard import Figure, figure_of
 from readbench.report.paper_values import CHANGE, FULL, SPREAD, published
 from readbench.report.results import Results
 from readbench.report.tables.coverage import coverage, describe, under
@@ -25,6 +25,8 @@ Among = Literal["column", "row", "block", "none"]
 """Cells that compete for the marks of the best and the second best."""
 PAPER_CHANGES = {(0, 20), (0, 0)}
 """Levels that the paper's changes are between: from clean to 20 %, or capped and full corpus, both clean."""
+PAPER_METRIC = "NDCG@10"
+"""What the paper's changes, deviations and full-corpus values are of."""
 NONE = "–"
 """A cell that the run does not have, where others of its row and column are there."""
 
@@ -57,17 +59,18 @@ class Column:
         title: heading.
         method: template of the method.
         rho: pollution level in percent; None for that of the row, or else the first of the run.
-        metric: of `scores.csv`, or the deviation over datasets.
+        metric: of `scores.csv`, or the deviation over datasets; the headline of the run by default.
         over: heading shared with its neighbours.
         full: taken from the run on the full corpora.
         minus: what is subtracted: the column is then a change.
-        best: whether the highest or the lowest value is the best.
+        best: whether the highest or the lowest value is the best; the other way round where less of the headline is
+            better.
     """
 
     title: str
     method: str = "{0}"
     rho: int | None = None
-    metric: str = HEADLINE
+    metric: str = ""
     over: str = ""
     full: bool = False
     minus: Column | None = None
@@ -101,7 +104,7 @@ class Grid:
 
     Args:
         name: of its files.
-        title: what it shows; `{first}` is the first level of the run.
+        title: what it shows; `{first}` is the first level of the run, `{headline}` its metric.
         heads: headings of the label columns.
         rows: from a study to the rows that there may be.
         columns: likewise.
@@ -161,7 +164,7 @@ def value(study: Study, row: Row, column: Column) -> Figure | None:
 
 def _figure(results: Results, metric: str, rho: int, method: int, dataset: str) -> Figure | None:
     wanted = [results.datasets.index(dataset)] if dataset else slice(None)
-    values = results.at(HEADLINE if metric == SPREAD else metric, rho)[wanted, :, method]
+    values = results.at(results.headline if metric in {"", SPREAD} else metric, rho)[wanted, :, method]
     if np.isnan(values).any():
         return None
     if metric != SPREAD:
@@ -189,8 +192,8 @@ def _own(grid: Grid, cells: _Cells, results: Results) -> Table:
         [_text(figure, column, spread=grid.spread) for figure, column in zip(line, cells.columns, strict=True)]
         for line in cells.figures
     ]
-    marks = _marks(grid.among, cells)
-    title = grid.title.replace("{first}", str(results.levels[0]))
+    marks = _marks(grid.among, cells, results)
+    title = grid.title.replace("{first}", str(results.levels[0])).replace("{headline}", results.headline)
     n = len(grid.heads)
     return Table(
         name=grid.name,
@@ -233,9 +236,18 @@ def _published(table: str, row: Row, column: Column, results: Results) -> float 
         return None
     method, rho = _method(row, column), _level(row, column, results)
     if column.minus is None:
-        return published(table, method, FULL if column.full else column.metric, rho)
+        return published(table, method, _paper_metric(column, results), rho)
+    if results.headline != PAPER_METRIC:
+        return None
     same = (_level(row, column.minus, results), rho) in PAPER_CHANGES
     return published(table, method, CHANGE, 0) if same else None
+
+
+def _paper_metric(column: Column, results: Results) -> str:
+    """What the paper calls the metric of a column: some names of its tables imply the metric that it is about."""
+    if results.headline != PAPER_METRIC and (column.full or column.metric == SPREAD):
+        return ""
+    return FULL if column.full else column.metric or results.headline
 
 
 def _level(row: Row, column: Column, results: Results) -> int:
@@ -256,10 +268,10 @@ def _text(figure: Figure | None, column: Column, *, spread: bool) -> str:
     return str(figure) if spread else f"{figure.mean:.3f}"
 
 
-def _marks(among: Among, cells: _Cells) -> dict[tuple[int, int], Mark]:
+def _marks(among: Among, cells: _Cells, results: Results) -> dict[tuple[int, int], Mark]:
     """The best and the second best of the cells that compete, as printed; equal values share a mark."""
     marks: dict[tuple[int, int], Mark] = {}
-    for group in _competing(among, cells).values():
+    for group in _competing(among, cells, results).values():
         ranked = sorted(set(group.values()), reverse=True) if len(group) > 1 else []
         for place, number in group.items():
             if ranked and number == ranked[0]:
@@ -269,7 +281,7 @@ def _marks(among: Among, cells: _Cells) -> dict[tuple[int, int], Mark]:
     return marks
 
 
-def _competing(among: Among, cells: _Cells) -> dict[int | str, dict[tuple[int, int], float]]:
+def _competing(among: Among, cells: _Cells, results: Results) -> dict[int | str, dict[tuple[int, int], float]]:
     """Printed values by place, signed so that larger is better, in groups that each have one best."""
     groups: dict[int | str, dict[tuple[int, int], float]] = {}
     for r, row in enumerate(cells.rows):
@@ -278,6 +290,8 @@ def _competing(among: Among, cells: _Cells) -> dict[int | str, dict[tuple[int, i
             figure = cells.figures[r][c]
             if among != "none" and figure and column.best and not row.reference:
                 sign = -1 if column.best == "low" else 1
+                if not column.metric and not results.metrics[results.headline].larger_is_better:
+                    sign = -sign
                 groups.setdefault(keys.get(among, c), {})[r, c] = sign * round(figure.mean, 3)
     return groups
 

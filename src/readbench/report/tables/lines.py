@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from readbench.evaluate import MACRO_F1
-from readbench.report.leaderboard import HEADLINE
+import numpy as np
+
+from readbench.registry import BUILT_IN
 from readbench.report.paper_values import RERANKERS, SPREAD
+from readbench.report.results import MetricFacts
 from readbench.report.tables.coverage import marked
 from readbench.report.tables.grid import Column, Row, Study, value
 from readbench.report.tables.methods import reranker_title, title
 
 PAPER_SYSTEM = "charm+nr|dtw-i+gpc"
 """The best system of the paper."""
-METRICS = ("P@1", "P@5", "HR@10", "NDCG@5", "NDCG@10", "NDCG@20")
+PAPER_METRICS = ("P@1", "P@5", "HR@10", "NDCG@5", "NDCG@10", "NDCG@20", "macro_F1")
+"""The metrics of the paper's grid."""
 NORMS = ("channel", "normals", "none", "window")
-DEPTHS = (1, 5, 10, 20)
 MODES = {"RRF": "|", "WS": "|ws|", "2-step": "|2step|"}
 
 
@@ -30,9 +32,9 @@ def mode_columns(_: Study) -> Sequence[Column]:
     return [Column(name, f"{{0}}{mode}{{1}}") for name, mode in MODES.items()]
 
 
-def headline_column(_: Study) -> Sequence[Column]:
+def headline_column(study: Study) -> Sequence[Column]:
     """The headline at the first level."""
-    return [Column(HEADLINE)]
+    return [Column(study.results.headline)]
 
 
 def best_composed(study: Study) -> str:
@@ -40,7 +42,7 @@ def best_composed(study: Study) -> str:
     column = Column("")
     scored = [(text, value(study, Row((), (text,)), column)) for text in study.methods.composed]
     known = [(figure.mean, text) for text, figure in scored if figure]
-    return max(known, key=lambda pair: pair[0])[1] if known else ""
+    return max(known, key=lambda pair: float(study.results.orient(np.array(pair[0]))))[1] if known else ""
 
 
 def base_rows(study: Study) -> Sequence[Row]:
@@ -58,10 +60,16 @@ def levels(study: Study, method: str = "{0}", over: str = "") -> list[Column]:
     return [Column(f"ρ={rho}%", method, rho, over=over) for rho in study.results.levels]
 
 
-def metric_columns(_: Study) -> Sequence[Column]:
-    """The paper's metrics, and the deviation over datasets."""
-    columns = [Column(name, metric=name) for name in METRICS]
-    return [*columns, Column("macro-F1", metric=MACRO_F1), Column("σ", metric=SPREAD, best="low")]
+def metric_columns(study: Study) -> Sequence[Column]:
+    """The paper's metrics, those of plug-ins, and the deviation over datasets."""
+    known = study.results.metrics
+    paper = [known[name] for name in PAPER_METRICS if name in known]
+    added = [metric for metric in known.values() if metric.origin != BUILT_IN]
+    return [*map(_metric_column, [*paper, *added]), Column("σ", metric=SPREAD, best="low")]
+
+
+def _metric_column(metric: MetricFacts) -> Column:
+    return Column(metric.title, metric=metric.name, best="high" if metric.larger_is_better else "low")
 
 
 def nr_rows(study: Study) -> Sequence[Row]:
@@ -163,10 +171,9 @@ def dataset_level_rows(study: Study, method: str) -> Sequence[Row]:
     return [Row((label, f"{rho}%"), (method,), label, name, rho) for name, label in places for rho in levels]
 
 
-def all_metric_columns(_: Study) -> Sequence[Column]:
-    """Precision, hit rate and NDCG at each depth, and macro-F1."""
-    columns = [Column(f"{name}@{k}", metric=f"{name}@{k}") for name in ("P", "HR", "NDCG") for k in DEPTHS]
-    return [*columns, Column("F1", metric=MACRO_F1)]
+def all_metric_columns(study: Study) -> Sequence[Column]:
+    """Every metric of the run."""
+    return [_metric_column(metric) for metric in study.results.metrics.values()]
 
 
 def sbd_columns(_: Study) -> Sequence[Column]:

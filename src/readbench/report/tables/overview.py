@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from readbench.report.leaderboard import HEADLINE, Leaderboard, dataset_scores
+from readbench.report.leaderboard import Leaderboard, dataset_scores
 from readbench.report.paired import Comparison
 from readbench.report.results import Results
 from readbench.report.significance import bracket, friedman_sentences, outcome
@@ -15,7 +15,8 @@ from readbench.report.tables.table import Table
 def leaderboard_table(results: Results, board: Leaderboard) -> Table:
     """Methods from best to worst: headline at each level, mean rank, other metrics at the first level."""
     first = results.levels[0]
-    header = ["Method", "Family", *(f"ρ={rho}%" for rho in results.levels), "Rank", "P@10", "HR@10", "F1"]
+    others = list(board.rows[0].others)
+    header = ["Method", "Family", *(f"ρ={rho}%" for rho in results.levels), "Rank", *others]
     rows = [
         [row.title, row.family, *(str(row.headline[rho]) for rho in results.levels), _number(row.rank, 2)]
         + [_number(figure.mean) for figure in row.others.values()]
@@ -23,15 +24,17 @@ def leaderboard_table(results: Results, board: Leaderboard) -> Table:
     ]
     count = len(results.seeds)
     spread = f"mean ± standard deviation over {count} split seeds" if count > 1 else "one split seed"
-    caption = f"{HEADLINE} over {describe(results)}, {spread}; rank, P@10, HR@10 and macro-F1 at ρ={first}%"
+    beside = " and ".join(filter(None, [", ".join(["rank", *others[:-1]]), *others[-1:]]))
+    caption = f"{results.headline} over {describe(results)}, {spread}; {beside} at ρ={first}%"
     return Table("leaderboard", caption + under(results), header, rows)
 
 
 def comparison_table(results: Results, compared: list[Comparison]) -> Table:
     """The best method against each other one, and what may be said of them."""
+    turned = "" if results.metrics[results.headline].larger_is_better else " (less is better: differences are turned)"
     caption = (
-        f"{results.title(compared[0].best)} minus the others, {HEADLINE} at ρ={results.levels[0]}% over all queries,"
-        " with 95 % paired bootstrap intervals; p: Wilcoxon over datasets, Holm" + under(results)
+        f"{results.title(compared[0].best)} minus the others, {results.headline}{turned} at ρ={results.levels[0]}% over"
+        " all queries, with 95 % paired bootstrap intervals; p: Wilcoxon over datasets, Holm" + under(results)
     )
     several = compared[0].over_datasets is not None
     header = ["Other", "Difference", "over queries", "over split groups"]
@@ -57,7 +60,7 @@ def dataset_table(results: Results, board: Leaderboard) -> Table:
     scores = dataset_scores(results, first)
     names = [marked(results, dataset) for dataset in results.datasets]
     rows = [[row.title, *map(_number, scores[:, results.methods.index(row.method)])] for row in board.rows]
-    caption = f"{HEADLINE} per dataset at ρ={first}%" + under(results)
+    caption = f"{results.headline} per dataset at ρ={first}%" + under(results)
     return Table("datasets", caption, ["Method", *names], rows, labels=1)
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.windows.gaps import is_reading
 from readbench.data.sources.files import plain_name, read_text
 from readbench.errors import DataError
+from readbench.windows.gaps import is_reading
 
 SUFFIXES = (".tsv", ".ts", ".txt")
 """Preferred first, where a set of series is there in several forms."""

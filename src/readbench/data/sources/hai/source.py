@@ -21,7 +21,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.windows.gaps import is_reading
 from readbench.data.recording import Recording
 from readbench.data.source import Channel, Protocol, SourceInfo
 from readbench.data.sources.episodes import Episode, runs, stretches
@@ -37,6 +36,7 @@ from readbench.data.sources.files import (
 from readbench.data.sources.hai.facts import LOOPS, SCHEDULE, TAGS
 from readbench.errors import DataError, SourceMissingError
 from readbench.registry import SOURCES
+from readbench.windows.gaps import is_reading
 
 VERSION = 1
 """Raise when the same files give other recordings."""

@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.windows.gaps import is_reading
 from readbench.data.sources.files import check_times, csv_columns, read_csv, read_text
 from readbench.errors import DataError
+from readbench.windows.gaps import is_reading
 
 Collection = Literal["re1", "re2", "sock-shop-1"]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.windows.gaps import is_reading
 from readbench.data.sources.files import csv_blocks
 from readbench.data.sources.road.can import Frames, Layout, decode, steady_clock
 from readbench.errors import DataError
+from readbench.windows.gaps import is_reading
 
 _COUNTS = """
 006:3 00E:3 025:4 033:7 03A:1 03C:2 03D:5 041:3 075:3 0A7:9 0BA:8 0C0:3 0CC:8 0D0:7 0D7:5 0F1:5 0F4:4 0F8:7 0FD:2 107:9
