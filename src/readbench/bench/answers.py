@@ -1,4 +1,4 @@
-"""What a case library does all day: answer about one window, and learn from one more label."""
+"""What a case library does all day: answer about one window."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from readbench.encoders import unit
 from readbench.pipeline import System, group_numbers
 from readbench.ranking import rank
 from readbench.rerank import View
-from readbench.rerank.growing import Growing
 from readbench.rerank.verdict import Judgement, judged
 from readbench.windows import WindowSet
 
@@ -43,30 +42,6 @@ def answer(cases: int = 1000) -> Case:
         agree=np.testing.assert_array_equal,
         work=1.0,
         unit="query/s",
-    )
-
-
-def learn(cases: int = 1000) -> Case:
-    """One case of a library relabelled: views and penalty kept, against learning from scratch."""
-    library = library_of(cases)
-    system = System(METHOD).fit(library, library[:0])
-    growing = Growing(learned(system, library))
-    labels = library.labels.copy()
-    labels[0] = labels[0] % CLASSES + 1
-    corrected = replace(library, labels=labels)
-
-    def ours() -> NDArray[np.float64]:
-        growing.relabel(0, int(labels[0]))
-        return growing.ridge().held_out
-
-    return Case(
-        name="learn",
-        what=f"one of {cases} cases relabelled; the peer chooses views and penalty anew",
-        ours=Contender("readbench, grown", ours),
-        peers=(Contender("readbench, from scratch", lambda: learned(system, corrected).ridge.held_out),),
-        agree=lambda grown, fitted: np.testing.assert_allclose(grown, fitted, atol=1e-9),
-        work=1.0,
-        unit="case/s",
     )
 
 

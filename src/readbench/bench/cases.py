@@ -34,7 +34,6 @@ def cases(threads: int) -> dict[str, Callable[[], Case]]:
         "vectors": lambda: _vectors(threads),
         "gpc": gpc,
         "answer": _answer,
-        "learn": _learn,
     }
     return known | ({"dtw-gpu": dtw_gpu, "vectors-gpu": _vectors_gpu} if gpu() else {})
 
@@ -232,12 +231,6 @@ def _answer() -> Case:
     from readbench.bench.answers import answer  # noqa: PLC0415 - slow to import
 
     return answer()
-
-
-def _learn() -> Case:
-    from readbench.bench.answers import learn  # noqa: PLC0415 - slow to import
-
-    return learn()
 
 
 def _windows(values: NDArray[np.float32]) -> WindowSet:
