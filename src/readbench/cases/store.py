@@ -91,8 +91,9 @@ def open_store(where: str | Path, *, create: bool = False) -> Store:
     """
     if str(where).startswith("qdrant:"):
         raise UsageError(
-            f"{where}: libraries are no longer kept on Qdrant. Run `readbench cases export {where} cases.parquet` with the "
-            "version that wrote it, then `readbench cases init FOLDER` and `readbench cases import FOLDER cases.parquet`."
+            f"{where}: libraries are no longer kept on Qdrant. Run `readbench cases export {where} cases.parquet` with "
+            "the version that wrote it, then `readbench cases init FOLDER` and `readbench cases import FOLDER "
+            "cases.parquet` with this one."
         )
     from readbench.cases.lance import LanceStore  # noqa: PLC0415 - optional package
 
