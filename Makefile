@@ -65,7 +65,7 @@ $(VENV)/.installed-service: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[service]'
 	touch $@ $(VENV)/.installed
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml constraints-dev.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(DEV)]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-dev.txt --editable '.[$(DEV)]'
 	touch $@ $(VENV)/.installed

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,23 +21,39 @@ with exclusive(Path(sys.argv[1])):
 """
 
 
-def test_a_second_process_waits_until_the_first_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_process_waits_until_the_first_is_gone(tmp_path: Path) -> None:
     path = tmp_path / "work.lock"
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "held\n"
-    waited: list[float] = []
+    got_it = threading.Event()
 
-    def kill_the_holder_after_two_tries(seconds: float) -> None:
-        waited.append(seconds)
-        if len(waited) == 2:
-            holder.kill()
-            holder.wait()
+    def wait_for_the_lock() -> None:
+        with exclusive(path):
+            got_it.set()
 
-    monkeypatch.setattr("readbench.locks.time.sleep", kill_the_holder_after_two_tries)
-    with exclusive(path):
-        assert len(waited) == 2
-    holder.stdout.close()
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        waiter = threading.Thread(target=wait_for_the_lock, daemon=True)
+        waiter.start()
+        assert not got_it.wait(0.3)
+        holder.kill()
+    assert got_it.wait(30)
+    waiter.join()
+
+
+def test_a_second_thread_waits_too(tmp_path: Path) -> None:
+    inside: list[str] = []
+
+    def enter_and_leave() -> None:
+        for _ in range(20):
+            with exclusive(tmp_path / "work.lock"):
+                inside.append("in")
+                time.sleep(0.001)  # long enough for another thread to come in, if it could
+                assert len(inside) == 1
+                inside.pop()
+
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(enter_and_leave) for _ in range(4)]:
+            done.result()
 
 
 @pytest.mark.parametrize("left_behind", [b"", b"123456"])

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from readbench.paths import cache_root, data_root
+from readbench.paths import cache_root, data_root, imported_root
 
 
 def test_the_data_root_is_the_argument_then_the_variable_then_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,23 +24,21 @@ def test_the_cache_variable_beats_every_platform_default(monkeypatch: pytest.Mon
     assert cache_root() == Path("/fast/disk")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the platform decides, and platformdirs knows it")
 @pytest.mark.parametrize(
-    ("platform", "variable", "expected"),
+    ("root", "own", "variable", "default"),
     [
-        ("linux", None, ".cache/readbench"),
-        ("linux", "XDG_CACHE_HOME", "given/readbench"),
-        ("darwin", None, "Library/Caches/readbench"),
-        ("win32", None, "AppData/Local/readbench"),
-        ("win32", "LOCALAPPDATA", "given/readbench"),
+        (cache_root, "READBENCH_CACHE", "XDG_CACHE_HOME", ".cache/readbench"),
+        (imported_root, "READBENCH_IMPORTED", "XDG_DATA_HOME", ".local/share/readbench/imported"),
     ],
 )
-def test_the_cache_lies_where_the_platform_keeps_caches(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, platform: str, variable: str | None, expected: str
+def test_on_linux_folders_lie_where_they_always_lay(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, root: Callable[[], Path], own: str, variable: str, default: str
 ) -> None:
-    for name in ("READBENCH_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    monkeypatch.setattr(sys, "platform", platform)
-    if variable:
-        monkeypatch.setenv(variable, str(tmp_path / "given"))
-    assert cache_root() == tmp_path / expected
+    """What users have there must be found again by every version."""
+    monkeypatch.delenv(own, raising=False)
+    monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert root() == tmp_path / default
+    monkeypatch.setenv(variable, str(tmp_path / "given"))
+    assert root() == tmp_path / "given" / "readbench" / default.partition("readbench/")[2]

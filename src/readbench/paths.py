@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
+
+from platformdirs import user_cache_path, user_data_path
 
 
 def data_root(given: Path | None = None) -> Path | None:
@@ -19,13 +20,7 @@ def cache_root() -> Path:
     """The folder for everything that can be computed again: `READBENCH_CACHE`, else the platform's user cache."""
     if variable := os.environ.get("READBENCH_CACHE"):
         return Path(variable)
-    if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    elif sys.platform == "win32":
-        base = _local_data()
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "readbench"
+    return user_cache_path("readbench", appauthor=False)
 
 
 def imported_root() -> Path:
@@ -35,15 +30,4 @@ def imported_root() -> Path:
     """
     if variable := os.environ.get("READBENCH_IMPORTED"):
         return Path(variable)
-    if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    elif sys.platform == "win32":
-        base = _local_data()
-    else:
-        base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    return base / "readbench" / "imported"
-
-
-def _local_data() -> Path:
-    """Where Windows keeps data of a user that stay on the machine."""
-    return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    return user_data_path("readbench", appauthor=False) / "imported"

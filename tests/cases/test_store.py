@@ -74,6 +74,11 @@ def test_a_library_is_made_once_and_opened_where_it_is(tmp_path: Path) -> None:
         CaseLibrary.create(tmp_path / "l")
 
 
+def test_a_library_on_qdrant_is_told_how_to_move() -> None:
+    with pytest.raises(UsageError, match=r"cases export qdrant://host:6333/plant cases\.parquet"):
+        CaseLibrary.open("qdrant://host:6333/plant")
+
+
 def test_readers_see_what_a_writer_wrote(library: CaseLibrary, tmp_path: Path) -> None:
     reader = CaseLibrary.open(tmp_path / "library")
     assert len(reader) == 12

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from readbench.data.shipped import read_shipped_rows
 from readbench.report.paper_values import CHANGE, FULL, PAPER_TABLES, published
 from readbench.spec import parse
 
@@ -24,6 +25,8 @@ COUNTS = {
 
 def test_every_cell_of_every_result_table_is_there() -> None:
     assert {label: len(table.values) for label, table in PAPER_TABLES.items()} == COUNTS
+    rows = read_shipped_rows("readbench.report.paper_values", "paper_values.csv")
+    assert len(rows) == sum(COUNTS.values()), "a cell stands twice in the file"
 
 
 def test_methods_are_canonical_and_values_possible() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from readbench.errors import UsageError
 from readbench.windows import WindowSet
 
 Vectors = NDArray[np.float32]
@@ -85,13 +86,15 @@ def open_store(where: str | Path, *, create: bool = False) -> Store:
     """Open the store at a folder or an address; `create` makes one where there is none.
 
     Args:
-        where: a folder or an address that LanceDB knows, or `qdrant://host:6333/NAME`.
+        where: a folder or an address that LanceDB knows.
         create: make a new one.
     """
     if str(where).startswith("qdrant:"):
-        from readbench.cases.qdrant import QdrantStore  # noqa: PLC0415 - optional package
-
-        return QdrantStore(str(where), create=create)
+        raise UsageError(
+            f"{where}: libraries are no longer kept on Qdrant. Run `readbench cases export {where} cases.parquet` with "
+            "the version that wrote it, then `readbench cases init FOLDER` and `readbench cases import FOLDER "
+            "cases.parquet` with this one."
+        )
     from readbench.cases.lance import LanceStore  # noqa: PLC0415 - optional package
 
     return LanceStore(str(where), create=create)

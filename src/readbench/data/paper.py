@@ -1,8 +1,10 @@
-"""What the paper's composition table says, to compare with what is built."""
+"""What the paper's composition table says (`paper.csv`), to compare with what is built."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from readbench.data.shipped import read_shipped_rows
 
 
 @dataclass(frozen=True)
@@ -28,17 +30,17 @@ class PaperComposition:
     imbalance: float
 
 
-PAPER_COMPOSITION = {
-    "ctsr": PaperComposition("1", "512", 94, (1000, 1111, 1250), 100, 10.6, 1.2),
-    "damadics": PaperComposition("32", "256", 4, (1000, 1111, 1250), 18, 308.8, 83.9),
-    "exathlon": PaperComposition("51", "256", 6, (1000, 1111, 1250), 100, 215.9, 13.2),
-    "hai": PaperComposition("79", "256", 6, (305, 339, 381), 28, 60.8, 10.0),
-    "mit_bih": PaperComposition("2", "256", 4, (1000, 1111, 1250), 100, 336.9, 10.7),
-    "petrobras_3w": PaperComposition("2-7", "256", 9, (1000, 1111, 1250), 100, 146.8, 23.7),
-    "rats40k": PaperComposition("1-9", "16-128", 20, (1000, 1111, 1250), 100, 151.2, 342.0),
-    "rcaeval": PaperComposition("429", "256", 5, (700, 778, 875), 50, 140.0, 1.0),
-    "road": PaperComposition("664", "256", 6, (71, 79, 89), 25, 22.4, 37.0),
-    "telecomts": PaperComposition("18", "128", 11, (977, 1086, 1221), 100, 117.8, 5.3),
-    "tennessee_eastman": PaperComposition("52", "256", 20, (1000, 1111, 1250), 100, 50.0, 1.0),
-    "voraus": PaperComposition("130", "1024", 12, (528, 587, 660), 100, 68.9, 15.6),
-}
+def _composition(row: dict[str, str]) -> PaperComposition:
+    return PaperComposition(
+        channels=row["channels"],
+        length=row["length"],
+        classes=int(row["classes"]),
+        corpus=(int(row["corpus_0"]), int(row["corpus_10"]), int(row["corpus_20"])),
+        queries=int(row["queries"]),
+        relevant_per_query=float(row["relevant_per_query"]),
+        imbalance=float(row["imbalance"]),
+    )
+
+
+PAPER_COMPOSITION = {row["dataset"]: _composition(row) for row in read_shipped_rows(__name__, "paper.csv")}
+"""By the name of the source."""

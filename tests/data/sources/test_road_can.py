@@ -58,6 +58,28 @@ def test_a_dbc_file_is_read_as_cantools_reads_it(tmp_path: Path) -> None:
     assert values.tolist() == [expected[f"Signal_{k}_of_ID"] for k in (1, 2, 3)]
 
 
+def test_signals_anywhere_in_a_payload_are_decoded_as_cantools_decodes_them(tmp_path: Path) -> None:
+    cantools = pytest.importorskip("cantools")
+    rng = np.random.default_rng(0)
+    drawn = (Signal(int(rng.integers(64)), int(rng.integers(1, 33)), bool(rng.integers(2))) for _ in range(400))
+    places = [place for place in drawn if place.fits]
+    text = 'VERSION ""\n\n' + "".join(
+        f"BO_ {number} ID_{number}: 8 Vector__XXX\n"
+        f" SG_ Signal_1_of_ID : {place.start}|{place.length}@{int(not place.motorola)}{'+-'[number % 2]}"
+        f' ({1 + number % 3},{number % 5 - 2}) [0|0] "" Vector__XXX\n\n'
+        for number, place in enumerate(places)
+    )
+    path = tmp_path / "anonymized.dbc"
+    path.write_text(text)
+    layout, oracle = read_dbc(path), cantools.database.load_string(text)
+    assert len(layout) == len(places) > 100
+    payloads = rng.integers(0, 2**64, 20, np.uint64)
+    for number, signals in layout.items():
+        message = oracle.get_message_by_frame_id(number)
+        expected = [message.decode(payload.to_bytes(8, "big"))["Signal_1_of_ID"] for payload in payloads.tolist()]
+        np.testing.assert_array_equal(decode(payloads, signals)[0], np.array(expected, np.float32))
+
+
 def test_captures_without_times_get_them_back_from_the_ends_of_the_attack(tmp_path: Path) -> None:
     frames = [frame for frame in drive() if frame[1] == SPEEDS]
     path = write(tmp_path, "x.csv", untimed(frames, 2.0, 4.0))

@@ -1,30 +1,35 @@
-"""One file over HTTP: resumed where it broke off, checked, and only then put into its place.
+"""One file over HTTP by pooch, which checks it and only then puts it into its place.
 
-`NAME.part` holds what has come so far and `NAME.part.json` the version (ETag) of the file it belongs to. A server that
-has another version by now, or cannot go on in the middle, sends the file from its beginning.
+pooch begins a broken transfer anew, which would be a pity after the first gigabytes. It is therefore given a downloader
+that goes on where it was: `NAME.part` holds what has come so far and `NAME.part.json` the version (ETag) of the file it
+belongs to. A server that has another version by now, or cannot go on in the middle, sends the file from its beginning.
 """
 
 from __future__ import annotations
 
-import hashlib
-import http.client
 import json
+import logging
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import readbench
 from readbench.data.official.facts import RemoteFile
 from readbench.errors import DataError
 
+if TYPE_CHECKING:
+    from requests import Response
+
 BLOCK = 2**18  # bytes
-_PARTIAL = http.client.PARTIAL_CONTENT
 ATTEMPTS = 3
 TIMEOUT_S = 60.0
 PAUSE_S = 1.0
 """Before the second attempt; the third waits twice as long."""
+PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, HTTPStatus.TOO_MANY_REQUESTS}
+"""Refusals after which asking again may help."""
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes that are there, and how many there will be."""
@@ -39,66 +44,96 @@ def transfer(file: RemoteFile, target: Path, progress: Progress | None = None, p
         progress: called after each block.
         pause: seconds before a second attempt.
     """
+    import pooch  # noqa: PLC0415 - slow to import
+
     if target.exists():
-        _check(file, target, f"{target} is there, but is not the official file. Remove it to fetch it again.")
+        _check(file, target)
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f"{target.name}.part")
-    for attempt in range(ATTEMPTS):
-        try:
-            _receive(file, part, progress)
-            break
-        except (urllib.error.HTTPError, _StillIncompleteError, OSError, http.client.HTTPException) as error:
-            if attempt == ATTEMPTS - 1 or _is_final(error):
-                raise DataError(_broken(file, part, error)) from error
-            time.sleep(pause * (attempt + 1))
-    try:
-        _check(file, part, f"{file.url} is not the official file")
-    except DataError:
-        part.unlink()
-        _note(part).unlink(missing_ok=True)
-        raise
-    part.replace(target)
-    _note(part).unlink(missing_ok=True)
-
-
-class _StillIncompleteError(Exception):
-    """The connection ended before the file did."""
-
-
-def _receive(file: RemoteFile, part: Path, progress: Progress | None) -> None:
-    done = part.stat().st_size if part.exists() else 0
-    with _open(file, part, done) as answer:
-        resumed = answer.headers.get("Content-Range", "").startswith(f"bytes {done}-") and answer.status == _PARTIAL
-        if not resumed:
-            done = 0
-        length = answer.headers.get("Content-Length")
-        total = done + int(length) if length is not None else file.size
-        _note(part).write_text(json.dumps({"etag": answer.headers.get("ETag", "")}))
-        with part.open("ab" if resumed else "wb") as out:
-            while block := answer.read(BLOCK):
-                out.write(block)
-                done += len(block)
-                if progress:
-                    progress(done, total)
-    if total is not None and done < total:
-        raise _StillIncompleteError(f"the connection ended after {done:,} of {total:,} bytes")
-
-
-def _open(file: RemoteFile, part: Path, done: int) -> http.client.HTTPResponse:
-    """Ask for the file, or for what is still missing of it."""
     if not file.url.startswith(("https://", "http://")):
         raise DataError(f"{file.url}: only http and https addresses are fetched.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    pooch.get_logger().setLevel(logging.WARNING)  # whoever wants to know is told by `progress`
+    try:
+        resuming = _Resuming(file, part, progress, pause)
+        pooch.retrieve(file.url, file.checksum or None, target.name, target.parent, downloader=resuming)
+    except ValueError as error:  # a wrong checksum; what came is removed by then
+        raise DataError(f"{file.url} is not the official file. {error}") from error
+
+
+@dataclass(frozen=True)
+class _Resuming:
+    """A downloader as pooch calls it: the whole file comes into `part` first, in as many attempts as it takes."""
+
+    file: RemoteFile
+    part: Path
+    progress: Progress | None
+    pause: float
+
+    def __call__(self, url: str, output_file: str, pooch: object) -> None:  # noqa: ARG002 - arguments as pooch gives them
+        for attempt in range(ATTEMPTS):
+            try:
+                self._receive()
+                break
+            except OSError as error:  # those of requests are among them
+                if attempt == ATTEMPTS - 1 or _is_final(error):
+                    raise DataError(self._say_broken(error)) from error
+                time.sleep(self.pause * (attempt + 1))
+        _note(self.part).unlink(missing_ok=True)
+        size = self.part.stat().st_size
+        if self.file.size is not None and size != self.file.size:
+            self.part.unlink()
+            raise DataError(f"{url} is not the official file: {size:,} bytes instead of {self.file.size:,}.")
+        self.part.replace(output_file)
+
+    def _receive(self) -> None:
+        """What is still missing, or all of it where the server does not go on."""
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415 - slow to import
+
+        done = self.part.stat().st_size if self.part.exists() else 0
+        with _ask(self.file.url, self.part, done) as answer:
+            resumed = answer.headers.get("Content-Range", "").startswith(f"bytes {done}-")
+            if not (resumed and answer.status_code == HTTPStatus.PARTIAL_CONTENT):
+                resumed, done = False, 0
+            length = answer.headers.get("Content-Length")
+            total = done + int(length) if length is not None else self.file.size
+            _note(self.part).write_text(json.dumps({"etag": answer.headers.get("ETag", "")}))
+            with self.part.open("ab" if resumed else "wb") as out:
+                try:
+                    # Not `iter_content`, which keeps back the last incomplete block of a connection that breaks.
+                    while block := answer.raw.read(BLOCK, decode_content=False):
+                        out.write(block)
+                        done += len(block)
+                        if self.progress:
+                            self.progress(done, total)
+                except HTTPError as error:
+                    raise ConnectionError(str(error)) from error
+        if total is not None and done < total:
+            raise ConnectionError(f"the connection ended after {done:,} of {total:,} bytes")
+
+    def _say_broken(self, error: OSError) -> str:
+        kept = self.part.stat().st_size if self.part.exists() else 0
+        what_now = (
+            f"{kept:,} bytes are kept: the same command goes on from there."
+            if kept
+            else "Check the address and the connection."
+        )
+        return f"{self.file.url} could not be fetched ({error}). {what_now}"
+
+
+def _ask(url: str, part: Path, done: int) -> Response:
+    """Ask for a file, or for what is still missing of it."""
+    import requests  # noqa: PLC0415 - slow to import
+
     headers = {"User-Agent": f"readbench/{readbench.__version__}", "Accept-Encoding": "identity"}
     if done and (etag := _known_version(part)):
         headers |= {"Range": f"bytes={done}-", "If-Range": etag}
-    request = urllib.request.Request(file.url, headers=headers)  # noqa: S310 - checked above
-    try:
-        answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT_S)  # noqa: S310
-    except urllib.error.HTTPError as error:
-        if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:  # more is here than there: begin again
-            part.unlink(missing_ok=True)
-        raise
+    answer = requests.get(url, headers=headers, stream=True, timeout=TIMEOUT_S)
+    if answer.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # more is here than there: begin again
+        part.unlink(missing_ok=True)
+    if not answer.ok:
+        answer.close()
+        answer.raise_for_status()
     return answer
 
 
@@ -115,25 +150,23 @@ def _note(part: Path) -> Path:
     return part.with_name(f"{part.name}.json")
 
 
-def _is_final(error: Exception) -> bool:
+def _is_final(error: OSError) -> bool:
     """Asking again will not help."""
-    return isinstance(error, urllib.error.HTTPError) and 400 <= error.code < 500 and error.code not in {408, 416, 429}
+    from requests import HTTPError  # noqa: PLC0415 - slow to import
+
+    if not isinstance(error, HTTPError) or error.response is None:
+        return False
+    return 400 <= error.response.status_code < 500 and error.response.status_code not in PASSING
 
 
-def _broken(file: RemoteFile, part: Path, error: Exception) -> str:
-    kept = f"{part.stat().st_size:,} bytes are kept: the same command goes on from there." if part.exists() else ""
-    return f"{file.url} could not be fetched ({error}). {kept or 'Check the address and the connection.'}"
+def _check(file: RemoteFile, path: Path) -> None:
+    """Raise `DataError` unless size and checksum of what is there, where known, are right."""
+    from pooch import file_hash  # noqa: PLC0415 - slow to import
 
-
-def _check(file: RemoteFile, path: Path, what: str) -> None:
-    """Raise `DataError` unless size and checksum, where known, are right."""
+    what = f"{path} is there, but is not the official file. Remove it to fetch it again"
     size = path.stat().st_size
     if file.size is not None and size != file.size:
         raise DataError(f"{what}: {size:,} bytes instead of {file.size:,}.")
     kind, _, expected = file.checksum.partition(":")
-    if not expected:
-        return
-    with path.open("rb") as content:
-        found = hashlib.file_digest(content, kind).hexdigest()
-    if found != expected:
+    if expected and (found := file_hash(str(path), alg=kind)) != expected:
         raise DataError(f"{what}: its {kind} is {found}, expected {expected}.")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from readbench.errors import UsageError
 from readbench.ranking import rank
 from readbench.retrieve import Hits
-from readbench.retrieve.merging import merge_hits
+from readbench.retrieve.blocks import merge_hits
 
 
 def hits_of(scores: np.ndarray, k: int) -> Hits:  # type: ignore[type-arg]
