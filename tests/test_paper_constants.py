@@ -104,7 +104,8 @@ def test_sfa_words_are_the_paper_s() -> None:
 
 def test_words_saturate_as_in_the_paper() -> None:
     """Table hp-distance: BM25, k1 / b = 1.5/0.75; on a common grid all bags are of one length, which hides b."""
-    corpus = WindowSet.from_arrays([np.sin(rate * np.arange(200) / 20)[None] for rate in range(1, 6)])
+    steps = 2 * np.pi * np.arange(400)
+    corpus = WindowSet.from_arrays([np.sin(steps / (8 * period))[None] for period in range(3, 8)])  # words come again
     method = RETRIEVERS.get("sax-bm25").build(norm="none").fit(corpus, corpus[:0])
     documents = [[method.lexicon_.words(corpus.values(item)[None])[0, 0].tolist()] for item in range(5)]
     expected = [bm25.score(documents[0], item, documents, "floor", k1=1.5) for item in range(5)]
@@ -123,7 +124,7 @@ def pool_with_neighbours(seed: int, first: Sequence[int] = ()) -> Pool:
     """40 candidates of three classes at random places: ten neighbours say something else than nine or eleven."""
     rng = np.random.default_rng(seed)
     labels = [*first, *rng.integers(1, 4, 40 - len(first)).tolist()]
-    vectors = rng.standard_normal((40, 6)).tolist()
+    vectors = (rng.standard_normal((40, 6)) * (1, 0.8, 0.6, 0.4, 0.3, 0.2)).tolist()
     return pool_of(labels, vectors, rng.standard_normal(6).tolist(), sorted(rng.random(40), reverse=True))
 
 

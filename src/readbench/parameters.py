@@ -19,7 +19,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from readbench.errors import ParameterError
@@ -98,7 +98,8 @@ def _declaring(factory: Callable[..., Any]) -> Any:  # noqa: ANN401 - a class or
     if not inspect.isclass(factory):
         return factory
     owner = next(kind for kind in factory.__mro__ if "__init__" in vars(kind))
-    return owner if is_dataclass(owner) and owner.__dataclass_params__.init else owner.__init__
+    made = vars(owner).get("__dataclass_params__")
+    return owner if made and made.init else vars(owner)["__init__"]
 
 
 def _parameter(name: str, hint: Any, default: Any) -> Parameter:  # noqa: ANN401 - hints are anything

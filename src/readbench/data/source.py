@@ -139,14 +139,15 @@ class CutSource:
     info: SourceInfo = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        given = {
-            "length": self.window,
-            "stride": self.stride,
-            "normal_stride": self.normal_stride,
-            "label_rule": self.label_rule,
-            "min_coverage": self.min_coverage,
-        }
-        protocol = replace(self.info.protocol, **{name: value for name, value in given.items() if value is not None})
+        own = self.info.protocol
+        protocol = replace(
+            own,
+            length=self.window or own.length,
+            stride=self.stride or own.stride,
+            normal_stride=self.normal_stride or own.normal_stride,
+            label_rule=self.label_rule or own.label_rule,
+            min_coverage=own.min_coverage if self.min_coverage is None else self.min_coverage,
+        )
         if self.min_coverage is not None and protocol.label_rule != "majority-or-coverage":
             raise ParameterError(
                 f"The 'min_coverage' parameter of {self.info.name} counts for windows labelled by coverage only: "
