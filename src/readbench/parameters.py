@@ -88,10 +88,18 @@ class Parameter:
 
 def parameters_of(factory: Callable[..., Any]) -> dict[str, Parameter]:
     """Parameters of a component by name, in order, read from the signature of its constructor."""
-    target = factory.__init__ if inspect.isclass(factory) else factory
-    hints = get_type_hints(target, include_extras=True)
+    hints = get_type_hints(_declaring(factory), include_extras=True)
     signature = inspect.signature(factory)
     return {name: _parameter(name, hints.get(name, str), p.default) for name, p in signature.parameters.items()}
+
+
+def _declaring(factory: Callable[..., Any]) -> Any:  # noqa: ANN401 - a class or a function
+    """Where the types of the parameters stand: a dataclass names inherited ones in the words of their own modules."""
+    if not inspect.isclass(factory):
+        return factory
+    owner = next(kind for kind in factory.__mro__ if "__init__" in vars(kind))
+    made = vars(owner).get("__dataclass_params__")
+    return owner if made and made.init else vars(owner)["__init__"]
 
 
 def _parameter(name: str, hint: Any, default: Any) -> Parameter:  # noqa: ANN401 - hints are anything

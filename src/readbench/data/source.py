@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, runtime_checkable
+from typing import Annotated, Literal, runtime_checkable
 from typing import Protocol as Interface
 
 from readbench.data.recording import Recording
+from readbench.errors import ParameterError
+from readbench.parameters import Interval
 
 Domain = Literal[
     "condition monitoring",
@@ -19,6 +21,8 @@ Domain = Literal[
     "other",
 ]
 LabelRule = Literal["majority", "majority-or-coverage", "native"]
+CutLabelRule = Literal["majority", "majority-or-coverage"]
+"""Rules for windows that are cut out of longer recordings."""
 Missing = Literal["fill", "drop"]
 CompositionRule = Literal["stratified", "query-classes"]
 SplitUnit = Literal["group", "asset"]
@@ -111,6 +115,45 @@ class SourceInfo:
     def classes(self) -> tuple[str, ...]:
         """Class names by index, normal first."""
         return (NORMAL_CLASS, *self.faults)
+
+
+@dataclass(eq=False, kw_only=True)
+class CutSource:
+    """Base of sources that cut long recordings into windows: how they are cut and labelled are parameters.
+
+    What is not given is as in the protocol of the class, so that a source without parameters is the published one.
+
+    Args:
+        window: window length T.
+        stride: steps between window starts.
+        normal_stride: stride in recordings without any fault.
+        label_rule: `majority` or `majority-or-coverage`.
+        min_coverage: least share of the window that a fault must fill to claim it by coverage.
+    """
+
+    window: Annotated[int, Interval(2)] | None = None
+    stride: Annotated[int, Interval(1)] | None = None
+    normal_stride: Annotated[int, Interval(1)] | None = None
+    label_rule: CutLabelRule | None = None
+    min_coverage: Annotated[float, Interval(0, 1)] | None = None
+    info: SourceInfo = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        own = self.info.protocol
+        protocol = replace(
+            own,
+            length=self.window or own.length,
+            stride=self.stride or own.stride,
+            normal_stride=self.normal_stride or own.normal_stride,
+            label_rule=self.label_rule or own.label_rule,
+            min_coverage=own.min_coverage if self.min_coverage is None else self.min_coverage,
+        )
+        if self.min_coverage is not None and protocol.label_rule != "majority-or-coverage":
+            raise ParameterError(
+                f"The 'min_coverage' parameter of {self.info.name} counts for windows labelled by coverage only: "
+                "add label_rule=majority-or-coverage."
+            )
+        self.info = replace(self.info, protocol=protocol)
 
 
 @runtime_checkable

@@ -20,6 +20,9 @@ BLOCK = 64
 """Queries compared at once: bounds the memory of the products, not of the result."""
 PIECE_BYTES = 16 * 2**20
 """Corpus windows on the grid that a thread holds at a time."""
+CANCELLED = 2.0**-16
+"""Share of the squared lengths below which a squared distance is not taken from the expanded square. That one is off by
+some 2**-46 of them (16,000 dimensions, float64), so what remains is right to 2**-30, below the rounding to float32."""
 
 
 @RETRIEVERS.register("euclidean", title="ED", family="distance", aliases=("ed",), abilities=(Searcher, ScalesWindows))
@@ -75,10 +78,10 @@ class Euclidean:
 def euclidean_distances(
     left: NDArray[np.float32], right: NDArray[np.float32], centre: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
-    """(Q, N) distances between the rows of (Q, D) and (N, D).
+    """(Q, N) distances between the rows of (Q, D) and (N, D), exact but for one rounding to float32.
 
-    By the expanded square, taken around a point amid the rows so that little is cancelled; equal rows get exactly zero
-    only up to rounding, so distances below what float32 can resolve are set to zero.
+    The expanded square, in double precision and around a point amid the rows, serves where little of it cancels; pairs
+    that are far nearer to each other than to that point are compared by their differences. Equal rows get zero.
 
     Args:
         left: (Q, D).
@@ -87,13 +90,27 @@ def euclidean_distances(
     """
     if centre is None:
         centre = right.mean(axis=0, dtype=np.float64).astype(np.float32) if len(right) else np.zeros(1, np.float32)
-    left, right = left - centre, right - centre
-    squares = np.einsum("nd,nd->n", right, right)
+    around = right - centre.astype(np.float64)  # in float32 the shift itself would be rounded
+    squares = np.einsum("nd,nd->n", around, around)
     out = np.empty((len(left), len(right)), np.float32)
     for start in range(0, len(left), BLOCK):
-        rows = left[start : start + BLOCK]
-        own = np.einsum("qd,qd->q", rows, rows)[:, None]
-        squared = own + squares - 2 * (rows @ right.T)
-        noise = 4 * np.finfo(np.float32).eps * (own + squares)
-        out[start : start + BLOCK] = np.sqrt(np.where(squared > noise, squared, 0))
+        rows = left[start : start + BLOCK] - centre.astype(np.float64)
+        sizes = np.einsum("qd,qd->q", rows, rows)[:, None] + squares
+        squared = rows @ around.T
+        squared *= -2
+        squared += sizes
+        sizes *= CANCELLED
+        near = np.argwhere(squared < sizes)
+        out[start : start + BLOCK] = np.sqrt(np.maximum(squared, 0, out=squared), out=squared)
+        if len(near):
+            _compare_pairs(left[start : start + BLOCK], right, near, out[start : start + BLOCK])
     return out
+
+
+def _compare_pairs(
+    left: NDArray[np.float32], right: NDArray[np.float32], pairs: NDArray[np.int64], out: NDArray[np.float32]
+) -> None:
+    """Write the distances of some pairs (P, 2) of a row of `left` and a row of `right`, taken from differences."""
+    from readbench.retrieve.kernels.nearest import distances_of_pairs  # noqa: PLC0415 - compiles
+
+    distances_of_pairs(np.ascontiguousarray(left), np.ascontiguousarray(right), np.ascontiguousarray(pairs), out)

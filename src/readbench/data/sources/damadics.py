@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.data.recording import Recording
-from readbench.data.source import Channel, Protocol, SourceInfo
+from readbench.data.source import Channel, CutSource, Protocol, SourceInfo
 from readbench.data.sources.episodes import Episode, stretches
 from readbench.data.sources.files import find_files, fingerprint_files, plain_name, read_csv
 from readbench.errors import DataError
@@ -77,7 +77,7 @@ SCHEDULE: dict[str, dict[int, tuple[int, int, int]]] = {
 
 
 @SOURCES.register("damadics", title="DAMADICS")
-class Damadics:
+class Damadics(CutSource):
     """Nineteen staged faults of four kinds on three control valves, 32 channels once a second."""
 
     info = SourceInfo(

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -32,7 +33,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from readbench.data.recording import Recording
-from readbench.data.source import Channel, Protocol, SourceInfo
+from readbench.data.source import Channel, CutSource, Protocol, SourceInfo
 from readbench.data.sources.files import (
     check_times,
     check_unique,
@@ -79,13 +80,16 @@ _PLACES = ("dataset/", "data/", "")
 
 
 @SOURCES.register("petrobras_3w", title="Petrobras 3W")
-class Petrobras3W:
+@dataclass(eq=False)
+class Petrobras3W(CutSource):
     """Nine kinds of undesirable events in oil wells, 2 to 7 sensors per instance.
 
     Args:
         sentinels: which readings count as missing. `a`: larger than 1e10 in size. `b`: also pressures below 0 or above
             1e9 Pa. `c`: also pressures of exactly 0, at which dead sensors stand.
     """
+
+    sentinels: Sentinels = "c"
 
     info = SourceInfo(
         name="petrobras_3w",
@@ -123,9 +127,6 @@ class Petrobras3W:
         verified=True,
         redistributable=True,
     )
-
-    def __init__(self, sentinels: Sentinels = "c") -> None:
-        self.sentinels = sentinels
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents and places of all instances, and of the rule for sentinels."""

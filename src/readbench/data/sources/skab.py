@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.data.recording import Recording
-from readbench.data.source import Channel, Protocol, SourceInfo
+from readbench.data.source import Channel, CutSource, Protocol, SourceInfo
 from readbench.data.sources.files import check_times, check_unique, find_files, fingerprint_files, read_csv, short_name
 from readbench.errors import DataError
 from readbench.registry import SOURCES
@@ -40,7 +40,7 @@ FOLDERS = (NORMAL_FOLDER, "other", *FAULT_FOLDERS)
 
 
 @SOURCES.register("skab", title="SKAB")
-class Skab:
+class Skab(CutSource):
     """Skoltech Anomaly Benchmark: 34 experiments with one anomaly each, and one without."""
 
     info = SourceInfo(

@@ -60,6 +60,14 @@ def exact_score(query: Floats, length: float, row: Floats, cosine: bool) -> np.f
     return np.float32(product / size) if size > 0 else np.float32(0)
 
 
+@compiled(types.void(_matrix, _matrix, types.int64[:, ::1], types.float32[:, ::1]))
+def distances_of_pairs(left: Floats, right: Floats, pairs: Longs, out: Floats) -> None:
+    """Write the Euclidean distance of left[q] and right[n] to out[q, n], for the pairs (q, n) in rows (P, 2)."""
+    for pair in range(len(pairs)):
+        q, n = pairs[pair]
+        out[q, n] = np.float32(np.sqrt(_squared_distance(left[q], right[n])))
+
+
 @compiled(_double(_single, _double, types.boolean))
 def _threshold(worst: np.float32, length: float, cosine: bool) -> float:  # noqa: FBT001
     """What the bound of `promising` must reach for a score above `worst`, with room for rounding."""

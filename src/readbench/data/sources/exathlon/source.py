@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from readbench.data.recording import Recording
-from readbench.data.source import Channel, Protocol, SourceInfo
+from readbench.data.source import Channel, CutSource, Protocol, SourceInfo
 from readbench.data.sources.exathlon.traces import (
     ANOMALIES,
     CHANNELS,
@@ -39,7 +39,7 @@ _TRACE = re.compile(r"(?P<app>\d+)_(?P<disturbance>[0-5])_\d+_\d+")
 
 
 @SOURCES.register("exathlon", title="Exathlon")
-class Exathlon:
+class Exathlon(CutSource):
     """Six kinds of anomalies in streaming applications, 51 channels of driver, executors and nodes."""
 
     info = SourceInfo(

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.data.recording import Recording
-from readbench.data.source import Channel, Protocol, SourceInfo
+from readbench.data.source import Channel, CutSource, Protocol, SourceInfo
 from readbench.data.sources.episodes import Episode, runs, stretches
 from readbench.data.sources.files import (
     check_times,
@@ -56,7 +56,7 @@ Table = dict[str, NDArray[np.float64]]
 
 
 @SOURCES.register("hai", title="HAI")
-class Hai:
+class Hai(CutSource):
     """Attacks on six control loops of an industrial testbed, 79 tags once a second."""
 
     info = SourceInfo(

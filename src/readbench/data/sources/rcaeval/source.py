@@ -18,14 +18,14 @@ so that every window has the same; a metric that a system does not have is an ab
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from readbench.data.recording import Recording
-from readbench.data.source import Channel, Protocol, SourceInfo
+from readbench.data.source import Channel, CutSource, Protocol, SourceInfo
 from readbench.data.sources.files import find_files, fingerprint_files, folder_of
 from readbench.data.sources.rcaeval.cases import (
     INJECTION,
@@ -52,13 +52,16 @@ ONE_GROUP_IN_FIFTEEN = 1 / 15
 
 
 @SOURCES.register("rcaeval", title="RCAEval")
-class RcaEval:
+@dataclass(eq=False)
+class RcaEval(CutSource):
     """Resource and network faults in microservices, metrics of all services once a second.
 
     Args:
         collection: which of the collections to read; `auto` takes the first of `re1`, `re2` and `sock-shop-1` that is
             there.
     """
+
+    collection: Literal["auto", "re1", "re2", "sock-shop-1"] = "auto"
 
     info = SourceInfo(
         name="rcaeval",
@@ -93,13 +96,10 @@ class RcaEval:
         size="RE1.zip 390 MB, RE2.zip 4.2 GB",
     )
 
-    def __init__(self, collection: Literal["auto", "re1", "re2", "sock-shop-1"] = "auto") -> None:
-        self.collection = collection
-
     def resolved(self, root: Path | None) -> RcaEval:
         """The source with the metrics of all cases under `root` as channels, sorted by name."""
         names = {name for path in self._tables(root) for name in metric_names(path)}
-        source = RcaEval(self.collection)
+        source = replace(self)
         source.info = replace(self.info, channels=tuple(Channel(name) for name in sorted(names)))
         return source
 

@@ -19,12 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
 from readbench.data.recording import Recording
-from readbench.data.source import Channel, Protocol, SourceInfo
+from readbench.data.source import Channel, CutSource, Protocol, SourceInfo
 from readbench.data.sources.files import find_files, fingerprint_files, folder_of
 from readbench.data.sources.road.can import Frames, Layout, read_dbc, read_layout, read_log, read_untimed
 from readbench.data.sources.road.captures import (
@@ -51,10 +50,10 @@ AMBIENT_CAPTURES = 12
 
 
 @SOURCES.register("road", title="ROAD")
-class Road:
+class Road(CutSource):
     """Masquerade and accelerator attacks on the CAN bus of a car, decoded into signals at 100 Hz."""
 
-    info: ClassVar[SourceInfo] = SourceInfo(
+    info = SourceInfo(
         name="road",
         title="ROAD",
         domain="automotive intrusion",

@@ -18,13 +18,14 @@ the published runs repeat their last state to the end (fault 6 always, 18 often)
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 
 from readbench.data.recording import Recording
-from readbench.data.source import Protocol, SourceInfo
+from readbench.data.source import CutSource, Protocol, SourceInfo
 from readbench.data.sources.files import fingerprint_files, folder_of
 from readbench.data.sources.tennessee_eastman.facts import CHANNELS, FAULTS
 from readbench.data.sources.tennessee_eastman.files import (
@@ -47,7 +48,8 @@ SAMPLING = 180.0  # s
 
 
 @SOURCES.register("tennessee_eastman", title="Tennessee Eastman")
-class TennesseeEastman:
+@dataclass(eq=False)
+class TennesseeEastman(CutSource):
     """Simulated chemical plant, 52 channels, 20 disturbances; training runs make the corpus, testing runs the queries.
 
     Args:
@@ -55,6 +57,9 @@ class TennesseeEastman:
         runs: simulation runs with a number above this are left out; all are read by default. The published tables have
             500 per fault and side, which make about 14 GB of windows.
     """
+
+    layout: Layout = "auto"
+    runs: Annotated[int | None, Interval(1)] = None
 
     info = SourceInfo(
         name="tennessee_eastman",
@@ -83,10 +88,6 @@ class TennesseeEastman:
         verified=True,
         redistributable=True,
     )
-
-    def __init__(self, layout: Layout = "auto", runs: Annotated[int | None, Interval(1)] = None) -> None:
-        self.layout = layout
-        self.runs = runs
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents of the files of the layout that is read, and of the limit on runs."""
