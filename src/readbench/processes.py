@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-import resource
+import sys
 import threading
 from collections.abc import Callable
 from multiprocessing import get_context, parent_process
@@ -13,6 +14,11 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from readbench.errors import ReadbenchError, RunError
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -91,7 +97,8 @@ def _outlive_no_parent() -> None:
 class MemoryWatch:
     """Samples the memory of this process and of those it started while the `with` block runs.
 
-    What is memory-mapped from a file is not a process's own: the system takes it back when it needs it.
+    What is memory-mapped from a file is not a process's own: the system takes it back when it needs it. The peak is NaN
+    on a system that does not tell.
 
     >>> with MemoryWatch() as memory:
     ...     taken = bytearray(2**20)
@@ -116,16 +123,23 @@ class MemoryWatch:
 
     def _watch(self) -> None:
         while True:
-            self.peak = max(self.peak, own_memory())
+            now = own_memory()
+            self.peak = now if math.isnan(now) else max(self.peak, now)
             if self._stop.wait(SAMPLE_S):
                 return
 
 
 def own_memory() -> float:
-    """Bytes of anonymous memory, with that of all processes below, where the system tells it; else of all resident."""
+    """Bytes of anonymous memory, with that of all processes below, where the system tells it.
+
+    Elsewhere the most that was resident in this process so far; NaN where the system does not tell that either.
+    """
     if Path("/proc/self/status").exists():
         return _anonymous(os.getpid())
-    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
+    if resource is None:
+        return math.nan
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, all others kilobytes
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * unit
 
 
 def _anonymous(process: int) -> float:
