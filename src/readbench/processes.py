@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from readbench.common.progress import Progress
 from readbench.errors import ReadbenchError, RunError
 
 try:
@@ -24,9 +25,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 SAMPLE_S = 0.2
 
-Tell = Callable[[str, int, int], None]
-"""Told how far a piece of work has come: what is being done, how much of it is done, and how much there is."""
-Work = Callable[[T, Tell], R]
+Tell = Progress
+Work = Callable[[T, Progress], R]
 
 
 class _Result(Generic[R]):
@@ -36,13 +36,13 @@ class _Result(Generic[R]):
         self.value = value
 
 
-def in_fresh_process(work: Work[T, R], given: T, tell: Tell) -> R:
+def in_fresh_process(work: Work[T, R], given: T, progress: Progress) -> R:
     """Do a piece of work in a process of its own, so that nothing before it counts for its time and memory.
 
     Args:
         work: a function of a module; what it is given and what it returns must survive pickling.
         given: its argument.
-        tell: called here for what the work tells there.
+        progress: told here what the work tells there.
 
     Raises:
         RunError: the process ended without a result. What the work raises on purpose is raised here.
@@ -53,7 +53,7 @@ def in_fresh_process(work: Work[T, R], given: T, tell: Tell) -> R:
     process.start()
     there.close()
     try:
-        return _received(here, tell)
+        return _received(here, progress)
     except EOFError:
         process.join()
         raise RunError(
@@ -63,14 +63,14 @@ def in_fresh_process(work: Work[T, R], given: T, tell: Tell) -> R:
         process.join()
 
 
-def _received(here: Connection[Any, Any], tell: Tell) -> Any:  # noqa: ANN401 - what the work returns
+def _received(here: Connection[Any, Any], progress: Progress) -> Any:  # noqa: ANN401 - what the work returns
     while True:
         message = here.recv()
         if isinstance(message, _Result):
             return message.value
         if isinstance(message, ReadbenchError):
             raise message
-        tell(*message)
+        progress(*message)
 
 
 def _serve(there: Connection[Any, Any], work: Work[T, R], given: T) -> None:

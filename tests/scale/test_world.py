@@ -23,7 +23,7 @@ def few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "NORMALS", 20)
 
 
-def untold(what: str, done: int, total: int) -> None:
+def untold(what: str, done: int, total: int | None) -> None:
     """Nobody asked."""
 
 
