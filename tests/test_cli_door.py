@@ -52,6 +52,8 @@ def opened(tmp_path: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
         (("nonsense",), 2),
         (("run", "--nonsense"), 2),
         (("run", "--jobs", "none"), 2),
+        (("run", "--rho", "ten"), 2),
+        (("run", "--cap", "0"), 2),
         (("cases", "search"), 2),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, tuple) else f"exits with {given}",

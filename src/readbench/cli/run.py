@@ -76,9 +76,9 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     if seed is not None and seeds:
         raise UsageError("Give either --seed or --seeds.")
     # Wrong options are told before anything slow is imported.
-    changes = _changes(datasets, methods, rho, str(seed) if seed is not None else seeds)
-    changes |= {"corpus_cap": _cap(cap), "split_by": split_by}
+    changes: dict[str, Any] = {"corpus_cap": _cap(cap), "split_by": split_by}
     noise = numbers(label_noise, "--label-noise")
+    changes |= _changes(datasets, methods, rho, str(seed) if seed is not None else seeds)
 
     from readbench.experiment import parse_budgets, run, suite, with_noise
     from readbench.experiment.costs import forecasts
