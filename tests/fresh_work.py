@@ -10,13 +10,14 @@ import signal
 import time
 from multiprocessing import get_context
 
+from readbench.common.progress import Progress
 from readbench.errors import UsageError
-from readbench.processes import Tell, end_with_parent
+from readbench.processes import end_with_parent
 
 
-def double(number: int, tell: Tell) -> int:
+def double(number: int, progress: Progress) -> int:
     """Twice the number; negative ones are refused, and zero kills the process."""
-    tell("doubling", number, 10)
+    progress("doubling", number, 10)
     if number < 0:
         raise UsageError("negative")
     if number == 0:

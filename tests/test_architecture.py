@@ -13,6 +13,7 @@ import readbench
 
 PACKAGE = Path(readbench.__file__).parent
 GROUND = {
+    "common",
     "errors",
     "kernels",
     "plots",
@@ -28,12 +29,12 @@ GROUND = {
 }
 FIRST = {"data", "encoders", "retrieve", "rerank", "supervised", "evaluate"}
 MAY_IMPORT: dict[str, set[str]] = {
+    "common": set(),
     "errors": set(),
     "paths": set(),
     "plots": set(),
-    "common": set(),
     "locks": set(),
-    "processes": {"errors"},
+    "processes": {"common", "errors"},
     "kernels": {"errors"},
     "ranking": {"errors"},
     "parameters": {"errors"},

@@ -138,7 +138,7 @@ def test_doctor_finds_a_healthy_installation() -> None:
 def test_doctor_says_where_encoders_vector_search_and_dtw_would_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    monkeypatch.setattr(doctor, "gpu", lambda: name)
+    monkeypatch.setattr("readbench.bench.cases.gpu", lambda: name)
     doctor.doctor_command(as_json=True)
     facts = {row["part"]: row for row in json.loads(capsys.readouterr().out)}
     assert facts["GPU"]["state"] == (name or "none")

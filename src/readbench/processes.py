@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-import resource
+import sys
 import threading
 from collections.abc import Callable
 from multiprocessing import get_context, parent_process
@@ -12,15 +13,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from readbench.common.progress import Progress
 from readbench.errors import ReadbenchError, RunError
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 R = TypeVar("R")
 SAMPLE_S = 0.2
 
-Tell = Callable[[str, int, int], None]
-"""Told how far a piece of work has come: what is being done, how much of it is done, and how much there is."""
-Work = Callable[[T, Tell], R]
+Tell = Progress
+Work = Callable[[T, Progress], R]
 
 
 class _Result(Generic[R]):
@@ -30,13 +36,13 @@ class _Result(Generic[R]):
         self.value = value
 
 
-def in_fresh_process(work: Work[T, R], given: T, tell: Tell) -> R:
+def in_fresh_process(work: Work[T, R], given: T, progress: Progress) -> R:
     """Do a piece of work in a process of its own, so that nothing before it counts for its time and memory.
 
     Args:
         work: a function of a module; what it is given and what it returns must survive pickling.
         given: its argument.
-        tell: called here for what the work tells there.
+        progress: told here what the work tells there.
 
     Raises:
         RunError: the process ended without a result. What the work raises on purpose is raised here.
@@ -47,7 +53,7 @@ def in_fresh_process(work: Work[T, R], given: T, tell: Tell) -> R:
     process.start()
     there.close()
     try:
-        return _received(here, tell)
+        return _received(here, progress)
     except EOFError:
         process.join()
         raise RunError(
@@ -57,14 +63,14 @@ def in_fresh_process(work: Work[T, R], given: T, tell: Tell) -> R:
         process.join()
 
 
-def _received(here: Connection[Any, Any], tell: Tell) -> Any:  # noqa: ANN401 - what the work returns
+def _received(here: Connection[Any, Any], progress: Progress) -> Any:  # noqa: ANN401 - what the work returns
     while True:
         message = here.recv()
         if isinstance(message, _Result):
             return message.value
         if isinstance(message, ReadbenchError):
             raise message
-        tell(*message)
+        progress(*message)
 
 
 def _serve(there: Connection[Any, Any], work: Work[T, R], given: T) -> None:
@@ -91,7 +97,8 @@ def _outlive_no_parent() -> None:
 class MemoryWatch:
     """Samples the memory of this process and of those it started while the `with` block runs.
 
-    What is memory-mapped from a file is not a process's own: the system takes it back when it needs it.
+    What is memory-mapped from a file is not a process's own: the system takes it back when it needs it. The peak is NaN
+    on a system that does not tell.
 
     >>> with MemoryWatch() as memory:
     ...     taken = bytearray(2**20)
@@ -116,16 +123,23 @@ class MemoryWatch:
 
     def _watch(self) -> None:
         while True:
-            self.peak = max(self.peak, own_memory())
+            now = own_memory()
+            self.peak = now if math.isnan(now) else max(self.peak, now)
             if self._stop.wait(SAMPLE_S):
                 return
 
 
 def own_memory() -> float:
-    """Bytes of anonymous memory, with that of all processes below, where the system tells it; else of all resident."""
+    """Bytes of anonymous memory, with that of all processes below, where the system tells it.
+
+    Elsewhere the most that was resident in this process so far; NaN where the system does not tell that either.
+    """
     if Path("/proc/self/status").exists():
         return _anonymous(os.getpid())
-    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
+    if resource is None:
+        return math.nan
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, all others kilobytes
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * unit
 
 
 def _anonymous(process: int) -> float:

@@ -21,7 +21,7 @@ def job(*, roof: Callable[[], float] | None = None) -> Case:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {"with": lambda: job(roof=lambda: 1e9), "without": job}
-    monkeypatch.setattr(bench, "cases", lambda _threads: known)
+    monkeypatch.setattr("readbench.bench.cases.cases", lambda _threads: known)
 
 
 def run(only: str, *, as_json: bool) -> None:

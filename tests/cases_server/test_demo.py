@@ -7,7 +7,7 @@ from pathlib import Path
 from readbench.cases.server.overview import overview_of
 from readbench.cases.server.settings import Settings
 from readbench.cases.server.uploads import window_of_file
-from readbench.cli.demo import CASES, NORMALS, OPEN, SAMPLE, demo_library
+from readbench.cli.cases_service import CASES, NORMALS, OPEN, SAMPLE, demo_library
 
 
 def test_the_demo_is_made_once_and_opened_afterwards(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import subprocess
@@ -12,9 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from readbench.cli.progress import RunProgress
 from readbench.data import load_task
 from readbench.data.simulators import Tanks
 from readbench.encoders import VectorFolder
@@ -89,20 +86,6 @@ def test_progress_of_encoding_reaches_the_listener(executor: Executor, tmp_path:
     known = len(listener.heard)
     run(plan, tmp_path / "again", cache=tmp_path / "cache", listener=listener)
     assert len(listener.heard) == known  # nothing is encoded again, and nothing is told
-
-
-def test_the_progress_line_shows_windows_and_goes_when_all_are_encoded() -> None:
-    screen = io.StringIO()
-    console = Console(file=screen, force_terminal=True, width=160)
-    with RunProgress(console, total=3) as progress:
-        progress.encoding("mantis+nr", 0, 1000)
-        progress.encoding("mantis+nr", 256, 1000)
-        progress._progress.refresh()
-        assert "encoding windows: mantis+nr" in screen.getvalue()
-        assert "256/1000" in screen.getvalue()
-        progress.encoding("mantis+nr", 1000, 1000)
-        assert len(progress._progress.tasks) == 1
-        progress.encoding("mantis+nr", 1000, 1000)
 
 
 CHILD = """

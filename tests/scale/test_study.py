@@ -37,7 +37,7 @@ def cell(world: World, method: str, folder: Path, size: int = 400) -> Cell:
     return Cell(world, size, method, "this code", folder)
 
 
-def untold(what: str, done: int, total: int) -> None:
+def untold(what: str, done: int, total: int | None) -> None:
     """Nobody asked."""
 
 

@@ -25,7 +25,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return made
 
 
-def untold(what: str, done: int, total: int) -> None:
+def untold(what: str, done: int, total: int | None) -> None:
     """Nobody asked."""
 
 

@@ -23,7 +23,7 @@ def few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "NORMALS", 20)
 
 
-def untold(what: str, done: int, total: int) -> None:
+def untold(what: str, done: int, total: int | None) -> None:
     """Nobody asked."""
 
 
@@ -81,7 +81,7 @@ def test_a_build_that_was_interrupted_ends_with_the_same_windows(
     monkeypatch.setattr(disk, "PART_BYTES", 2**20)
     whole, built = build(tmp_path / "whole", (900,)), []
 
-    def interrupt(what: str, done: int, total: int) -> None:
+    def interrupt(what: str, done: int, total: int | None) -> None:
         built.append(done)
         if done > 400:
             raise KeyboardInterrupt(what, total)

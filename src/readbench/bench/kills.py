@@ -7,7 +7,6 @@ library is then opened as it was left: all reported cases must be there with the
 from __future__ import annotations
 
 import argparse
-import signal
 import subprocess
 import sys
 import tempfile
@@ -71,7 +70,7 @@ def _killed(where: Path, moment: float) -> int:
             raise RuntimeError("the writer has no output")
         writer.stdout.readline()
         time.sleep(moment)
-        writer.send_signal(signal.SIGKILL)
+        writer.kill()
         return len(writer.stdout.read().splitlines())
 
 

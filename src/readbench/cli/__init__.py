@@ -1,60 +1,60 @@
-"""The command line: one verb per step, thin over the package."""
+"""The command line: one verb per step, thin over the package.
+
+These modules hold what a person may type; a verb imports the rooms that it works with when it runs.
+"""
 
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from readbench.cli import (
-    active,
-    archive,
-    bench,
-    cache,
-    cases,
-    catalogue,
-    compare,
-    data,
-    doctor,
-    export,
-    merge,
-    opinions,
-    report,
-    run,
-    scale,
-    serve,
-    submit,
-)
+from readbench import __version__
+from readbench.cli import bench, cache, cases, catalogue, data, doctor, report, run, studies
 from readbench.errors import ReadbenchError, UsageError
 
 app = typer.Typer(
     name="readbench",
-    help="Find the historical case that explains a new fault in time-series data.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
 app.command("run")(run.run_command)
-app.command("merge")(merge.merge_command)
+app.command("merge")(run.merge_command)
 app.command("report")(report.report_command)
-app.command("compare")(compare.compare_command)
-app.command("export")(export.export_command)
-app.command("submit")(submit.submit_command)
-app.command("leaderboard")(submit.leaderboard_command)
+app.command("compare")(report.compare_command)
+app.command("export")(report.export_command)
+app.command("submit")(report.submit_command)
+app.command("leaderboard")(report.leaderboard_command)
 app.command("methods")(catalogue.methods_command)
 app.command("datasets")(catalogue.datasets_command)
-app.command("opinions")(opinions.opinions_command)
-app.command("active")(active.active_command)
-app.command("ucr")(archive.ucr_command)
-app.command("scale")(scale.scale_command)
+app.command("opinions")(studies.opinions_command)
+app.command("active")(studies.active_command)
+app.command("ucr")(studies.ucr_command)
+app.command("scale")(studies.scale_command)
 app.command("bench")(bench.bench_command)
 app.command("cache")(cache.cache_command)
 app.command("doctor")(doctor.doctor_command)
 app.add_typer(data.app, name="data")
 app.add_typer(cases.app, name="cases")
-serve.attach(cases.app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"readbench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def readbench(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Find the historical case that explains a new fault in time-series data."""
 
 
 def main() -> None:

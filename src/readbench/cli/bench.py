@@ -7,18 +7,18 @@ import os
 import platform
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
-from readbench.bench import Result, measure
-from readbench.bench.cases import cases
 from readbench.cli.options import Json, output
+from readbench.cli.progress import Terminal
 from readbench.errors import UnknownNameError
-from readbench.retrieve.dtw import kernel_in_use
+
+if TYPE_CHECKING:
+    from readbench.bench import Result
 
 PEERS = ("aeon", "dtaidistance", "tslearn", "bm25s", "faiss-cpu", "scikit-learn")
 
@@ -35,19 +35,22 @@ def bench_command(
     arithmetic on numbers that never leave the registers. The peers come with `pip install 'readbench[bench]'`.
     Example: `readbench bench --only dtw,sbd-d`
     """
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
+    from threadpoolctl import threadpool_limits
+
+    from readbench.bench import measure
+    from readbench.bench.cases import cases
 
     known = cases(threads)
     chosen = [name.strip() for name in only.split(",") if name.strip()] or list(known)
     for name in chosen:
         if name not in known:
             raise UnknownNameError("bench case", name, known)
-    console = Console(stderr=True)
     results = []
-    with threadpool_limits(threads):
+    with threadpool_limits(threads), Terminal() as progress:
         for name in chosen:
-            with console.status(f"measuring {name}"):
-                results.append(measure(known[name](), repeats))
+            progress(f"measuring {name}", 0, 1)
+            results.append(measure(known[name](), repeats))
+            progress(f"measuring {name}", 1, 1)
     machine = _machine(threads)
     if as_json:
         print(json.dumps({"machine": machine, "results": [asdict(r) for r in results]}, indent=1))  # noqa: T201
@@ -56,6 +59,8 @@ def bench_command(
 
 
 def _machine(threads: int) -> dict[str, Any]:
+    from readbench.retrieve.dtw import kernel_in_use
+
     return {
         "processor": platform.machine(),
         "cores": os.cpu_count(),

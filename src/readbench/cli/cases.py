@@ -1,4 +1,4 @@
-"""`readbench cases ...`: the case library."""
+"""`readbench cases ...`: ask the case library, and say what cases were."""
 
 from __future__ import annotations
 
@@ -6,39 +6,13 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
-from pydantic import BaseModel
 from rich.console import Console
 
-from readbench.cases import DEFAULT_METHOD, CaseLibrary, Filter
-from readbench.cases.archive import export_library, import_library
-from readbench.cases.bulk import encode_cases
-from readbench.cases.reading import windows_from
-from readbench.cases.times import moment
-from readbench.cli.case_intake import add_command, normals_command
-from readbench.cli.case_options import (
-    Address,
-    AsOf,
-    Asset,
-    Channels,
-    First,
-    Gpus,
-    Jobs,
-    K,
-    Last,
-    Method,
-    Name,
-    Time,
-    Where,
-    Workers,
-    roles,
-    say,
-    workers,
-)
-from readbench.cli.case_trials import bench_command, demo_command
-from readbench.cli.case_views import (
+from readbench.cli import cases_intake, cases_service
+from readbench.cli.cases_views import (
     show_answer,
     show_cases,
     show_doubts,
@@ -47,14 +21,33 @@ from readbench.cli.case_views import (
     show_suggestions,
     show_summary,
 )
-from readbench.cli.options import Json, output
+from readbench.cli.options import (
+    DEFAULT_METHOD,
+    AsOf,
+    Asset,
+    Channels,
+    First,
+    Json,
+    K,
+    Last,
+    Method,
+    Name,
+    Time,
+    Where,
+    open_library,
+    output,
+    roles,
+    say,
+)
 from readbench.errors import UsageError
-from readbench.spec import parse
-from readbench.tables import Roles
-from readbench.windows import WindowSet
-from readbench.windows.container import strings
 
-R = TypeVar("R", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from readbench.tables import Roles
+    from readbench.windows import WindowSet
+
+R = TypeVar("R", bound="BaseModel")
 app = typer.Typer(help="Keep resolved cases, and find the one that explains a new window.", no_args_is_help=True)
 
 
@@ -64,12 +57,14 @@ def init_command(where: Where) -> None:
 
     Example: `readbench cases init plant`
     """
+    from readbench.cases import CaseLibrary
+
     CaseLibrary.create(where)
     say(f"made an empty library at {where}")
 
 
-app.command("add")(add_command)
-app.command("normals")(normals_command)
+app.command("add")(cases_intake.add_command)
+app.command("normals")(cases_intake.normals_command)
 
 
 @app.command("search")
@@ -95,7 +90,10 @@ def search_command(
 
     Example: `readbench cases search plant new.csv --time t -k 5`
     """
-    library = CaseLibrary.open(where, as_of=as_of)
+    from readbench.cases import Filter
+    from readbench.cases.times import moment
+
+    library = open_library(where, as_of=as_of)
     asked = _window(window, roles(time, "", channels), (moment(first), moment(last)))
     chosen = Filter(asset=asset or None, label=label or None, tag=tag or None, since=moment(since), until=moment(until))
     answer = library.search(asked, k=k, method=method, where=chosen)
@@ -121,12 +119,14 @@ def explain_command(
 
     Example: `readbench cases explain plant new.csv case-12ab --time t --figure why.png`
     """
-    library = CaseLibrary.open(where)
+    from readbench.cases.times import moment
+
+    library = open_library(where)
     asked = _window(window, roles(time, "", channels), (moment(first), moment(last)))
     evidence = library.explain(asked if isinstance(asked, str) else _of_asset(asked, asset), case)
     if figure:
-        from readbench.cases.drawing import draw_evidence  # noqa: PLC0415 - draws
-        from readbench.plots import save  # noqa: PLC0415
+        from readbench.cases.drawing import draw_evidence
+        from readbench.plots import save
 
         save(draw_evidence(evidence), figure)
     if not _as_json(evidence, as_json):
@@ -139,7 +139,7 @@ def label_command(where: Where, case: Name, label: Annotated[str, typer.Argument
 
     Example: `readbench cases label plant case-12ab leak`
     """
-    CaseLibrary.open(where).label(case, label or None)
+    open_library(where).label(case, label or None)
     say(f"{case} is now {label or 'without label'}")
 
 
@@ -149,7 +149,7 @@ def next_command(where: Where, k: K = 10, method: Method = DEFAULT_METHOD, as_js
 
     Example: `readbench cases next plant -k 5`
     """
-    _listed(CaseLibrary.open(where).next_to_label(k, method), show_suggestions, "every case has a label", as_json)
+    _listed(open_library(where).next_to_label(k, method), show_suggestions, "every case has a label", as_json)
 
 
 @app.command("doubtful")
@@ -159,7 +159,7 @@ def doubtful_command(where: Where, k: K = 20, method: Method = DEFAULT_METHOD, a
     Example: `readbench cases doubtful plant`
     """
     nothing = "every label fits what other recordings say"
-    _listed(CaseLibrary.open(where).doubtful(k, method), show_doubts, nothing, as_json)
+    _listed(open_library(where).doubtful(k, method), show_doubts, nothing, as_json)
 
 
 @app.command("confirm")
@@ -167,7 +167,7 @@ def confirm_command(
     where: Where, case: Name, like: Annotated[str, typer.Argument(help="The case it is like.")]
 ) -> None:
     """Say that a case has the fault of another one."""
-    say(f"{case} is now {CaseLibrary.open(where).confirm(case, like).label}")
+    say(f"{case} is now {open_library(where).confirm(case, like).label}")
 
 
 @app.command("reject")
@@ -175,7 +175,7 @@ def reject_command(
     where: Where, case: Name, like: Annotated[str, typer.Argument(help="The case it is not like.")]
 ) -> None:
     """Say that a case does not have the fault of another one."""
-    say(f"{case} is not {CaseLibrary.open(where).reject(case, like).rejected[-1]}")
+    say(f"{case} is not {open_library(where).reject(case, like).rejected[-1]}")
 
 
 @app.command("note")
@@ -183,47 +183,49 @@ def note_command(
     where: Where, case: Name, notes: Annotated[str, typer.Argument(help="What was found and done.")]
 ) -> None:
     """Replace the notes of a case."""
-    CaseLibrary.open(where).edit(case, notes=notes)
+    open_library(where).edit(case, notes=notes)
     say(f"{case} has new notes")
 
 
 @app.command("delete")
 def delete_command(where: Where, cases: Annotated[list[str], typer.Argument(help="Names.")]) -> None:
     """Take cases out; `undo` brings them back."""
-    CaseLibrary.open(where).delete(cases)
+    open_library(where).delete(cases)
     say(f"deleted {len(cases)} cases")
 
 
 @app.command("undo")
 def undo_command(where: Where) -> None:
     """Take the last change back that still stands."""
-    change = CaseLibrary.open(where).undo()
+    change = open_library(where).undo()
     say(f"took back change {change.number}: {change.what} of {change.cases} cases")
 
 
 @app.command("history")
 def history_command(where: Where) -> None:
     """All changes; `search --as-of NUMBER` asks the library as it was."""
-    show_history(CaseLibrary.open(where).history(), output())
+    show_history(open_library(where).history(), output())
 
 
 @app.command("list")
 def list_command(where: Where, asset: Asset = "", label: str = "", tag: str = "", as_of: AsOf = None) -> None:
     """List cases."""
+    from readbench.cases import Filter
+
     chosen = Filter(asset=asset or None, label=label or None, tag=tag or None)
-    show_cases(CaseLibrary.open(where, as_of=as_of).cases(chosen), output())
+    show_cases(open_library(where, as_of=as_of).cases(chosen), output())
 
 
 @app.command("find")
 def find_command(where: Where, text: Annotated[str, typer.Argument(help="Words of the notes.")], k: K = 10) -> None:
     """Cases whose notes speak of something."""
-    show_cases(CaseLibrary.open(where).find(text, k), output())
+    show_cases(open_library(where).find(text, k), output())
 
 
 @app.command("stats")
 def stats_command(where: Where, as_json: Json = False) -> None:
     """What the library holds."""
-    summary = CaseLibrary.open(where).stats()
+    summary = open_library(where).stats()
     if not _as_json(summary, as_json):
         show_summary(summary, output())
 
@@ -239,60 +241,36 @@ def channel_command(
 
     Example: `readbench cases channel plant pressure --unit bar --alias "PT-101 [kPa]"`
     """
-    CaseLibrary.open(where).name_channel(name, unit, alias or ())
+    open_library(where).name_channel(name, unit, alias or ())
     say(f"{name} has {len(alias or ())} other names")
 
 
-@app.command("export")
-def export_command(where: Where, file: Annotated[Path, typer.Argument(help="Parquet file to write.")]) -> None:
-    """Write the whole library into one Parquet file."""
-    say(f"wrote {export_library(CaseLibrary.open(where), file)} windows into {file}")
-
-
-@app.command("import")
-def import_command(where: Where, file: Annotated[Path, typer.Argument(help="Parquet or NPZ file of windows.")]) -> None:
-    """Add all cases and normal windows of a file that `export` wrote."""
-    say(f"added {import_library(CaseLibrary.open(where), file)} windows")
+app.command("export")(cases_intake.export_command)
+app.command("import")(cases_intake.import_command)
 
 
 @app.command("optimise")
 def optimise_command(where: Where) -> None:
     """Merge small files and index the windows; nothing that can be read changes."""
-    store = CaseLibrary.open(where).store
+    store = open_library(where).store
     before = store.size()
     with store.writing():
         store.optimise()
     say(f"{before / 1e6:.0f} MB before, {store.size() / 1e6:.0f} MB now; merged files stay for half an hour")
 
 
-@app.command("warm")
-def warm_command(
-    where: Where,
-    *,
-    method: Method = DEFAULT_METHOD,
-    executor: Workers = None,
-    jobs: Jobs = 1,
-    address: Address = None,
-    gpus: Gpus = 0,
-) -> None:
-    """Encode cases ahead of the first search: those it needs, or with `--executor` all.
-
-    Example: `readbench cases warm plant --executor processes --jobs 8`
-    """
-    with workers(executor, jobs, address, gpus) as each:
-        library = CaseLibrary.open(where)
-        if each:
-            say(f"computed {encode_cases(library.snapshot(), parse(method), each)} vectors")
-        else:
-            say(f"encoded {library.warm(method)} cases")
-
-
-app.command("demo")(demo_command)
-app.command("bench")(bench_command)
+app.command("warm")(cases_intake.warm_command)
+app.command("demo")(cases_intake.demo_command)
+app.command("bench")(cases_intake.bench_command)
+app.command("serve")(cases_service.serve_command)
+app.command("mcp")(cases_service.mcp_command)
+app.add_typer(cases_service.keys_app, name="key")
 
 
 def _window(window: str, roles: Roles, interval: tuple[float | None, float | None]) -> WindowSet | str:
     """The window in a file, or the name of a case."""
+    from readbench.cases.reading import windows_from
+
     if not Path(window).is_file():
         if Path(window).suffix:
             raise UsageError(f"There is no file {window}. Give a CSV, Parquet or NPZ file, or the name of a case.")
@@ -302,6 +280,8 @@ def _window(window: str, roles: Roles, interval: tuple[float | None, float | Non
 
 def _of_asset(windows: WindowSet, asset: str) -> WindowSet:
     """The windows as those of an asset; "" leaves them as they are."""
+    from readbench.windows.container import strings
+
     return replace(windows, assets=strings([asset] * len(windows), len(windows))) if asset else windows
 
 

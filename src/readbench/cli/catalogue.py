@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from readbench.cli.options import Json, output
-from readbench.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, SOURCES, TRANSFORMS, Entry
+
+if TYPE_CHECKING:
+    from readbench.registry import Entry
 
 
 def methods_command(as_json: Json = False) -> None:
@@ -34,6 +36,8 @@ def datasets_command(as_json: Json = False) -> None:
 
     Example: `readbench datasets --json`
     """
+    from readbench.registry import SOURCES
+
     facts = [_dataset_facts(entry) for entry in SOURCES]
     if as_json:
         print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
@@ -54,6 +58,8 @@ def _verified(fact: dict[str, object]) -> str:
 
 
 def _components() -> Iterator[tuple[str, Entry]]:
+    from readbench.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS
+
     for registry in (RETRIEVERS, ENCODERS, TRANSFORMS, FUSIONS, RERANKERS):
         kind = "retriever" if registry is RETRIEVERS else registry.kind
         for entry in registry:

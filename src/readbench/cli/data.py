@@ -1,36 +1,59 @@
-"""`readbench data ...`."""
+"""`readbench data build`, `describe` and `verify`: make datasets ready and look at them."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from readbench.cli.exporting import export_command
-from readbench.cli.fetching import fetch_command, status_command
-from readbench.cli.importing import import_command
-from readbench.cli.options import Json, Root, output
-from readbench.cli.progress import BuildProgress
-from readbench.cli.verify import verify_command
-from readbench.data import Source, SourceInfo, build
-from readbench.data.describe import composition_facts, fault_panels
-from readbench.data.simulators.base import Simulator
+from readbench.cli.data_exchange import export_command, fetch_command, import_command, status_command
+from readbench.cli.options import Json, Root, SplitUnit, output
+from readbench.cli.progress import Terminal, building
 from readbench.errors import UsageError
 from readbench.paths import cache_root, data_root
-from readbench.plots import gallery, save
-from readbench.spec import build_source, split_specs
+
+if TYPE_CHECKING:
+    from readbench.data import Built, Source, SourceInfo, Task
+    from readbench.data.audit import Audit
+    from readbench.experiment.shortcuts import Shortcuts
 
 app = typer.Typer(help="Get, build, look at, import and export data.", no_args_is_help=True)
 FACTS = ("channels", "length", "classes", "corpus", "queries", "relevant_per_query", "imbalance", "normals_pool")
+COLUMNS = ("channels", "length", "classes", "corpus", "queries", "relevant_per_query", "imbalance")
 Names = Annotated[list[str], typer.Argument(help="Dataset names.")]
 app.command("status")(status_command)
 app.command("fetch")(fetch_command)
-app.command("verify")(verify_command)
+
+
+@app.command("verify")
+def verify_command(
+    names: Names,
+    seed: Annotated[int, typer.Option(help="Split seed.")] = 0,
+    split_by: Annotated[SplitUnit, typer.Option(help="Hold out split groups, or assets.")] = "group",
+    as_json: Json = False,
+    root: Root = None,
+) -> None:
+    """Compare the composition with the paper's, look for leaks, and measure what shortcuts would score.
+
+    Exits with 1 when anything of a query stands in its corpus. Example: `readbench data verify sim_ecg sim_can`
+    """
+    from readbench.spec import split_specs
+
+    facts = [_verify(name, seed, split_by, root) for name in split_specs(names)]
+    if as_json:
+        print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
+    else:
+        _show_verified(facts, output())
+    if not all(fact["sound"] for fact in facts):
+        raise typer.Exit(1)
+
+
 app.command("import")(import_command)
 app.command("export")(export_command)
 
@@ -47,14 +70,20 @@ def build_command(
 
     Example: `readbench data build sim_tanks --windows 100000`
     """
+    from readbench.data import build
+    from readbench.spec import split_specs
+
     for name in split_specs(names):
         source = _sized(name, windows)
-        with BuildProgress(Console(stderr=True), name, total=getattr(source, "runs", None)) as progress:
-            built = build(source, data_root(root), cache_root(), progress.update)
+        with Terminal() as progress, building(progress, name, getattr(source, "runs", None)) as heard:
+            built = build(source, data_root(root), cache_root(), heard)
         output().print(f"{name}: {len(built.windows)} windows in {built.folder}", highlight=False, soft_wrap=True)
 
 
 def _sized(name: str, windows: int | None) -> Source:
+    from readbench.data.simulators.base import Simulator
+    from readbench.spec import build_source
+
     source: Source = build_source(name)
     if windows is None:
         return source
@@ -75,6 +104,11 @@ def describe_command(
 
     Example: `readbench data describe sim_tanks --figure tanks.png`
     """
+    from readbench.data import build
+    from readbench.data.describe import composition_facts, fault_panels
+    from readbench.plots import gallery, save
+    from readbench.spec import build_source
+
     built = build(build_source(name), data_root(root), cache_root())
     facts = composition_facts(built, seed)
     if figure:
@@ -82,10 +116,10 @@ def describe_command(
     if as_json:
         print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
         return
-    _show(built.info, facts, output())
+    _show_described(built.info, facts, output())
 
 
-def _show(info: SourceInfo, facts: dict[str, Any], console: Console) -> None:
+def _show_described(info: SourceInfo, facts: dict[str, Any], console: Console) -> None:
     protocol = info.protocol
     kind = "simulated" if info.simulated else "real"
     console.print(f"[bold]{info.title}[/bold] ({info.name}, {kind}, {info.domain})")
@@ -102,3 +136,82 @@ def _show(info: SourceInfo, facts: dict[str, Any], console: Console) -> None:
     console.print(table)
     for key in (*FACTS, "shape_separation", "notes"):
         console.print(f"{key.replace('_', ' ')}: {facts[key]}", highlight=False)
+
+
+def _verify(name: str, seed: int, split_by: SplitUnit, root: Path | None) -> dict[str, Any]:
+    from readbench.data import Composition, build, compose_task
+    from readbench.data.audit import audit
+    from readbench.data.describe import composition_row
+    from readbench.data.paper import PAPER_COMPOSITION
+    from readbench.experiment.shortcuts import probe_shortcuts
+    from readbench.spec import build_source
+
+    built = build(build_source(name), data_root(root), cache_root())
+    task = compose_task(built, seed=seed, settings=Composition(split_by=split_by))
+    found, shortcuts = audit(task), probe_shortcuts(task)
+    return {
+        "name": name,
+        "seed": seed,
+        "split_by": split_by,
+        "fingerprint": task.fingerprint(),
+        "composition": composition_row(task),
+        "paper": asdict(PAPER_COMPOSITION[name]) if name in PAPER_COMPOSITION else None,
+        **_leaks(found),
+        **_shortcuts(shortcuts),
+        "notes": _notes(built, task),
+    }
+
+
+def _notes(built: Built, task: Task) -> list[str]:
+    simulated = ("simulated data",) if built.info.simulated else ()
+    return [*simulated, *task.notes]
+
+
+def _leaks(found: Audit) -> dict[str, Any]:
+    return {"sound": found.sound, "leaks": asdict(found)}
+
+
+def _shortcuts(shortcuts: Shortcuts) -> dict[str, Any]:
+    return {"shortcuts": asdict(shortcuts)}
+
+
+def _show_verified(facts: list[dict[str, Any]], console: Console) -> None:
+    from readbench.evaluate import DEFAULT_METRIC
+
+    composition = Table("Dataset", *COLUMNS, title="Composition, and the paper's where it differs", box=SIMPLE_HEAD)
+    shortcuts = Table("Dataset", "chance", title=f"{DEFAULT_METRIC} of shortcut probes at ρ=0%", box=SIMPLE_HEAD)
+    for probe in facts[0]["shortcuts"]["ndcg"]:
+        shortcuts.add_column(probe, justify="right")
+    shortcuts.add_column("own asset in top 10", justify="right")
+    shortcuts.add_column("at random", justify="right")
+    for fact in facts:
+        composition.add_row(fact["name"], *(_beside(fact, column) for column in COLUMNS))
+        found = fact["shortcuts"]
+        numbers = [found["chance"], *found["ndcg"].values(), found["own_asset"], found["own_asset_expected"]]
+        shortcuts.add_row(fact["name"], *("-" if n != n else f"{n:.3f}" for n in numbers))  # noqa: PLR0124 - NaN
+    console.print(composition)
+    console.print(shortcuts)
+    for fact in facts:
+        console.print(_verdict(fact), highlight=False, style="" if fact["sound"] else "bold red")
+        for note in fact["notes"]:
+            console.print(f"  {note}", highlight=False)
+
+
+def _beside(fact: dict[str, Any], column: str) -> str:
+    ours = _text(fact["composition"][column])
+    paper = _text(fact["paper"][column]) if fact["paper"] else ours
+    return ours if ours == paper else f"{ours} (paper {paper})"
+
+
+def _text(value: Any) -> str:  # noqa: ANN401
+    return "/".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _verdict(fact: dict[str, Any]) -> str:
+    leaks = fact["leaks"]
+    if fact["sound"]:
+        constant = f" ({leaks['constant']} constant queries)" if leaks["constant"] else ""
+        return f"{fact['name']}: no leak{constant}; task fingerprint {fact['fingerprint']}"
+    parts = [f"{len(leaks[kind])} {kind.replace('_', ' ')}" for kind in ("shared_groups", "overlaps", "duplicates")]
+    first = next((leaks[kind][0] for kind in ("duplicates", "overlaps", "shared_groups") if leaks[kind]), "")
+    return f"{fact['name']}: LEAK: {', '.join(parts)}; the first: {first}"

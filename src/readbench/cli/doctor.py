@@ -10,15 +10,10 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 import typer
-from packaging.requirements import Requirement
 from rich.table import Table
 
-from readbench import __version__
-from readbench.bench.cases import gpu
 from readbench.cli.options import Json, output
 from readbench.paths import cache_root, data_root
-from readbench.registry import load_plugins
-from readbench.retrieve.dtw import kernel_in_use
 
 
 def doctor_command(as_json: Json = False) -> None:
@@ -43,6 +38,9 @@ Fact = tuple[str, str, str]
 
 
 def _platform() -> list[Fact]:
+    from readbench import __version__
+    from readbench.bench.cases import gpu
+
     return [
         ("readbench", __version__, ""),
         ("python", platform.python_version(), "" if sys.version_info >= (3, 11) else "install Python 3.11 or newer"),
@@ -57,6 +55,8 @@ def _devices(name: str) -> list[Fact]:
     >>> [state for _, state, _ in _devices("NVIDIA H200")][:4]
     ['NVIDIA H200', 'cuda', 'cpu', 'cuda after encoders on cuda, else cpu']
     """
+    from readbench.retrieve.dtw import kernel_in_use
+
     lacking = "device=cuda needs an NVIDIA GPU, and torch in a build for CUDA; all else works without"
     return [
         ("GPU", name or "none", "" if name else lacking),
@@ -69,6 +69,8 @@ def _devices(name: str) -> list[Fact]:
 
 def _packages() -> list[Fact]:
     """Declared requirements; those of an extra are optional and named with it."""
+    from packaging.requirements import Requirement
+
     facts: list[Fact] = []
     for text in requires("readbench") or []:
         requirement = Requirement(text)
@@ -107,6 +109,8 @@ def _cache_state(cache: Path) -> tuple[str, str]:
 
 
 def _plugins() -> list[Fact]:
+    from readbench.registry import load_plugins
+
     facts: list[Fact] = []
     for point, reason in load_plugins():
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value

@@ -1,16 +1,43 @@
-"""Options that several commands share, and how their texts are read."""
+"""Options that several commands share, and what they become."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
 
 from readbench.errors import UsageError
 
+if TYPE_CHECKING:
+    from readbench.cases import CaseLibrary
+    from readbench.experiment.executors import InOrder
+    from readbench.tables import Roles
+
 WIDTH = 120
+
+# The rooms say these too, but are slow to import; a test compares them with the rooms' own.
+DEFAULT_METHOD = "flagship"
+DEFAULT_SEEDS = "0,1,2"
+WHOLE = "1/1"
+SUFFIX = ".readbench.zip"
+ExecutorName = Literal["local", "processes", "ray"]
+SplitUnit = Literal["group", "asset"]
+Form = Literal["hf", "beir"]
+TimeUnit = Literal["s", "ms", "us", "ns"]
+LabelRule = Literal["majority", "majority-or-coverage", "native"]
+Missing = Literal["fill", "drop"]
+Domain = Literal[
+    "condition monitoring",
+    "industrial control",
+    "microservice and telecom operations",
+    "automotive intrusion",
+    "physiological and general signals",
+    "other",
+]
 
 Root = Annotated[
     Path | None,
@@ -21,10 +48,38 @@ Root = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
+# Of the case library.
+Where = Annotated[str, typer.Argument(metavar="LIBRARY", help="Folder or address of the library.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="CASE", help="Name of a case.", show_default=False)]
+File = Annotated[Path, typer.Argument(help="CSV, Parquet or NPZ.", show_default=False)]
+Time = Annotated[str, typer.Option(help="Column of the time.")]
+CaseColumn = Annotated[str, typer.Option(help="Column that names the case of each row.")]
+Channels = Annotated[str, typer.Option(help="Columns of the channels, separated by commas.", show_default="numbers")]
+First = Annotated[str, typer.Option("--from", help="First time of the interval: seconds, a date, or a row.")]
+Last = Annotated[str, typer.Option("--to", help="Last time of the interval.")]
+Method = Annotated[str, typer.Option(help="Any method of the grammar.")]
+AsOf = Annotated[int | None, typer.Option(help="The library after this change.", show_default=False)]
+K = Annotated[int, typer.Option("-k", min=1, help="Most hits.")]
+Asset = Annotated[str, typer.Option(help="Machine, well, line ...")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.", show_default=False)]
+Workers = Annotated[
+    ExecutorName | None,
+    typer.Option("--executor", help="Where to encode all cases now.", show_default="as searches need them"),
+]
+Jobs = Annotated[int, typer.Option(min=1, help="Processes of `--executor processes`.")]
+Address = Annotated[str | None, typer.Option(help="A running Ray cluster.", show_default="a new one")]
+Gpus = Annotated[float, typer.Option(min=0, help="GPUs that each worker on Ray needs.")]
+
+
 def output() -> Console:
     """Where results are printed; a pipe or file is as wide as the tables need."""
     console = Console()
     return console if console.is_terminal else Console(width=WIDTH)
+
+
+def say(text: str) -> None:
+    """Print a line as it is."""
+    output().print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def numbers(text: str, option: str) -> tuple[int, ...]:
@@ -33,3 +88,31 @@ def numbers(text: str, option: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError as error:
         raise UsageError(f"{option} takes whole numbers separated by commas. Got {text!r}.") from error
+
+
+def roles(time: str, case: str, channels: str, *, label: str = "", asset: str = "") -> Roles:
+    """Roles of the columns of a table; channels are separated by commas."""
+    from readbench.tables import Roles
+
+    names = tuple(name.strip() for name in channels.split(",") if name.strip())
+    return Roles(time=time, case=case, channels=names, label=label, asset=asset)
+
+
+def open_library(where: str, as_of: int | None = None) -> CaseLibrary:
+    """The case library at a place, as it is or as it was."""
+    from readbench.cases import CaseLibrary
+
+    return CaseLibrary.open(where, as_of=as_of)
+
+
+@contextmanager
+def workers(executor: ExecutorName | None, jobs: int, address: str | None, gpus: float) -> Iterator[InOrder | None]:
+    """Where bulk work runs, inside the block; None where nothing of it was asked for."""
+    from readbench.experiment.executors import InOrder, RayCluster, executor_of
+
+    chosen = executor_of(executor, jobs, address, gpus)
+    if executor is None and chosen.name == "local":
+        yield None
+        return
+    with chosen.connected() if isinstance(chosen, RayCluster) else nullcontext():
+        yield InOrder(chosen)

@@ -1,118 +1,238 @@
-"""Progress on the terminal, with the time left; silent where there is no terminal."""
+"""Progress for people: bars on a terminal; in a pipe or a file, a line now and then with the time left."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
-from readbench.experiment import Listener
-from readbench.experiment.budget import ALL
-from readbench.experiment.execute import CellReport
-from readbench.scale import Listener as ScaleListener
+from readbench.common.progress import Progress
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import Task, TaskID
+
+    from readbench.experiment import Listener
+    from readbench.experiment.execute import CellReport
+    from readbench.scale import Listener as ScaleListener
 
 SPEED_S = 600.0
 """The time left is told from the speed over this long: one step of a slow encoder takes minutes."""
+EVERY_S = 30.0
+"""Where there is no terminal, seconds from the start to the first line, and between two lines."""
 
 
-class _Bar:
-    """One bar that starts and stops with its `with` block."""
+class Terminal:
+    """Shows how far work has come while its `with` block runs; a bar goes when its piece of work has ended.
 
-    def __init__(self, console: Console, description: str, total: int | None) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-            speed_estimate_period=SPEED_S,
-        )
-        self._bar = self._progress.add_task(description, total=total)
+    Args:
+        console: where to; standard error by default, since results go to standard output.
+        every_s: least time between two lines where the console is no terminal.
+    """
+
+    def __init__(self, console: Console | None = None, every_s: float = EVERY_S) -> None:
+        self.console = console or Console(stderr=True)
+        self._show: Progress
+        self._shown: AbstractContextManager[object]
+        if self.console.is_terminal:
+            bars = _bars(self.console)
+            self._show, self._shown = _Bars(bars), bars
+        else:
+            self._show, self._shown = _Lines(self.console, every_s), nullcontext()
+        self._lock = threading.Lock()  # workers are heard by threads of their own
+
+    def __call__(self, what: str, done: int, total: int | None, /) -> None:
+        """Show it."""
+        with self._lock:
+            self._show(what, done, total)
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        self._shown.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        self._shown.__exit__(kind, error, trace)
 
 
-class RunProgress(_Bar, Listener):
-    """Cells of a run; data that are built first show in the description, encodings in a bar below while they last."""
+class _Bars:
+    """One bar for each piece of work that goes on."""
 
-    def __init__(self, console: Console, total: int) -> None:
-        super().__init__(console, "cells", total)
-        self._encodings: dict[str, TaskID] = {}
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._known: dict[str, TaskID] = {}
 
-    def building(self, dataset: str, recordings: int, windows: int) -> None:
-        """Show what is being built."""
-        text = f"building {dataset}: {recordings} recordings, {windows} windows"
-        self._progress.update(self._bar, description=text)
-
-    def encoding(self, leg: str, done: int, total: int) -> None:
-        """Show how many windows of a leg are encoded; what the cache had does not count for the time left."""
+    def __call__(self, what: str, done: int, total: int | None, /) -> None:
         if done == total:
-            if leg in self._encodings:
-                self._progress.remove_task(self._encodings.pop(leg))
-        elif leg not in self._encodings:
-            text = f"encoding windows: {leg}"
-            self._encodings[leg] = self._progress.add_task(text, total=total, completed=done)
+            if what in self._known:
+                self._bars.remove_task(self._known.pop(what))
+        elif what not in self._known:
+            # What is done already takes no part in the speed.
+            self._known[what] = self._bars.add_task(what, total=total, completed=done)
         else:
-            self._progress.update(self._encodings[leg], total=total, completed=done)
-
-    def cell(self, report: CellReport) -> None:
-        """Advance by one cell."""
-        cell = report.cell
-        budget = "" if cell.labels == str(ALL) else f" {cell.labels} labels"
-        self._progress.update(self._bar, advance=1, description=f"{cell.dataset} ρ={cell.rho}{budget} {cell.method}")
+            self._bars.update(self._known[what], total=total, completed=done)
 
 
-class BuildProgress(_Bar):
-    """Recordings of one dataset."""
+def _bars(console: Console) -> Bars:
+    from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+    from rich.text import Text
 
-    def __init__(self, console: Console, dataset: str, total: int | None) -> None:
-        super().__init__(console, f"building {dataset}", total)
-        self._dataset = dataset
+    class Count(ProgressColumn):
+        """So many of so many, and how many a second."""
 
-    def update(self, recordings: int, windows: int) -> None:
-        """Show how far the build has come."""
-        self._progress.update(
-            self._bar, completed=recordings, description=f"building {self._dataset}: {windows} windows"
-        )
+        def render(self, task: Task) -> Text:
+            return Text(_count(task.completed, task.total) + (f" {_short(task.speed)}/s" if task.speed else ""))
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), Count(), TimeElapsedColumn())
+    left = (TextColumn("left"), TimeRemainingColumn())
+    return Bars(*columns, *left, console=console, speed_estimate_period=SPEED_S, transient=True)
 
 
-class ScaleProgress(_Bar, ScaleListener):
-    """Windows that the cells of a study search; what a cell is at shows in the description."""
+class _Lines:
+    """A line about the piece of work that was heard of last, when enough time has passed since the last line."""
 
-    def __init__(self, console: Console, total: int) -> None:
-        super().__init__(console, "corpus", total)
-        self._cell = ""
+    def __init__(self, console: Console, every_s: float) -> None:
+        self._console, self._every_s = console, every_s
+        self._due = time.monotonic() + every_s
+        self._began: dict[str, tuple[float, int]] = {}
 
-    def telling(self, what: str, done: int, total: int) -> None:
-        """Show what is being done, and how much of it."""
-        share = f" {done / total:.0%}" if done else ""
-        self._progress.update(self._bar, description=f"{self._cell}{what}{share}")
+    def __call__(self, what: str, done: int, total: int | None, /) -> None:
+        now = time.monotonic()
+        began, before = self._began.setdefault(what, (now, done))
+        if done == total:
+            del self._began[what]
+        if now < self._due:
+            return
+        self._due = now + self._every_s
+        left = ""
+        if total is not None and before < done < total:
+            seconds = (now - began) / (done - before) * (total - done)
+            left = f", {timedelta(seconds=round(seconds))} left"
+        self._console.print(f"{what}: {_count(done, total)}{left}", markup=False, highlight=False, soft_wrap=True)
 
-    def begins(self, method: str, size: int) -> None:
-        """Show the cell."""
-        self._cell = f"{method} at {size:,}: "
-        self.telling("starting", 0, size)
 
-    def ends(self, method: str, size: int) -> None:  # noqa: ARG002 - all methods search as many
-        """Advance by the windows of the cell."""
-        self._progress.update(self._bar, advance=size)
+def _count(done: float, total: float | None) -> str:
+    """So many of so many.
+
+    >>> _count(256, 1000), _count(12_300_000, None)
+    ('256/1000', '12.3M')
+    """
+    return _short(done) if total is None else f"{_short(done)}/{_short(total)}"
+
+
+def _short(number: float) -> str:
+    """A count in few letters; up to a million in full."""
+    for size, unit in ((1e9, "G"), (1e6, "M")):
+        if number >= size:
+            return f"{number / size:.1f}{unit}"
+    return f"{number:.0f}" if number >= 10 else f"{number:.2g}"
+
+
+# The rooms below still speak in ways of their own; each function goes when its room takes a `Progress`.
+
+
+@contextmanager
+def building(progress: Progress, dataset: str, recordings: int | None = None) -> Iterator[Callable[[int, int], None]]:
+    """What `build` and `load_task` call while they build a dataset inside the block.
+
+    Args:
+        progress: told how many recordings are done.
+        dataset: its name.
+        recordings: how many there are, where that is known.
+    """
+    what, done = f"building {dataset}", 0
+
+    def hear(number: int, windows: int) -> None:  # noqa: ARG001 - windows are no measure of what is left
+        nonlocal done
+        done = number
+        progress(what, number, recordings)
+
+    yield hear
+    progress(what, done, done)
+
+
+def run_listener(progress: Progress, cells: int) -> Listener:
+    """What `run` and `forecasts` call.
+
+    Args:
+        progress: told of cells, of data that are built before them, and of encodings.
+        cells: how many there are.
+    """
+    from readbench.experiment import Listener
+
+    class Told(Listener):
+        def __init__(self) -> None:
+            self._cells = 0
+            self._built = ("", 0)
+            progress("cells", 0, cells)
+
+        def building(self, dataset: str, recordings: int, windows: int) -> None:  # noqa: ARG002 - no measure of the rest
+            what = f"building {dataset}"
+            if what != self._built[0]:
+                self._built_all()
+            self._built = (what, recordings)
+            progress(what, recordings, None)
+
+        def encoding(self, leg: str, done: int, total: int) -> None:
+            self._built_all()
+            progress(f"encoding: {leg}", done, total)
+
+        def cell(self, report: CellReport) -> None:  # noqa: ARG002 - each counts the same
+            self._built_all()
+            self._cells += 1
+            progress("cells", self._cells, cells)
+
+        def _built_all(self) -> None:
+            what, recordings = self._built
+            if what:
+                progress(what, recordings, recordings)
+            self._built = ("", 0)
+
+    return Told()
+
+
+def scale_listener(progress: Progress, windows: int) -> ScaleListener:
+    """What `run_study` calls.
+
+    Args:
+        progress: told of the windows that cells have searched, and of what a cell is at.
+        windows: that all cells together search.
+    """
+    from readbench.scale import Listener
+
+    class Told(Listener):
+        def __init__(self) -> None:
+            self._searched = 0
+            self._cell = self._at = ""
+            progress("corpus", 0, windows)
+
+        def telling(self, what: str, done: int, total: int | None, /) -> None:
+            at = f"{self._cell}{what}"
+            if at != self._at:
+                self._end()
+            self._at = at
+            progress(at, done, total)
+
+        def begins(self, method: str, size: int) -> None:
+            self._end()
+            self._cell = f"{method} at {size:,}: "
+
+        def ends(self, method: str, size: int) -> None:  # noqa: ARG002 - all methods search as many
+            self._end()
+            self._searched += size
+            progress("corpus", self._searched, windows)
+
+        def _end(self) -> None:
+            if self._at:
+                progress(self._at, 1, 1)
+            self._at = ""
+
+    return Told()

@@ -1,19 +1,19 @@
-"""`readbench report`."""
+"""`readbench report`, `compare`, `export`, `submit` and `leaderboard`: what comes of a run."""
 
 from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from readbench.cli.options import output
-from readbench.evaluate import DEFAULT_METRIC
-from readbench.report import Results, read_results, show_report, write_report
-from readbench.report.site import write_site
-from readbench.report.tables import Study
+from readbench.cli.options import SUFFIX, Json, output
+from readbench.errors import UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from readbench.report import Results
 
 PICTURE_WIDTH = 108
 
@@ -28,13 +28,19 @@ def report_command(
         list[Path] | None,
         typer.Option("--with", help="A run over label budgets, noise or pollution to show too; may be repeated."),
     ] = None,
-    metric: Annotated[str, typer.Option(help="What methods are ordered by.")] = DEFAULT_METRIC,
+    metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
     picture: Annotated[Path | None, typer.Option(help="Also save what is printed as SVG.", show_default=False)] = None,
 ) -> None:
     """Print the leaderboard of a run; write its site, every table (markdown, CSV, LaTeX) and figure (SVG, PNG) it has.
 
     Example: `readbench report runs/quick --picture leaderboard.svg`
     """
+    from readbench.evaluate import DEFAULT_METRIC
+    from readbench.report import read_results, show_report, write_report
+    from readbench.report.site import write_site
+    from readbench.report.tables import Study
+
+    metric = metric or DEFAULT_METRIC
     results = read_results(folder, metric)
     console = output()
     show_report(results, console)
@@ -51,7 +57,145 @@ def report_command(
 
 
 def _save_picture(results: Results, folder: Path, picture: Path) -> None:
+    from readbench.report import show_report
+
     canvas = Console(record=True, width=PICTURE_WIDTH, file=io.StringIO())
     show_report(results, canvas)
     picture.parent.mkdir(parents=True, exist_ok=True)
     picture.write_text(canvas.export_svg(title=f"readbench report {folder}"))
+
+
+def compare_command(  # noqa: PLR0917 - typer reads options from the signature
+    first: Annotated[Path, typer.Argument(help="A run folder.")],
+    second: Annotated[Path | None, typer.Argument(help="Another; without it, two methods of the first.")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(help="A method; twice for one of each side.", show_default="all they share")
+    ] = None,
+    metric: Annotated[str, typer.Option(help="What to compare.", show_default="NDCG@10")] = "",
+    rho: Annotated[int | None, typer.Option(help="Pollution level.", show_default="the first")] = None,
+    other_data: Annotated[
+        bool, typer.Option("--other-data", help="Compare what runs on different data share.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write compare.md and compare.json.", show_default=False)
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Compare two runs, or two methods of one, on the same queries: second minus first.
+
+    Example: `readbench compare runs/quick --methods euclidean --methods dtw-i --out runs/quick/compare`
+    """
+    from readbench.evaluate import DEFAULT_METRIC
+    from readbench.report import read_results, show_table
+    from readbench.report.compare import check_data, compare, pairs_of
+    from readbench.report.compare_text import as_json, difference_table, markdown
+    from readbench.spec import parse, split_specs
+
+    one, two = read_results(first), read_results(second) if second else None
+    if two is not None and not other_data:
+        check_data(one, two)
+    named = [str(parse(text)) for text in split_specs(methods or [])]
+    compared = [compare(a, b, metric=metric or DEFAULT_METRIC, rho=rho) for a, b in pairs_of(one, two, named)]
+    folder = out or Path()
+    if json_output:
+        typer.echo(as_json(compared, folder), nl=False)
+    else:
+        show_table(difference_table(compared), output())
+    if out:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "compare.md").write_text(markdown(compared, out))
+        (out / "compare.json").write_text(as_json(compared, out))
+        Console(stderr=True).print(f"wrote compare.md and compare.json into {out}", highlight=False)
+
+
+def export_command(
+    folder: Annotated[Path, typer.Argument(help="A run folder.")],
+    out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/trec")] = None,
+) -> None:
+    """Write the lists and judgements of a run as TREC files, for `trec_eval`, `ir_measures` and the like.
+
+    Example: `readbench export runs/quick --out trec`
+    """
+    from readbench.report import read_results
+    from readbench.report.trec import write_trec
+
+    target = out or folder / "trec"
+    written = write_trec(read_results(folder), target)
+    typer.echo(f"wrote {len(written)} files into {target}")
+
+
+def submit_command(
+    folder: Annotated[Path, typer.Argument(help="A run folder.")],
+    name: Annotated[str, typer.Option(help="Name on the leaderboard.", show_default="of the folder")] = "",
+    authors: Annotated[str, typer.Option(help="Who made the system.", show_default=False)] = "",
+    url: Annotated[str, typer.Option(help="Where to read about it.", show_default=False)] = "",
+    trained_on: Annotated[
+        str,
+        typer.Option(help="Datasets that any part was trained or chosen on, or none.", show_default="not declared"),
+    ] = "",
+    out: Annotated[Path | None, typer.Option(help="File to write.", show_default=f"NAME{SUFFIX}")] = None,
+) -> None:
+    """Pack a run into one small file for a leaderboard, and check it as a leaderboard will.
+
+    Example: `readbench submit runs/quick --name our-encoder --authors "A. Author" --trained-on none`
+    """
+    from readbench.report import read_results
+    from readbench.report.bundle import Declared, write_bundle
+    from readbench.report.bundle_check import read_bundle
+
+    try:
+        declared = Declared(
+            name=name or folder.resolve().name, authors=authors, url=url, trained_on=_datasets(trained_on)
+        )
+    except ValueError as error:
+        raise UsageError("--name takes up to 60 letters, digits, dots, hyphens and underscores.") from error
+    path = out or Path(f"{declared.name}{SUFFIX}")
+    partial = path.with_name(path.name + ".partial")
+    try:
+        write_bundle(read_results(folder), declared, partial)
+        unchecked = read_bundle(partial).unchecked
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    said = f" (not checked, because not installed here: {', '.join(unchecked)})" if unchecked else ""
+    typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its numbers follow from its lists{said}")
+
+
+def leaderboard_command(
+    folder: Annotated[Path, typer.Argument(help=f"Folder with submissions (*{SUFFIX}).")],
+    out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/leaderboard")] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="The submission whose tasks are the right ones.", show_default="those most share"),
+    ] = None,
+    metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
+) -> None:
+    """Make a leaderboard from many submissions; those that cannot be believed are named with the reason.
+
+    Example: `readbench leaderboard submissions`
+    """
+    from readbench.evaluate import DEFAULT_METRIC
+    from readbench.report import show_table
+    from readbench.report.standings import rank_submissions
+    from readbench.report.standings_page import rejected_table, standings_table, write_standings
+
+    board = rank_submissions(sorted(folder.glob(f"*{SUFFIX}")), reference, metric or DEFAULT_METRIC)
+    console = output()
+    show_table(standings_table(board), console)
+    if board.rejected:
+        show_table(rejected_table(board), console)
+    written = write_standings(board, out or folder / "leaderboard")
+    Console(stderr=True).print(f"wrote {', '.join(map(str, written))}", highlight=False)
+
+
+def _datasets(text: str) -> tuple[str, ...] | None:
+    """Names of datasets; nothing said is not the same as none."""
+    from readbench.registry import SOURCES
+
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names or names == ("none",):
+        return () if names else None
+    for name in names:
+        if name not in SOURCES:
+            raise UnknownNameError("dataset", name, [entry.name for entry in SOURCES])
+    return names

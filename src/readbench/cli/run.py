@@ -1,30 +1,26 @@
-"""`readbench run`."""
+"""`readbench run` and `readbench merge`: do a plan, whole or in parts, and say before what it may cost."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from readbench.cli.costs import show_costs
-from readbench.cli.opinions import measure_opinions
-from readbench.cli.options import Root, numbers, output
-from readbench.cli.progress import RunProgress
+from readbench.cli.options import DEFAULT_SEEDS, WHOLE, ExecutorName, Root, SplitUnit, numbers, output
+from readbench.cli.progress import Terminal, run_listener
+from readbench.cli.studies import measure_opinions
 from readbench.errors import UsageError
-from readbench.experiment import DEFAULT_SEEDS, Plan, Suite, Summary, parse_budgets, run, suite, with_noise
-from readbench.experiment.costs import forecasts
-from readbench.experiment.encode import encode_first
-from readbench.experiment.execute import Setting
-from readbench.experiment.executors import ExecutorName, executor_of
-from readbench.experiment.shard import WHOLE, parse_shard
-from readbench.experiment.suites import NOVEL
-from readbench.llm import ModelOptions
 from readbench.paths import data_root
-from readbench.report import read_results, show_report
-from readbench.spec import parse, parse_dataset, split_specs
+
+if TYPE_CHECKING:
+    from readbench.experiment import Suite, Summary
+    from readbench.experiment.costs import Forecast
+    from readbench.llm import ModelOptions
 
 
 def run_command(  # noqa: PLR0917 - typer reads options from the signature
@@ -49,9 +45,7 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         str, typer.Option(help="Shares of wrong labels in percent (0,10,20,30).", show_default="of the suite")
     ] = "",
     cap: Annotated[str, typer.Option(help="Most anomalies in a corpus, or none.")] = "1000",
-    split_by: Annotated[
-        Literal["group", "asset"], typer.Option(help="Hold out split groups, or whole assets.")
-    ] = "group",
+    split_by: Annotated[SplitUnit, typer.Option(help="Hold out split groups, or whole assets.")] = "group",
     out: Annotated[Path | None, typer.Option(help="Run folder.", show_default="runs/SUITE")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes to use.")] = 1,
     executor: Annotated[ExecutorName | None, typer.Option(help="Where jobs run.", show_default="by --jobs")] = None,
@@ -60,7 +54,7 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     vectors_first: Annotated[
         bool, typer.Option("--vectors-first", help="Encode all windows before the first cell, on all workers.")
     ] = False,
-    shard: Annotated[str, typer.Option(help="Part i of n; see `readbench merge`.")] = str(WHOLE),
+    shard: Annotated[str, typer.Option(help="Part i of n; see `readbench merge`.")] = WHOLE,
     prompts: Annotated[
         Path | None,
         typer.Option(
@@ -82,13 +76,27 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     """
     if seed is not None and seeds:
         raise UsageError("Give either --seed or --seeds.")
+    # Wrong options are told before anything slow is imported.
+    changes: dict[str, Any] = {"corpus_cap": _cap(cap), "split_by": split_by}
+    noise = numbers(label_noise, "--label-noise")
+    changes |= _changes(datasets, methods, rho, str(seed) if seed is not None else seeds)
+
+    from readbench.experiment import parse_budgets, run, suite, with_noise
+    from readbench.experiment.costs import forecasts
+    from readbench.experiment.encode import encode_first
+    from readbench.experiment.execute import Setting
+    from readbench.experiment.executors import executor_of
+    from readbench.experiment.shard import parse_shard
+    from readbench.experiment.suites import NOVEL
+    from readbench.llm import ModelOptions
+    from readbench.report import read_results, show_report
+
     chosen = suite(suite_name, data_root(root))
     if label_budget:
         chosen = chosen.under(parse_budgets(label_budget))
-    if label_noise:
-        chosen = chosen.under(with_noise(chosen.plan.labels, numbers(label_noise, "--label-noise")))
-    plan = _changed(chosen.plan, datasets, methods, rho, str(seed) if seed is not None else seeds)
-    plan = replace(plan, corpus_cap=_cap(cap), split_by=split_by)
+    if noise:
+        chosen = chosen.under(with_noise(chosen.plan.labels, noise))
+    plan = replace(chosen.plan, **changes)
     part = parse_shard(shard)
     folder = out or Path("runs") / suite_name
     console = Console(stderr=True)
@@ -99,13 +107,14 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         return
     try:
         models = ModelOptions(str(prompts.resolve()) if prompts else None, max_calls, max_cost)
-        with RunProgress(console, total=sum(len(job.cells()) for job in part.of(list(plan.jobs())))) as listener:
-            show_costs(
-                forecasts(plan, folder, shard=part, root=root, models=models, listener=listener), models, console
-            )
+        with Terminal(console) as progress:
+            jobs_here = part.of(list(plan.jobs()))
+            listener = run_listener(progress, sum(len(job.cells()) for job in jobs_here))
+            costs = forecasts(plan, folder, shard=part, root=root, models=models, listener=listener)
+            _show_costs(costs, models, console)
             where = executor_of(executor, jobs, address, gpus)
             if vectors_first:
-                encode_first(part.of(list(plan.jobs())), Setting.of(plan, folder, root), where, listener.encoding)
+                encode_first(jobs_here, Setting.of(plan, folder, root), where, listener.encoding)
             summary = run(plan, folder, executor=where, shard=part, root=root, models=models, listener=listener)
     except KeyboardInterrupt:
         console.print(f"Interrupted. What was finished is in {folder}; the same command continues.", style="yellow")
@@ -114,18 +123,20 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     _conclude(summary, console)
 
 
-def _changed(plan: Plan, datasets: str, methods: list[str] | None, rho: str, seeds: str) -> Plan:
-    """The suite's plan with what the options change."""
-    if datasets:
-        plan = replace(plan, datasets=tuple(str(parse_dataset(text)) for text in split_specs([datasets])))
-    if methods:
-        named = tuple(str(parse(text)) for text in split_specs(methods))
-        plan = replace(plan, methods=named, seeds=DEFAULT_SEEDS)  # also where the suite itself makes do with fewer
+def _changes(datasets: str, methods: list[str] | None, rho: str, seeds: str) -> dict[str, Any]:
+    """Fields of a suite's plan that the options change."""
+    from readbench.spec import parse, parse_dataset, split_specs
+
+    changes: dict[str, Any] = {}
     if rho:
-        plan = replace(plan, levels=numbers(rho, "--rho"))
-    if seeds:
-        plan = replace(plan, seeds=numbers(seeds, "--seeds"))
-    return plan
+        changes["levels"] = numbers(rho, "--rho")
+    if methods or seeds:  # named methods run on all seeds, also where the suite itself makes do with fewer
+        changes["seeds"] = numbers(seeds or DEFAULT_SEEDS, "--seeds")
+    if methods:
+        changes["methods"] = tuple(str(parse(text)) for text in split_specs(methods))
+    if datasets:
+        changes["datasets"] = tuple(str(parse_dataset(text)) for text in split_specs([datasets]))
+    return changes
 
 
 def _show_skipped(chosen: Suite, console: Console) -> None:
@@ -153,3 +164,42 @@ def _conclude(summary: Summary, console: Console) -> None:
     )
     if summary.failures:
         raise typer.Exit(1)
+
+
+def _show_costs(forecasts: Sequence[Forecast], models: ModelOptions, console: Console) -> None:
+    """One line a model and dataset, and one with the sum and the budget a model; nothing where no model is asked.
+
+    Args:
+        forecasts: those of one model stand together.
+        models: what goes before the profiles.
+        console: where to.
+    """
+    from readbench.llm import Spending, standing
+
+    for model, own in groupby(forecasts, key=lambda forecast: forecast.model):
+        total = Spending()
+        for forecast in own:
+            total += forecast.most
+            _line(console, f"{model} on {forecast.dataset}: up to {forecast.most}")
+        _line(console, f"{model}: up to {total}; {standing(model, models)}")
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def merge_command(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of all parts.")],
+    out: Annotated[Path, typer.Option(help="Run folder to write.")],
+) -> None:
+    """Put parts of one run (`readbench run --shard i/n`) together.
+
+    Example: `readbench merge runs/part-1 runs/part-2 --out runs/whole`
+    """
+    from readbench.experiment.merge import merge
+    from readbench.report import read_results, show_report
+
+    plan = merge(folders, out)
+    show_report(read_results(out), output())
+    count = len(list(plan.cells()))
+    Console(stderr=True).print(f"{count} cells of {len(folders)} parts; results in {out}")

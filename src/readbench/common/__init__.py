@@ -1,1 +1,1 @@
-"""What every room may use: nothing here knows of benchmark or cases."""
+"""What every room needs and none owns."""

@@ -86,7 +86,7 @@ class Findings:
 class Listener:
     """Is told how a study goes; does nothing by itself."""
 
-    def telling(self, what: str, done: int, total: int) -> None:
+    def telling(self, what: str, done: int, total: int | None, /) -> None:
         """Something has come so far."""
 
     def begins(self, method: str, size: int) -> None:

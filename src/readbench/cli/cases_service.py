@@ -1,11 +1,11 @@
-"""`readbench cases serve`, `mcp` and `key`: the library for a team, a browser and agents."""
+"""`readbench cases serve`, `mcp` and `key`: the library for a team, a browser and agents; and a demo of it."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -13,13 +13,37 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from readbench.cases import DEFAULT_METHOD, CaseLibrary
-from readbench.cli.case_options import Method, Where
-from readbench.cli.demo import SAMPLE, demo_library
-from readbench.cli.options import output
+from readbench.cli.cases_intake import write_csv
+from readbench.cli.options import DEFAULT_METHOD, Method, Where, open_library, output
+from readbench.cli.progress import Terminal
 from readbench.errors import UsageError
 from readbench.paths import cache_root
 
+if TYPE_CHECKING:
+    from readbench.cases import Case, CaseLibrary
+    from readbench.data import Task
+    from readbench.windows import WindowSet
+
+SOURCE = "sim_tanks(difficulty=0.5)"
+CASES = 160
+OPEN = 6
+NORMALS = 400
+FIRST_S = 1_735_689_600.0
+"""The first case, as seconds since 1970; the others follow in a day or two each."""
+LAST_S = FIRST_S + 86400 * 300
+"""The first of the open cases."""
+SAMPLE = "sample.csv"
+NOTES = {
+    "leak in tank 1": "Water under tank 1. Drain fitting re-seated, new gasket.",
+    "leak in tank 3": "Hairline crack at the weld of tank 3; patched, replacement ordered.",
+    "pump 1 efficiency loss": "Impeller of pump 1 worn. Replaced; flow back to its curve.",
+    "clogged pipe between tanks": "Scale in the connecting pipe. Flushed with citric acid, then clear.",
+    "stuck outlet valve": "Outlet valve did not follow its command. Actuator freed and greased.",
+    "level sensor bias": "Level transmitter read high after the service; zero set again.",
+    "level sensor drift": "Transmitter drifted over weeks. Exchanged, old one sent in.",
+    "level sensor stuck": "Reading frozen while the pressure moved. Cable corroded, replaced.",
+    "level sensor excess noise": "Noisy level: shield was not grounded. Grounded at the cabinet.",
+}
 KEYS = "keys.json"
 AUDIT = "audit.jsonl"
 keys_app = typer.Typer(help="Who may use a service: keys with a role.", no_args_is_help=True)
@@ -55,10 +79,10 @@ def serve_command(
     Example: `readbench cases serve --demo`, then open http://127.0.0.1:8000
     """
     _require("fastapi")
-    from readbench.cases.server.audit import Audit  # noqa: PLC0415 - optional packages
-    from readbench.cases.server.keys import KeyFile  # noqa: PLC0415
-    from readbench.cases.server.serve import Place, check_place, serve  # noqa: PLC0415
-    from readbench.cases.server.settings import Settings  # noqa: PLC0415
+    from readbench.cases.server.audit import Audit
+    from readbench.cases.server.keys import KeyFile
+    from readbench.cases.server.serve import Place, check_place, serve
+    from readbench.cases.server.settings import Settings
 
     if bool(where) == demo:
         raise UsageError("Give a library, or --demo for one that is made up.")
@@ -67,8 +91,9 @@ def serve_command(
     key_file = KeyFile(_beside(folder, keys, KEYS))
     check_place(place, guarded=bool(key_file.all()))
     console = Console(stderr=True)
-    with console.status("getting ready: encoding cases and fitting the method"):
-        library = demo_library(Path(folder)) if demo else CaseLibrary.open(folder)
+    with Terminal(console) as progress:
+        progress("getting ready: encoding cases and fitting the method", 0, None)
+        library = demo_library(Path(folder)) if demo else open_library(folder)
         methods = tuple(method or (DEFAULT_METHOD,))
         library.warm(methods[0])
     sample = Path(folder) / SAMPLE if demo else None
@@ -89,9 +114,9 @@ def mcp_command(
     Example: `readbench cases mcp plant`
     """
     _require("mcp")
-    from readbench.cases.agents import agent_server  # noqa: PLC0415 - optional package
+    from readbench.cases.agents import agent_server
 
-    agent_server(CaseLibrary.open(where), method=method, writable=write).run("stdio")
+    agent_server(open_library(where), method=method, writable=write).run("stdio")
 
 
 @keys_app.command("add")
@@ -105,7 +130,7 @@ def add_key_command(
 
     Example: `readbench cases key add plant "shift desk" --role write`
     """
-    from readbench.cases.server.keys import KeyFile, Role  # noqa: PLC0415
+    from readbench.cases.server.keys import KeyFile, Role
 
     print(KeyFile(_beside(where, keys, KEYS)).add(name, Role.named(role)))  # noqa: T201 - this is the output
 
@@ -113,7 +138,7 @@ def add_key_command(
 @keys_app.command("list")
 def list_keys_command(where: Where, keys: KeyFileOption = None) -> None:
     """List keys: names and roles; the keys themselves are kept nowhere."""
-    from readbench.cases.server.keys import KeyFile  # noqa: PLC0415
+    from readbench.cases.server.keys import KeyFile
 
     table = Table("Name", "Role", "Made", box=SIMPLE_HEAD)
     for key in KeyFile(_beside(where, keys, KEYS)).all():
@@ -125,17 +150,10 @@ def list_keys_command(where: Where, keys: KeyFileOption = None) -> None:
 @keys_app.command("revoke")
 def revoke_key_command(where: Where, name: KeyName, keys: KeyFileOption = None) -> None:
     """End a key; a running service refuses it from the next request on."""
-    from readbench.cases.server.keys import KeyFile  # noqa: PLC0415
+    from readbench.cases.server.keys import KeyFile
 
     KeyFile(_beside(where, keys, KEYS)).revoke(name)
     output().print(f"revoked {name}", highlight=False, markup=False)
-
-
-def attach(app: typer.Typer) -> None:
-    """Add these commands to those of `readbench cases`."""
-    app.command("serve")(serve_command)
-    app.command("mcp")(mcp_command)
-    app.add_typer(keys_app, name="key")
 
 
 def _beside(where: str, given: Path | None, name: str) -> Path:
@@ -150,3 +168,62 @@ def _beside(where: str, given: Path | None, name: str) -> Path:
 def _require(package: str) -> None:
     if find_spec(package) is None:
         raise UsageError("The service is an optional part. Install it: pip install 'readbench[service]'")
+
+
+def demo_library(where: Path) -> CaseLibrary:
+    """The demo at a folder: opened where it is, made where it is not. All of its data are simulated."""
+    from readbench.cases import CaseLibrary
+    from readbench.data import load_task
+    from readbench.data.compose import Composition
+    from readbench.spec import build_source
+
+    if (where / SAMPLE).is_file():
+        return open_library(str(where))
+    settings = Composition(corpus_cap=CASES, query_cap=OPEN + 1)
+    task = load_task(build_source(SOURCE), seed=0, cache=cache_root(), settings=settings)
+    library = CaseLibrary.create(where)
+    library.add_normals(task.normals[:NORMALS])
+    library.add(task.corpus_at(0), _resolved(task))
+    library.add(task.queries[1:], _unresolved(task.queries[1:]))
+    _add_twin(library)
+    write_csv(task.queries[:1], where / SAMPLE)
+    return library
+
+
+def _resolved(task: Task) -> list[Case]:
+    """What is known of the cases: every third one has notes."""
+    import numpy as np
+
+    from readbench.cases.library import facts_of
+
+    days = np.random.default_rng(0).uniform(0.5, 2.5, CASES).cumsum()
+    return [
+        case.model_copy(
+            update={
+                "id": f"T-{100 + number}",
+                "time": FIRST_S + 86400 * float(days[number % CASES]),
+                "notes": NOTES.get(case.label or "", "") if number % 3 == 0 else "",
+            }
+        )
+        for number, case in enumerate(facts_of(task.corpus_at(0)))
+    ]
+
+
+def _add_twin(library: CaseLibrary) -> None:
+    """One incident that a second recorder kept too."""
+    import numpy as np
+
+    first = library.cases()[CASES // 2]
+    values = library.window(first.id).values(0)
+    noise = np.random.default_rng(1).normal(size=values.shape) * values.std(axis=1, keepdims=True)
+    facts = first.model_dump(exclude={"changed"}) | {"id": f"{first.id}-b", "notes": "Kept by the second recorder."}
+    library.add_one(values + 0.02 * noise, library.window(first.id).channels(0), **facts)
+
+
+def _unresolved(windows: WindowSet) -> list[Case]:
+    from readbench.cases.library import facts_of
+
+    return [
+        case.model_copy(update={"id": f"T-{901 + number}", "label": None, "time": LAST_S + 3600.0 * number})
+        for number, case in enumerate(facts_of(windows))
+    ]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from readbench.cases import UNLIKE, Answer, Case, Change, Doubt, Evidence, Suggestion, Summary
-from readbench.cases.times import when
+if TYPE_CHECKING:
+    from readbench.cases import Answer, Case, Change, Doubt, Evidence, Suggestion, Summary
 
 MOST_FAULTS = 5
 MOST_CHANNELS = 8
@@ -20,6 +21,8 @@ NOTE = 60
 
 def show_answer(answer: Answer, console: Console) -> None:
     """The options of what it may be, then the cases."""
+    from readbench.cases import UNLIKE
+
     if answer.faults:
         table = Table("What it may be", "Probability", "Cannot be ruled out", box=SIMPLE_HEAD)
         for fault in (f for place, f in enumerate(answer.faults) if place < MOST_FAULTS or f.label == UNLIKE):
@@ -45,6 +48,8 @@ def show_cases(cases: Sequence[Case], console: Console) -> None:
 
 def show_suggestions(suggestions: Sequence[Suggestion], console: Console) -> None:
     """One row a case to label, and why."""
+    from readbench.cases.times import when
+
     table = Table("", "Case", "Recording", "Asset", "When", "May be", "Doubt", "Tells about others", box=SIMPLE_HEAD)
     for place, own in enumerate(suggestions, start=1):
         case = own.case
@@ -55,6 +60,8 @@ def show_suggestions(suggestions: Sequence[Suggestion], console: Console) -> Non
 
 def show_doubts(doubts: Sequence[Doubt], console: Console) -> None:
     """One row a label that looks wrong."""
+    from readbench.cases.times import when
+
     table = Table("Case", "Recording", "Fault", "Probability", "Others say", "Probability", "When", box=SIMPLE_HEAD)
     for own in doubts:
         says = escape(own.case.label or "?"), f"{own.probability:.0%}"
@@ -80,6 +87,8 @@ def show_evidence(evidence: Evidence, console: Console) -> None:
 
 def show_history(changes: Sequence[Change], console: Console) -> None:
     """One row a change."""
+    from readbench.cases.times import when
+
     table = Table("Change", "What", "Cases", "When", "", box=SIMPLE_HEAD)
     for change in changes:
         table.add_row(
@@ -104,5 +113,7 @@ def _named(case: Case) -> tuple[str, str]:
 
 
 def _facts(case: Case) -> tuple[str, str, str]:
+    from readbench.cases.times import when
+
     note = case.notes if len(case.notes) <= NOTE else f"{case.notes[: NOTE - 3]}..."
     return escape(case.asset), when(case.time), escape(note)

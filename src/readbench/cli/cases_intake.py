@@ -1,0 +1,264 @@
+"""`readbench cases add`, `normals`, `import`, `export`, `warm`, `demo` and `bench`: what comes into a library."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from readbench.cli.options import (
+    DEFAULT_METHOD,
+    Address,
+    Asset,
+    CaseColumn,
+    Channels,
+    File,
+    First,
+    Gpus,
+    Jobs,
+    Last,
+    Method,
+    Root,
+    Tags,
+    Time,
+    Where,
+    Workers,
+    open_library,
+    output,
+    roles,
+    say,
+    workers,
+)
+from readbench.errors import UsageError
+from readbench.paths import cache_root, data_root
+
+if TYPE_CHECKING:
+    from readbench.cases import Case
+    from readbench.data import Task
+    from readbench.windows import WindowSet
+
+NEW = 5
+"""Windows that a demo leaves beside the library."""
+
+
+def add_command(
+    where: Where,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="CSV, Parquet or NPZ.", show_default=False)],
+    *,
+    label: Annotated[str, typer.Option(help="What it was; leave out where nobody knows.")] = "",
+    notes: Annotated[str, typer.Option(help="What was found and done.")] = "",
+    tag: Tags = None,
+    link: Annotated[list[str] | None, typer.Option("--link", help="Address of an attachment.")] = None,
+    asset: Asset = "",
+    group: Annotated[str, typer.Option(help="The recording it comes from.")] = "",
+    name: Annotated[str, typer.Option(help="Name of the case.", show_default="made up")] = "",
+    time: Time = "",
+    case: CaseColumn = "",
+    label_column: Annotated[str, typer.Option(help="Column of the fault of each case.")] = "",
+    asset_column: Annotated[str, typer.Option(help="Column of the asset of each case.")] = "",
+    channels: Channels = "",
+    first: First = "",
+    last: Last = "",
+    executor: Workers = None,
+    jobs: Jobs = 1,
+    address: Address = None,
+    gpus: Gpus = 0,
+    method: Annotated[str, typer.Option(help="The method to encode for, with `--executor`.")] = DEFAULT_METHOD,
+) -> None:
+    """Add the case in each file, or with `--case` a case for each name in that column.
+
+    All of them come in, in the order given, or none. With `--executor`, files are read there, too.
+    Example: `readbench cases add plant pump.csv --time t --from 1200 --to 1800 --label leak --notes "New seal."`
+    """
+    from readbench.cases.bulk import encode_cases, read_files, together
+    from readbench.cases.times import moment
+    from readbench.spec import parse
+
+    columns = roles(time, case, channels, label=label_column, asset=asset_column)
+    given = {"label": label, "notes": notes, "asset": asset, "group": group, "id": name}
+    lists = {"tags": tuple(tag or ()), "links": tuple(link or ())}
+    update = {key: value for key, value in given.items() if value} | lists
+    with workers(executor, jobs, address, gpus) as each:
+        parts = read_files(files, columns, (moment(first), moment(last)), each or map)
+        facts = [fact.model_copy(update=update) for part in parts for fact in _facts(part, named=bool(columns.case))]
+        if name and len(facts) > 1:
+            raise UsageError(f"{', '.join(map(str, files[:3]))}: {len(facts)} cases, and --name is for one.")
+        library = open_library(where)
+        names = library.add(together(parts), facts)
+        say(f"added {names[0]}" if len(names) == 1 else f"added {len(names)} cases")
+        if each:
+            say(f"computed {encode_cases(library.snapshot(), parse(method), each)} vectors")
+
+
+def normals_command(
+    where: Where,
+    file: File,
+    *,
+    asset: Asset = "",
+    time: Time = "",
+    case: CaseColumn = "",
+    channels: Channels = "",
+    first: First = "",
+    last: Last = "",
+    length: Annotated[int, typer.Option(min=0, help="Cut the recording into windows of so many rows.")] = 0,
+) -> None:
+    """Show the library what normal looks like.
+
+    Example: `readbench cases normals plant quiet-week.csv --time t --length 256 --asset "pump 2"`
+    """
+    from readbench.cases.reading import windows_from
+    from readbench.cases.times import moment
+
+    windows = windows_from(file, roles(time, case, channels), (moment(first), moment(last)))
+    names = open_library(where).add_normals(_pieces(windows, length), asset or None)
+    say(f"added {len(names)} normal windows")
+
+
+def _facts(windows: WindowSet, *, named: bool) -> list[Case]:
+    """What a file says of its cases; the name of a file is no name of a case."""
+    from readbench.cases.library import facts_of
+
+    facts = facts_of(windows)
+    return facts if named or len(facts) > 1 else [fact.model_copy(update={"id": "", "group": ""}) for fact in facts]
+
+
+def _pieces(windows: WindowSet, length: int) -> WindowSet:
+    """Recordings cut into windows of `length` steps; what is left over at the end is dropped."""
+    from readbench.windows import WindowSet
+
+    if not length:
+        return windows
+    pieces = [
+        (windows.values(i)[:, start : start + length], i)
+        for i in range(len(windows))
+        for start in range(0, int(windows.lengths[i]) - length + 1, length)
+    ]
+    if not pieces:
+        raise UsageError(f"No recording is as long as {length} rows.")
+    return WindowSet.from_arrays(
+        [values for values, _ in pieces],
+        channels=[windows.channels(i) for _, i in pieces],
+        assets=[str(windows.assets[i]) for _, i in pieces],
+    )
+
+
+def export_command(where: Where, file: Annotated[Path, typer.Argument(help="Parquet file to write.")]) -> None:
+    """Write the whole library into one Parquet file."""
+    from readbench.cases.archive import export_library
+
+    say(f"wrote {export_library(open_library(where), file)} windows into {file}")
+
+
+def import_command(where: Where, file: Annotated[Path, typer.Argument(help="Parquet or NPZ file of windows.")]) -> None:
+    """Add all cases and normal windows of a file that `export` wrote."""
+    from readbench.cases.archive import import_library
+
+    say(f"added {import_library(open_library(where), file)} windows")
+
+
+def warm_command(
+    where: Where,
+    *,
+    method: Method = DEFAULT_METHOD,
+    executor: Workers = None,
+    jobs: Jobs = 1,
+    address: Address = None,
+    gpus: Gpus = 0,
+) -> None:
+    """Encode cases ahead of the first search: those it needs, or with `--executor` all.
+
+    Example: `readbench cases warm plant --executor processes --jobs 8`
+    """
+    from readbench.cases.bulk import encode_cases
+    from readbench.spec import parse
+
+    with workers(executor, jobs, address, gpus) as each:
+        library = open_library(where)
+        if each:
+            say(f"computed {encode_cases(library.snapshot(), parse(method), each)} vectors")
+        else:
+            say(f"encoded {library.warm(method)} cases")
+
+
+def demo_command(
+    where: Annotated[str, typer.Argument(metavar="LIBRARY", help="Where to make the library.")],
+    dataset: Annotated[str, typer.Option(help="Any dataset: its train side becomes the library.")] = "sim_tanks",
+    cases: Annotated[int, typer.Option(min=1, help="Most cases.")] = 60,
+    normals: Annotated[int, typer.Option(min=0, help="Most normal windows.")] = 60,
+    new: Annotated[Path, typer.Option(help="Folder for windows of the test side, as CSV.")] = Path("new"),
+    root: Root = None,
+) -> None:
+    """Make a library of simulated or real cases, and new windows to ask it about.
+
+    Example: `readbench cases demo plant --dataset sim_tanks --cases 60`
+    """
+    from readbench.cases import CaseLibrary
+    from readbench.cases.library import facts_of
+    from readbench.data import load_task
+    from readbench.data.compose import Composition
+    from readbench.spec import build_source
+
+    if new.exists() and any(new.iterdir()):
+        raise UsageError(f"{new} is not empty. Give another folder: --new FOLDER")
+    settings = Composition(corpus_cap=cases, query_cap=100, normals_cap=max(1, normals))
+    task = load_task(build_source(dataset), seed=0, root=data_root(root), cache=cache_root(), settings=settings)
+    library = CaseLibrary.create(where)
+    library.add_normals(task.normals[:normals])
+    corpus = task.corpus_at(0)
+    library.add(corpus, [fact.model_copy(update={"notes": f"From {fact.group}."}) for fact in facts_of(corpus)])
+    truths = write_new(task, new)
+    output().print(
+        f"{where}: {len(corpus)} cases, {min(normals, len(task.normals))} normal windows; {len(truths)} new windows in"
+        f" {new}; what they are is in {new / 'truth.json'}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def write_new(task: Task, folder: Path) -> dict[str, dict[str, str]]:
+    """A window of each of the first faults of the test side as CSV, and what they are as JSON."""
+    import numpy as np
+
+    folder.mkdir(parents=True, exist_ok=True)
+    _, first = np.unique(task.queries.labels, return_index=True)
+    truths = {}
+    for number, i in enumerate(np.sort(first)[:NEW].tolist(), start=1):
+        name = f"{number}.csv"
+        write_csv(task.queries[i : i + 1], folder / name)
+        fault, asset = task.queries.classes[task.queries.labels[i]], str(task.queries.assets[i])
+        truths[name] = {"fault": fault, "asset": asset}
+    (folder / "truth.json").write_text(json.dumps(truths, indent=1))
+    return truths
+
+
+def write_csv(window: WindowSet, path: Path) -> None:
+    """One window as a table: a row per step, a column per channel."""
+    import numpy as np
+
+    header = ",".join(["step", *(f'"{name}"' for name in window.channels(0))])
+    rows = np.column_stack([np.arange(window.lengths[0]), window.values(0).T])
+    np.savetxt(path, rows, fmt="%.7g", delimiter=",", header=header, comments="", encoding="utf-8")
+
+
+def bench_command(
+    cases: Annotated[int, typer.Option(min=1, help="Cases of 8 channels of 256 steps.")] = 100_000,
+    queries: Annotated[int, typer.Option(min=1, help="Searches.")] = 20,
+    method: Annotated[str, typer.Option(help="Any method of the grammar.")] = DEFAULT_METHOD,
+) -> None:
+    """Measure a library of synthetic cases: ingest, search, memory, disk. It is made in the cache and removed.
+
+    Example: `readbench cases bench --cases 100000`
+    """
+    from readbench.bench.library import measure_library
+
+    where = cache_root() / "bench-library"
+    if where.exists():
+        raise UsageError(f"{where} is left from a measurement that was interrupted. Remove it first.")
+    measured = asdict(measure_library(where, cases, method, queries=queries))
+    if math.isnan(measured["peak_gigabytes"]):
+        measured["peak_gigabytes"] = None  # the system does not tell, and NaN is no JSON
+    print(json.dumps(measured, indent=1))  # noqa: T201 - this is the output

@@ -1,0 +1,125 @@
+"""The door opens at once: help, version and wrong options cost little, and import nothing that computes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import typer
+
+from readbench import cases, data, experiment, tables
+from readbench.cli import app, options
+from readbench.data import exported
+from readbench.data import source as data_source
+from readbench.experiment import executors, shard
+from readbench.report import bundle
+
+MOST_S = 0.5
+"""CPU seconds of the user, interpreter included."""
+SLOW = ("scipy", "matplotlib", "numba", "sklearn", "pyarrow", "numpy", "onnxruntime", "readbench.data")
+"""What a door must not import; `readbench.data` are the simulators too."""
+CHILD = """
+import atexit, json, os, sys
+out = open(sys.argv.pop(1), "w")
+atexit.register(lambda: json.dump({"cpu": os.times().user, "modules": list(sys.modules)}, out))
+from readbench.cli import main
+main()
+"""
+
+
+def opened(tmp_path: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """Exit code of a call, and what it took."""
+    told = tmp_path / "told.json"
+    done = subprocess.run([sys.executable, "-c", CHILD, told, *arguments], capture_output=True, check=False)
+    facts: dict[str, Any] = json.loads(told.read_text())
+    return done.returncode, facts
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--help",), 0),
+        (("--version",), 0),
+        (("run", "--help"), 0),
+        (("cases", "--help"), 0),
+        (("data", "--help"), 0),
+        (("data", "import", "--help"), 0),
+        (("nonsense",), 2),
+        (("run", "--nonsense"), 2),
+        (("run", "--jobs", "none"), 2),
+        (("run", "--rho", "ten"), 2),
+        (("run", "--cap", "0"), 2),
+        (("cases", "search"), 2),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, tuple) else f"exits with {given}",
+)
+def test_what_needs_no_work_is_answered_at_once(tmp_path: Path, arguments: tuple[str, ...], code: int) -> None:
+    tries = [opened(tmp_path, *arguments) for _ in range(3)]
+    assert [found for found, _ in tries] == [code] * 3
+    assert not {name for name in tries[0][1]["modules"] if name in SLOW}
+    assert min(facts["cpu"] for _, facts in tries) < MOST_S
+
+
+EVERY = """
+import sys
+from typer.testing import CliRunner
+from readbench.cli import app
+for line in sys.stdin.read().splitlines():
+    for option, code in (("--help", 0), ("--no-such-option", 2)):
+        done = CliRunner().invoke(app, [*line.split(), option])
+        assert done.exit_code == code, (line, option, done.output)
+found = {name for name in sys.modules if name in %r}
+assert not found, found
+"""
+
+
+def verbs(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:  # noqa: ANN401 - typer's own classes
+    """Every command and group, as it is typed."""
+    yield path
+    for name, below in getattr(command, "commands", {}).items():
+        yield from verbs(below, (*path, name))
+
+
+def test_no_verb_imports_what_computes_before_it_runs() -> None:
+    lines = [" ".join(path) for path in verbs(typer.main.get_command(app))]
+    assert len(lines) > 50
+    done = subprocess.run(
+        [sys.executable, "-c", EVERY % (SLOW,)], input="\n".join(lines), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_version_is_told() -> None:
+    done = subprocess.run([sys.executable, "-m", "readbench", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == "readbench"
+    assert done.stdout.split()[1][0].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (options.ExecutorName, executors.ExecutorName),
+        (options.SplitUnit, data_source.SplitUnit),
+        (options.Form, exported.Form),
+        (options.TimeUnit, tables.TimeUnit),
+        (options.LabelRule, data_source.LabelRule),
+        (options.Missing, data_source.Missing),
+        (options.Domain, data_source.Domain),
+    ],
+    ids=lambda words: "/".join(get_args(words)),
+)
+def test_options_offer_what_the_rooms_take(ours: object, theirs: object) -> None:
+    assert get_args(ours) == get_args(theirs) != ()
+
+
+def test_defaults_are_those_of_the_rooms() -> None:
+    assert options.DEFAULT_METHOD == cases.DEFAULT_METHOD
+    assert options.numbers(options.DEFAULT_SEEDS, "--seeds") == experiment.DEFAULT_SEEDS
+    assert shard.parse_shard(options.WHOLE) == shard.WHOLE
+    assert options.SUFFIX == bundle.SUFFIX
+    assert data.Composition().split_by == get_args(options.SplitUnit)[0]

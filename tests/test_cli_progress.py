@@ -1,0 +1,117 @@
+"""Progress as people see it: bars on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import threading
+
+from rich.console import Console
+
+from readbench.cli.progress import Terminal, building, run_listener, scale_listener
+from readbench.common.progress import SILENT, within
+from readbench.experiment.execute import CellReport
+from readbench.experiment.plan import Cell
+
+Told = list[tuple[str, int, int | None]]
+
+
+def screen(*, terminal: bool) -> Console:
+    return Console(file=io.StringIO(), force_terminal=terminal, width=160)
+
+
+def text(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_bar_shows_counts_and_goes_when_its_work_has_ended() -> None:
+    console = screen(terminal=True)
+    with Terminal(console) as progress:
+        progress("encoding: mantis+nr", 0, 1000)
+        progress("encoding: mantis+nr", 256, 1000)
+        progress("fetching data.zip", 12_300_000, None)
+    shown = text(console)
+    assert "encoding: mantis+nr" in shown
+    assert "256/1000" in shown
+    assert "12.3M" in shown
+    console = screen(terminal=True)
+    with Terminal(console) as progress:
+        progress("encoding: mantis+nr", 0, 1000)
+        progress("encoding: mantis+nr", 1000, 1000)
+        progress("encoding: mantis+nr", 1000, 1000)
+        before = len(text(console))
+        progress("cells", 1, 3)
+    assert "cells" in text(console)[before:]
+    assert "encoding" not in text(console)[before:]
+
+
+def test_names_of_methods_are_no_markup() -> None:
+    console = screen(terminal=True)
+    with Terminal(console) as progress:
+        progress("cells [bold]", 1, 3)
+    assert "cells [bold]" in text(console)
+
+
+def test_a_pipe_gets_lines_with_the_time_left() -> None:
+    console = screen(terminal=False)
+    with Terminal(console, every_s=0) as progress:
+        progress("cells", 2, 10)
+        threading.Event().wait(0.05)
+        progress("cells", 4, 10)
+        progress("cells", 10, 10)
+    first, second, last = text(console).splitlines()
+    assert (first, last) == ("cells: 2/10", "cells: 10/10")
+    assert second == "cells: 4/10, 0:00:00 left"
+
+
+def test_a_pipe_gets_no_line_from_work_that_is_over_soon() -> None:
+    console = screen(terminal=False)
+    with Terminal(console) as progress:
+        for done in range(100):
+            progress("cells", done, 100)
+    assert not text(console)
+
+
+def test_a_part_survives_pickling_as_its_listener_does() -> None:
+    part = within(within(SILENT, "sonde"), "encoding")
+    assert pickle.loads(pickle.dumps(part)) == part  # noqa: S301 - our own
+
+
+def test_a_build_ends_with_its_block() -> None:
+    told: Told = []
+    with building(lambda *far: told.append(far), "sim_tanks") as heard:
+        heard(3, 120)
+    assert told == [("building sim_tanks", 3, None), ("building sim_tanks", 3, 3)]
+
+
+def test_a_run_counts_cells_and_ends_builds_when_cells_begin() -> None:
+    told: Told = []
+    listener = run_listener(lambda *far: told.append(far), 2)
+    listener.building("sim_tanks", 3, 120)
+    listener.encoding("sonde", 0, 1000)
+    listener.cell(CellReport(Cell("sim_tanks", 0, 0, "sonde")))
+    assert told == [
+        ("cells", 0, 2),
+        ("building sim_tanks", 3, None),
+        ("building sim_tanks", 3, 3),
+        ("encoding: sonde", 0, 1000),
+        ("cells", 1, 2),
+    ]
+
+
+def test_a_study_counts_windows_and_ends_what_a_cell_was_at() -> None:
+    told: Told = []
+    listener = scale_listener(lambda *far: told.append(far), 200)
+    listener.begins("dtw-i", 100)
+    listener.telling("fitting", 0, 100)
+    listener.telling("searching", 0, 100)
+    listener.ends("dtw-i", 100)
+    assert told == [
+        ("corpus", 0, 200),
+        ("dtw-i at 100: fitting", 0, 100),
+        ("dtw-i at 100: fitting", 1, 1),
+        ("dtw-i at 100: searching", 0, 100),
+        ("dtw-i at 100: searching", 1, 1),
+        ("corpus", 100, 200),
+    ]
