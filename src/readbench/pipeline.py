@@ -616,7 +616,7 @@ class FittedMethod:
 
     def _learn(self, items: Sequence[Vectors], knowledge: Knowledge) -> Lesson | None:
         former = self.method.opinion_former
-        learner = former and former.able(GivesOpinion)
+        learner = former.able(GivesOpinion) if former else None
         if learner is None or not knowledge.common:
             return None
         return learner.learn(items, knowledge.labels, self._groups, knowledge.rejected)

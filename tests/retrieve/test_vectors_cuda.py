@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from readbench.encoders import Metric
 from readbench.encoders.devices import Device, device_of, exact_products
 from readbench.encoders.raw import Raw
-from readbench.encoders.rocket import Rocket
 from readbench.encoders.sonde import Reference, Runtime, Sonde
 from readbench.errors import NotFiniteError, ParameterError, UsageError
 from readbench.kernels.threads import Team
@@ -146,7 +145,7 @@ def test_without_a_gpu_it_says_so_and_auto_uses_the_processor() -> None:
 
 
 def test_vectors_are_searched_where_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert device_of(Rocket()) == "cpu"
+    assert device_of(None) == "cpu"
     assert device_of(Sonde()) == "cpu"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert device_of(Sonde(device="cuda")) == "cuda"
@@ -162,8 +161,9 @@ def test_a_method_searches_where_its_encoder_runs(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(embedding, "top_k", spy)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     windows = sample_windows(6)
-    for encoder in (Raw(), OnGpu()):
-        EmbeddingRetriever(encoder, (), None).fit(windows, windows[:0]).search(windows, 2)
+    gpu = OnGpu()
+    for retriever in (EmbeddingRetriever(Raw()), EmbeddingRetriever(gpu, device=gpu)):
+        retriever.fit(windows, windows[:0]).search(windows, 2)
     assert asked == ["cpu", "cuda"]
 
 
@@ -177,9 +177,9 @@ class OnGpu(Raw):
 @pytest.mark.parametrize("reference", ["none", "normals"])
 def test_sonde_and_search_on_a_gpu_find_what_the_processor_finds(reference: Reference) -> None:
     corpus, queries, normals = sample_windows(300), sample_windows(9, seed=1), sample_windows(20, seed=2)
+    encoders = (Sonde(device=device, reference=reference) for device in get_args(Runtime))
     here, there = (
-        EmbeddingRetriever(Sonde(device=device, reference=reference), (), None).fit(corpus, normals).search(queries, 5)
-        for device in get_args(Runtime)
+        EmbeddingRetriever(encoder, device=encoder).fit(corpus, normals).search(queries, 5) for encoder in encoders
     )
     np.testing.assert_allclose(there.scores, here.scores, rtol=1e-4)
     assert (there.indices[:, 0] == here.indices[:, 0]).all()

@@ -5,8 +5,12 @@ The benchmark applies it inside each stretch of constant label of a recording, t
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
+
+F = TypeVar("F", np.float32, np.float64)
 
 
 def is_reading(values: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -15,7 +19,7 @@ def is_reading(values: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.
     return readings
 
 
-def fill_gaps(values: NDArray[np.float64], readings: NDArray[np.bool_]) -> NDArray[np.float64]:
+def fill_gaps(values: NDArray[F], readings: NDArray[np.bool_]) -> NDArray[F]:
     """(C, T) values without gaps: filled forward, then backward; a channel without any reading is zero.
 
     Args:
@@ -31,5 +35,6 @@ def fill_gaps(values: NDArray[np.float64], readings: NDArray[np.bool_]) -> NDArr
     last = np.maximum.accumulate(np.where(readings, steps, -1), axis=1)
     following = np.minimum.accumulate(np.where(readings, steps, len(steps))[:, ::-1], axis=1)[:, ::-1]
     nearest = np.where(last >= 0, last, np.where(following < len(steps), following, 0))
-    filled = np.take_along_axis(values, nearest, axis=1)
-    return np.where(readings.any(axis=1, keepdims=True), filled, 0.0)
+    filled: NDArray[F] = np.take_along_axis(values, nearest, axis=1)
+    filled[~readings.any(axis=1)] = 0
+    return filled
