@@ -15,7 +15,7 @@ from readbench.experiment.merge import merge
 from readbench.experiment.opinions import answered
 from readbench.experiment.shard import Shard
 from readbench.experiment.store import KEY, OPINION
-from readbench.rerank import verdict
+from readbench.rerank import judgement, verdict
 from readbench.rerank.judgement import Judgement
 from readbench.spec import parse
 from tests.experiment.helpers import small_plan
@@ -53,7 +53,7 @@ def test_kept_opinions_are_those_of_the_method_on_its_own(folder: Path, private_
 
 def test_nothing_is_learned_twice(tmp_path: Path, private_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lessons: list[int] = []
-    original = verdict.judged
+    original = judgement.judged
 
     def counting(*given: object) -> Judgement:
         lessons.append(1)

@@ -41,8 +41,9 @@ import pyarrow.parquet as pq
 
 from readbench.evaluate import metric_order
 from readbench.experiment.budget import ALL
-from readbench.experiment.cells import STAGES, Outcome
+from readbench.experiment.cells import Outcome
 from readbench.experiment.plan import Cell, Plan
+from readbench.pipeline import STAGES
 from readbench.registry import METRICS
 
 KEY = ("dataset", "seed", "rho", "labels", "method")

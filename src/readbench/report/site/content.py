@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from readbench.errors import ReadbenchError
 from readbench.experiment.budget import parse_budget
-from readbench.experiment.cells import STAGES
 from readbench.experiment.gallery import Gallery
 from readbench.experiment.store import TIMES
+from readbench.pipeline import STAGES
 from readbench.plots import FAMILY_COLOURS, REFERENCE_GREY
 from readbench.report.results import Results
 from readbench.report.site.judged import Judged
