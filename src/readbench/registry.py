@@ -30,6 +30,11 @@ from readbench.parameters import Parameter, Value, parameters_of
 F = TypeVar("F", bound=Callable[..., Any])
 Finder = TypeVar("Finder", bound=Callable[[], "Iterable[Entry]"])
 PLUGIN_GROUP = "readbench.plugins"
+TAGS = {
+    "by-position": "scores follow the positions of query and item, not their values: equal items need not score alike",
+    "normals-last": "a known normal window is no class like the others but comes last",
+}
+"""What a component may declare about itself, which the contract suite then does not ask of it, and why."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,7 @@ class Entry:
             (weights that are missing, say), or nothing; cheap to ask.
         positional: the parameter that a bare value in parentheses sets, if any.
         origin: "readbench", or the plug-in it came from with its version.
+        tags: words of `TAGS` that hold for it.
     """
 
     name: str
@@ -62,6 +68,7 @@ class Entry:
     obstacle: Callable[[], str] | None = None
     positional: str = ""
     origin: str = "readbench"
+    tags: frozenset[str] = frozenset()
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -115,11 +122,15 @@ class Registry:
         extra: str = "",
         unavailable: Callable[[], str] | None = None,
         positional: str = "",
+        tags: Iterable[str] = (),
     ) -> Callable[[F], F]:
         """Decorator that registers a class or factory; its docstring's first line is the summary.
 
         The keywords are the fields of `Entry`; `unavailable` is its `obstacle`.
         """
+        declared = frozenset(tags)
+        for tag in declared - set(TAGS):
+            raise UnknownNameError(f"tag of {name}", tag, TAGS)
 
         def decorate(factory: F) -> F:
             summary = (factory.__doc__ or "").strip().split("\n")[0]
@@ -135,6 +146,7 @@ class Registry:
                 obstacle=unavailable,
                 positional=positional,
                 origin=_origin(factory),
+                tags=declared,
             )
             self._add(entry)
             return factory
