@@ -12,10 +12,12 @@ from hypothesis import HealthCheck, settings
 
 from tests.browser import chromium
 
-settings.register_profile(
-    "readbench", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("readbench")
+# Property tests draw the same examples every time, so that a failure is the change's; `make test-random` draws others,
+# more of them, and prints for a failure what has to be put above the test to see it again.
+_QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("repeatable", derandomize=True, max_examples=50, **_QUIET)
+settings.register_profile("random", derandomize=False, max_examples=200, print_blob=True, **_QUIET)
+settings.load_profile(os.environ.get("READBENCH_EXAMPLES", "repeatable"))
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

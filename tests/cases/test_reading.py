@@ -139,6 +139,7 @@ def damage(content: bytearray, data: st.DataObject) -> None:
             del content[place:]
 
 
+@pytest.mark.hypothesis  # of the examples inside it
 def test_a_damaged_file_is_read_or_refused_in_one_sentence(fuzzed: CaseLibrary) -> None:
     before, outcomes = fuzzed.history(), Outcomes()
 

@@ -179,6 +179,7 @@ CONTENTS = (
 )
 
 
+@pytest.mark.hypothesis  # of the examples inside it
 def test_any_content_is_series_or_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
     outcomes = Outcomes()
 

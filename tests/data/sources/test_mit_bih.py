@@ -226,6 +226,7 @@ def test_a_gain_of_zero_and_a_baseline_of_its_own_are_understood(tmp_path: Path)
     assert values[0, 0] == pytest.approx((2047 - 100) / 200)
 
 
+@pytest.mark.hypothesis  # of the examples inside it
 def test_damage_of_any_kind_is_either_harmless_or_refused(root: Path) -> None:
     valid = {path: path.read_bytes() for path in (root / "mit_bih").iterdir()}
     assert len(read_all(root)) == 3
@@ -242,6 +243,7 @@ def test_damage_of_any_kind_is_either_harmless_or_refused(root: Path) -> None:
     outcomes.check_both()
 
 
+@pytest.mark.hypothesis  # of the examples inside it
 def test_random_bytes_are_annotations_or_refused(tmp_path: Path) -> None:
     path, valid, outcomes = tmp_path / "100.atr", annotation_file(MARKS), Outcomes()
 

@@ -241,6 +241,7 @@ TARGETS = {
 }
 
 
+@pytest.mark.hypothesis  # of the examples inside it
 def test_damage_of_any_kind_is_either_harmless_or_refused(tmp_path: Path) -> None:
     """The log and the capture without times, each beside the metadata and the table of signals."""
     roots = {name: tmp_path / ("untimed" if name == UNTIMED else "timed") for name in TARGETS}
@@ -261,6 +262,7 @@ def test_damage_of_any_kind_is_either_harmless_or_refused(tmp_path: Path) -> Non
     outcomes.check_both()
 
 
+@pytest.mark.hypothesis  # of the examples inside it
 def test_a_damaged_extracted_table_is_either_harmless_or_refused(tmp_path: Path) -> None:
     valid, name = extraction(drive(seconds=2), 0.3, 0.6).encode(), f"signal_extractions/attacks/{NAME}.csv"
     write(tmp_path, name, valid)
