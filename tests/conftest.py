@@ -14,10 +14,24 @@ from tests.browser import chromium
 
 # Property tests draw the same examples every time, so that a failure is the change's; `make test-random` draws others,
 # more of them, and prints for a failure what has to be put above the test to see it again.
-_QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("repeatable", derandomize=True, max_examples=50, **_QUIET)
-settings.register_profile("random", derandomize=False, max_examples=200, print_blob=True, **_QUIET)
+settings.register_profile(
+    "repeatable", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "random", settings.get_profile("repeatable"), derandomize=False, max_examples=200, print_blob=True
+)
 settings.load_profile(os.environ.get("READBENCH_EXAMPLES", "repeatable"))
+
+
+SLOW_FIXTURES = {"real_data", "browser"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on real data and in a browser are slow by their nature; others are marked where they stand."""
+    for item in items:
+        if SLOW_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -126,14 +126,15 @@ def _imported_rooms(path: Path) -> dict[str, int]:
     """Rooms of this package that a module imports, anywhere in it, and the first line that does."""
     rooms: dict[str, int] = {}
     for node in ast.walk(_tree(path)):
-        names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom):
             assert not node.level, (
                 f"{_place(path)}:{node.lineno} imports by a relative path, which this test cannot see"
             )
             names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
         for name in names:
             if name.startswith("readbench."):
                 rooms.setdefault(name.split(".")[1], node.lineno)

@@ -23,7 +23,7 @@ class Module:
         self.imported = {
             alias.asname or alias.name: (node.module, alias.name)
             for node in nodes
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests.")
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tests.")
             for alias in node.names
         }
 
