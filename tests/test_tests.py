@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.conftest import SLOW_PLACES
+
 TESTS = Path(__file__).parent
 # Calls that fail when something is wrong: of unittest, numpy and pytest, of the contract suite, and of page checks.
 ASSERTING = ("assert", "raises", "warns", "fail", "check", "expect")
@@ -93,3 +95,7 @@ def test_a_test_that_asserts_nothing_is_found(tmp_path: Path) -> None:
     )
     found = _offenders(_modules(sorted(tmp_path.rglob("*.py")), tmp_path))
     assert [offender.split()[-1] for offender in found] == ["test_hidden", "test_empty"]
+
+
+def test_places_called_slow_exist() -> None:
+    assert not [place for place in SLOW_PLACES if not (TESTS / place).exists()]
