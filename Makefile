@@ -1,5 +1,6 @@
 # `make run` sets up and runs the benchmark on embedded data, `make test` sets up and runs the tests; `make report` writes
 # the site of a run (RUN=runs/NAME), by default of the embedded data; `make demo` opens a case library to the browser.
+# `make check` is for while one works: lint, types and the fast tests; `make test-random` draws other examples each time.
 PYTHON ?= python3
 EXTRAS ?= light
 RUN    ?= runs/quick
@@ -15,7 +16,7 @@ endif
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(DEV))
 
-.PHONY: run report demo test browser lint web clean
+.PHONY: run report demo test check test-random browser lint web clean
 run: $(VENV)/.installed
 	$(BIN)/readbench run --suite quick
 	$(BIN)/readbench report runs/quick
@@ -29,6 +30,16 @@ demo: $(VENV)/.installed-service
 
 test: lint $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+# The property tests alone, with examples of their own each time: for every night. `make test-random SEED=...` repeats
+# a run; a failure also prints the line that repeats it alone.
+SEED ?= $(shell date +%s)
+test-random: $(STAMP)
+	@echo "make test-random SEED=$(SEED)"
+	READBENCH_EXAMPLES=random $(BIN)/python -m pytest -n 2 --dist worksteal -m hypothesis --hypothesis-seed=$(SEED)
 
 # For the tests of pages, on a machine that lets us install one; elsewhere they skip and say so.
 browser:

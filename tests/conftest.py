@@ -12,10 +12,67 @@ from hypothesis import HealthCheck, settings
 
 from tests.browser import chromium
 
+# Property tests draw the same examples every time, so that a failure is the change's; `make test-random` draws others,
+# more of them, and prints for a failure what has to be put above the test to see it again.
 settings.register_profile(
-    "readbench", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+    "repeatable", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("readbench")
+settings.register_profile(
+    "random", settings.get_profile("repeatable"), derandomize=False, max_examples=200, print_blob=True
+)
+settings.load_profile(os.environ.get("READBENCH_EXAMPLES", "repeatable"))
+
+
+SLOW_FIXTURES = {"real_data", "browser"}
+SLOW_PLACES = (
+    "cases/test_benchmark.py",
+    "cases/test_bulk.py",
+    "cases/test_cli.py",
+    "cases/test_store.py",
+    "cases_server/test_agents.py",
+    "cases_server/test_benchmark.py",
+    "cases_server/test_demo.py",
+    "cases_server/test_life.py",
+    "cases_server/test_openapi.py",
+    "data/exported",
+    "data/test_cli_exchange.py",
+    "data/test_describe.py",
+    "data/test_frozen.py",
+    "data/test_sim_can.py",
+    "data/test_sim_ecg.py",
+    "data/test_sim_motor.py",
+    "data/test_sim_service.py",
+    "data/test_sim_tanks.py",
+    "encoders/test_charm.py",
+    "encoders/test_rocket.py",
+    "experiment",
+    "llm/test_every_method.py",
+    "llm/test_rerank.py",
+    "llm/test_run.py",
+    "report",
+    "rerank/test_gpc.py",
+    "rerank/test_suspicion.py",
+    "retrieve/test_sbd.py",
+    "scale",
+    "supervised",
+    "test_cli.py",
+    "test_cli_opinions.py",
+    "test_composed.py",
+    "test_contract.py",
+    "training",
+)
+"""Folders and files that run whole pipelines, compile much, start processes or kill them."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is slow by its nature is marked by its fixture or its place; others carry the marker themselves."""
+    here = Path(__file__).parent
+    places = {here / place for place in SLOW_PLACES}
+    for item in items:
+        by_fixture = SLOW_FIXTURES & set(getattr(item, "fixturenames", ()))
+        if by_fixture or places & {item.path, *item.path.parents}:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -46,6 +46,14 @@ def test_an_entry_says_what_was_registered(registry: Registry) -> None:
     assert registry.get("random").title == "random"
 
 
+def test_tags_are_declared_with_the_name_and_unknown_ones_refused(registry: Registry) -> None:
+    registry.register("dice", tags=["by-position"])(Chance)
+    assert registry.get("dice").tags == {"by-position"}
+    assert registry.get("dtw-i").tags == frozenset()
+    with pytest.raises(UnknownNameError, match=r"Unknown tag of dice2 'by-positon'\. Did you mean 'by-position'\?"):
+        registry.register("dice2", tags=["by-positon"])
+
+
 def test_registering_gives_back_what_it_decorates() -> None:
     assert Registry("method").register("random")(Chance) is Chance
 

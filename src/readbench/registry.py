@@ -61,6 +61,11 @@ class Registered(Protocol):
 
 
 E = TypeVar("E", bound=Registered)
+TAGS = {
+    "by-position": "scores follow the positions of query and item, not their values: equal items need not score alike",
+    "normals-last": "a known normal window is no class like the others but comes last",
+}
+"""What a component may declare about itself, which the contract suite then does not ask of it, and why."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,7 @@ class Entry:
         positional: the parameter that a bare value in parentheses sets, if any.
         abilities: what it can do beyond its task, as Protocols of `readbench.abilities`.
         origin: "readbench", or the plug-in it came from with its version.
+        tags: words of `TAGS` that hold for it.
     """
 
     name: str
@@ -95,6 +101,7 @@ class Entry:
     positional: str = ""
     abilities: tuple[type, ...] = ()
     origin: str = BUILT_IN
+    tags: frozenset[str] = frozenset()
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -257,11 +264,15 @@ class Registry(Catalogue[Entry]):
         unavailable: Callable[[], str] | None = None,
         positional: str = "",
         abilities: Iterable[type] = (),
+        tags: Iterable[str] = (),
     ) -> Callable[[F], F]:
         """Decorator that registers a class or factory; its docstring's first line is the summary.
 
         The keywords are the fields of `Entry`; `unavailable` is its `obstacle`.
         """
+        declared = frozenset(tags)
+        for tag in declared - set(TAGS):
+            raise UnknownNameError(f"tag of {name}", tag, TAGS)
 
         def decorate(factory: F) -> F:
             summary = (factory.__doc__ or "").strip().split("\n")[0]
@@ -278,6 +289,7 @@ class Registry(Catalogue[Entry]):
                 positional=positional,
                 abilities=tuple(abilities),
                 origin=_origin(factory),
+                tags=declared,
             )
             self._add(entry)
             return factory

@@ -33,6 +33,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, dict[str, 
     return schemathesis.openapi.from_asgi("/openapi.json", app), header
 
 
+@pytest.mark.hypothesis  # of the examples inside it
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode))
 def test_no_request_breaks_the_service(described: tuple[Any, dict[str, str]], mode: Any) -> None:  # noqa: ANN401
     """`mode` is whether the requests fit the description or break it."""
@@ -40,7 +41,7 @@ def test_no_request_breaks_the_service(described: tuple[Any, dict[str, str]], mo
     for found in schema.get_all_operations():
         operation = found.ok()
 
-        @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
         @given(case=operation.as_strategy(generation_mode=mode))
         def probe(case: Any) -> None:  # noqa: ANN401
             case.call_and_validate(headers=header, checks=CHECKS)

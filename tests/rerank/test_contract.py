@@ -13,7 +13,8 @@ from readbench.registry import RERANKERS
 from readbench.rerank import Pool, Reranker, View
 from readbench.spec import parse
 from readbench.testing import RERANKER_CHECKS, RerankerCheck, sample_pool
-from readbench.testing.rerankers import names_of_classes_do_not_matter
+from readbench.testing.rerankers import renamed
+from readbench.windows import UNLABELLED
 from tests.rerank.pools import reordered
 
 LABEL_AWARE = (
@@ -32,14 +33,6 @@ LABEL_AWARE = (
     "verdict(drop_normals=false)",
 )
 LABEL_FREE = ("prf", "prf(k=3,beta=0.2,scale=z)")
-NORMALS_LAST = ("verdict", "verdict(pool=20)")
-"""To these a known normal is no fault type but the last of all: only names of faults do not matter to them."""
-CHECKED = [
-    (reranker, check)
-    for reranker in LABEL_FREE + LABEL_AWARE
-    for check in RERANKER_CHECKS
-    if reranker not in NORMALS_LAST or check is not names_of_classes_do_not_matter
-]
 
 
 def build(text: str) -> Reranker:
@@ -48,9 +41,15 @@ def build(text: str) -> Reranker:
     return built
 
 
-@pytest.mark.parametrize(("reranker", "check"), CHECKED, ids=lambda part: getattr(part, "__name__", part))
+@pytest.mark.parametrize("check", RERANKER_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("reranker", LABEL_FREE + LABEL_AWARE)
 def test_every_reranker_keeps_the_contract(reranker: str, check: RerankerCheck) -> None:
     check(reranker)
+
+
+def test_verdict_takes_normal_for_one_more_class_where_it_is_told_to() -> None:
+    pool, verdict = sample_pool(10, labelled=0.8), build("verdict(drop_normals=false)")
+    np.testing.assert_allclose(verdict.rerank(renamed(pool, [UNLABELLED])), verdict.rerank(pool), atol=1e-5)
 
 
 def test_every_registered_reranker_is_checked() -> None:

@@ -68,7 +68,7 @@ def _filled(values: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[n
     """Channels that have a reading, without gaps, and which ones those are."""
     readings = is_reading(values)
     kept: NDArray[np.bool_] = np.asarray(readings.any(axis=1), np.bool_)
-    return fill_gaps(values[kept], readings[kept]), kept
+    return fill_gaps(values[kept], readings[kept]).astype(np.float32, copy=False), kept
 
 
 def new_id() -> str:

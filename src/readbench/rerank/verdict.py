@@ -38,7 +38,7 @@ HALF_AT = 10
 """The place at which the order of the retrieval is worth half of what it is at the first."""
 
 
-@RERANKERS.register("verdict", title="Verdict", abilities=(GivesOpinion,))
+@RERANKERS.register("verdict", title="Verdict", tags=["normals-last"], abilities=(GivesOpinion,))
 class Verdict:
     """Orders by the probability of sharing the query's fault type, learned from resolved cases.
 

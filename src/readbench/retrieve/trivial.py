@@ -12,7 +12,7 @@ from readbench.retrieve.base import Scores
 from readbench.windows import UNLABELLED, WindowSet
 
 
-@RETRIEVERS.register("random", title="Random", family="trivial")
+@RETRIEVERS.register("random", title="Random", family="trivial", tags=["by-position"])
 class Random:
     """Independent uniform scores: chance level.
 

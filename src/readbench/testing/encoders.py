@@ -14,6 +14,7 @@ from readbench.encoders import Encoder
 from readbench.pipeline import BuiltLeg
 from readbench.registry import ENCODERS
 from readbench.spec import parse
+from readbench.testing.declared import not_asked
 from readbench.testing.samples import sample_windows
 from readbench.windows import ChannelStats, WindowSet
 
@@ -91,22 +92,25 @@ def corpus_dependence_is_declared(encoder: str) -> None:
 
     The statistics that windows are scaled by belong to the task and stay the same.
     """
+    if _built(encoder).corpus_dependent:
+        raise not_asked(encoder, "corpus_dependent")
     corpus, queries = sample_windows(16), sample_windows(5, seed=1)
     corpus = corpus.with_stats(ChannelStats.of(corpus))
-    if not _built(encoder).corpus_dependent:
-        one, two = _fitted(encoder, corpus), _fitted(encoder, corpus[:9])
-        np.testing.assert_allclose(one.encode(queries), two.encode(queries), rtol=1e-4, atol=1e-4)
+    one, two = _fitted(encoder, corpus), _fitted(encoder, corpus[:9])
+    np.testing.assert_allclose(one.encode(queries), two.encode(queries), rtol=1e-4, atol=1e-4)
 
 
 def weights_are_known_before_fitting(encoder: str) -> None:
     """One that reads files says what they hold as soon as it is built, and the same after fitting."""
     leg = BuiltLeg(parse(encoder).legs[0])
-    if pretrained := leg.part.able(Pretrained):
-        before = leg.content_key
-        assert before
-        corpus = sample_windows(6)
-        leg.retriever.fit(corpus, corpus[:0])
-        assert pretrained.weights_fingerprint() == leg.content_key == before
+    pretrained = leg.part.able(Pretrained)
+    if pretrained is None:
+        raise not_asked(encoder, "no weights: it does not declare Pretrained")
+    before = leg.content_key
+    assert before
+    corpus = sample_windows(6)
+    leg.retriever.fit(corpus, corpus[:0])
+    assert pretrained.weights_fingerprint() == leg.content_key == before
 
 
 def it_travels_between_processes(encoder: str) -> None:

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from readbench.pipeline import Method
 from readbench.ranking import rank
-from readbench.registry import RERANKERS
+from readbench.registry import RERANKERS, Entry
 from readbench.rerank import Pool, Reranker, View
+from readbench.spec import Stage, parse
+from readbench.testing.declared import not_asked
 from readbench.testing.samples import sample_pool
-from readbench.windows import UNLABELLED
+from readbench.windows import NORMAL, UNLABELLED
 
 RerankerCheck = Callable[[str], None]
 """Takes the text of a reranker, as it stands after `+`, and raises AssertionError where it breaks the contract."""
@@ -70,15 +72,17 @@ def results_repeat(reranker: str) -> None:
 def labels_are_read_only_where_declared(reranker: str) -> None:
     """Without `uses_labels`, labels change nothing, even if they were there to be read."""
     pool, built = sample_pool(7), _built(reranker)
-    if not built.uses_labels:
-        np.testing.assert_array_equal(built.rerank(pool), built.rerank(_without_labels(pool)))
+    if built.uses_labels:
+        raise not_asked(reranker, "uses_labels")
+    np.testing.assert_array_equal(built.rerank(pool), built.rerank(_without_labels(pool)))
 
 
 def without_labels_the_base_order_stays(reranker: str) -> None:
     """One that reads labels has nothing to go by where none is known."""
     pool, built = _without_labels(sample_pool(8)), _built(reranker)
-    if built.uses_labels:
-        np.testing.assert_array_equal(rank(built.rerank(pool)), rank(pool.scores))
+    if not built.uses_labels:
+        raise not_asked(reranker, "that it reads no labels")
+    np.testing.assert_array_equal(rank(built.rerank(pool)), rank(pool.scores))
 
 
 def labels_of_other_queries_are_not_read(reranker: str) -> None:
@@ -92,19 +96,17 @@ def labels_of_other_queries_are_not_read(reranker: str) -> None:
 
 
 def names_of_classes_do_not_matter(reranker: str) -> None:
-    """Labels are names: normal (0) is one more class, and numbers need not be contiguous."""
+    """Labels are names: numbers need not be contiguous, and normal (0) is one more class unless declared otherwise."""
     pool, built = sample_pool(10, labelled=0.8), _built(reranker)
-    known = pool.corpus_labels != UNLABELLED
-    renamed = replace(pool, corpus_labels=np.where(known, 70 - 10 * pool.corpus_labels, UNLABELLED).astype(np.int32))
-    np.testing.assert_allclose(built.rerank(renamed), built.rerank(pool), atol=1e-5)
+    keeps = [UNLABELLED, NORMAL] if "normals-last" in _entry(reranker).tags else [UNLABELLED]
+    np.testing.assert_allclose(built.rerank(renamed(pool, keeps)), built.rerank(pool), atol=1e-5)
 
 
 def its_pool_can_be_widened(reranker: str) -> None:
     """A parameter `pool` sets how many candidates it sees, at least."""
-    spec = Method(f"random+{reranker}").spec.rerankers[0]
-    entry = RERANKERS.get(spec.name)
+    entry = _entry(reranker)
     if "pool" in entry.parameters:
-        wide: Reranker = entry.build(**(dict(spec.parameters) | {"pool": 150}))
+        wide: Reranker = entry.build(**(dict(_stage(reranker).parameters) | {"pool": 150}))
         assert wide.depth is None or wide.depth >= 150
     depth = _built(reranker).depth
     assert depth is None or depth >= 1
@@ -130,6 +132,20 @@ RERANKER_CHECKS: tuple[RerankerCheck, ...] = (
     its_pool_can_be_widened,
     it_travels_between_processes,
 )
+
+
+def renamed(pool: Pool, keeps: list[int]) -> Pool:
+    """The same pool with other numbers for its classes, but for those that it keeps."""
+    old = pool.corpus_labels
+    return replace(pool, corpus_labels=np.where(np.isin(old, keeps), old, 70 - 10 * old).astype(np.int32))
+
+
+def _stage(reranker: str) -> Stage:
+    return parse(f"random+{reranker}").rerankers[0]
+
+
+def _entry(reranker: str) -> Entry:
+    return RERANKERS.get(_stage(reranker).name)
 
 
 def _built(reranker: str) -> Reranker:

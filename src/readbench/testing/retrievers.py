@@ -11,7 +11,10 @@ import numpy as np
 from readbench.errors import NotFiniteError
 from readbench.pipeline import FittedMethod, Method
 from readbench.ranking import rank
+from readbench.registry import ENCODERS, RETRIEVERS
 from readbench.retrieve import Scores
+from readbench.spec import parse
+from readbench.testing.declared import not_asked, require_untagged
 from readbench.testing.samples import sample_windows
 from readbench.windows import UNLABELLED, ChannelStats, WindowSet, concatenate
 
@@ -69,8 +72,7 @@ def one_item_is_a_corpus(method: str) -> None:
 
 def one_query_is_a_batch(method: str) -> None:
     """Scores of a query do not depend on the other queries beside it, up to rounding."""
-    if method.startswith("random"):
-        return
+    _require_untagged(method, "by-position")
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     together = _scores(method, corpus, queries)
     alone = np.concatenate([_scores(method, corpus, queries[i : i + 1]) for i in range(5)])
@@ -79,8 +81,7 @@ def one_query_is_a_batch(method: str) -> None:
 
 def duplicates_score_alike(method: str) -> None:
     """Two equal corpus items get the same score, so that ties keep corpus order."""
-    if method.startswith("random"):
-        return
+    _require_untagged(method, "by-position")
     corpus = sample_windows(8)
     scores = _scores(method, concatenate([corpus, corpus]), sample_windows(4, seed=1))
     np.testing.assert_allclose(scores[:, :8], scores[:, 8:], rtol=1e-5, atol=1e-5)
@@ -103,7 +104,7 @@ def inputs_stay_as_they_were(method: str) -> None:
 def labels_are_read_only_where_declared(method: str) -> None:
     """Without `uses_labels`, other labels in the corpus change nothing, even if they were there to be read."""
     if Method(method).uses_labels:
-        return
+        raise not_asked(method, "uses_labels")
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     relabelled = replace(corpus, labels=np.roll(corpus.labels, 1), groups=corpus.assets, times=-corpus.times)
     results = [Method(method).legs[0].retriever.fit(c, c[:0]).score(queries) for c in (corpus, relabelled)]
@@ -121,7 +122,7 @@ def a_partly_labelled_corpus_is_scored(method: str) -> None:
 def corpus_dependence_is_declared(method: str) -> None:
     """A method that declares itself pairwise scores an item the same whatever stands beside it."""
     if Method(method).corpus_dependent:
-        return
+        raise not_asked(method, "corpus_dependent")
     corpus = sample_windows(16)
     corpus = corpus.with_stats(ChannelStats.of(corpus))
     queries = sample_windows(5, seed=1)
@@ -161,6 +162,11 @@ RETRIEVER_CHECKS: tuple[RetrieverCheck, ...] = (
     normals_may_be_missing_or_present,
     it_travels_between_processes,
 )
+
+
+def _require_untagged(method: str, tag: str) -> None:
+    for stage in (leg.stage for leg in parse(method).legs):
+        require_untagged((RETRIEVERS if stage.name in RETRIEVERS else ENCODERS).get(stage.name), tag)
 
 
 def _scores(method: str, corpus: WindowSet, queries: WindowSet) -> Scores:

@@ -5,21 +5,21 @@ The benchmark applies it inside each stretch of constant label of a recording, t
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-F = TypeVar("F", np.float32, np.float64)
+Readings = NDArray[np.floating[Any]]
 
 
-def is_reading(values: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.bool_]:
+def is_reading(values: Readings) -> NDArray[np.bool_]:
     """Where there is a number that a window, which is float32, can hold; sentinels such as -1.18e42 are gaps."""
     readings: NDArray[np.bool_] = np.abs(values) <= np.finfo(np.float32).max
     return readings
 
 
-def fill_gaps(values: NDArray[F], readings: NDArray[np.bool_]) -> NDArray[F]:
+def fill_gaps(values: Readings, readings: NDArray[np.bool_]) -> Readings:
     """(C, T) values without gaps: filled forward, then backward; a channel without any reading is zero.
 
     Args:
@@ -35,6 +35,6 @@ def fill_gaps(values: NDArray[F], readings: NDArray[np.bool_]) -> NDArray[F]:
     last = np.maximum.accumulate(np.where(readings, steps, -1), axis=1)
     following = np.minimum.accumulate(np.where(readings, steps, len(steps))[:, ::-1], axis=1)[:, ::-1]
     nearest = np.where(last >= 0, last, np.where(following < len(steps), following, 0))
-    filled: NDArray[F] = np.take_along_axis(values, nearest, axis=1)
+    filled: Readings = np.take_along_axis(values, nearest, axis=1)
     filled[~readings.any(axis=1)] = 0
     return filled

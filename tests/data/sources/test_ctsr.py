@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from readbench.data import build, load_task
 from readbench.data.cut import windows_of
@@ -17,6 +17,7 @@ from readbench.data.sources.ctsr.formats import read_series
 from readbench.data.sources.ctsr.source import LENGTH, Ctsr
 from readbench.errors import DataError, SourceMissingError
 from readbench.testing import SOURCE_CHECKS, SourceCheck
+from tests.damage import MANY, Outcomes
 
 SERIES = "1\t0.0\t2.0\t4.0\n-1\t1.5\tNaN\tNaN\n10\t1.0\tNaN\t3.0\n2\tNaN\t1.0\t1e0\n"
 ADJUSTED = "Missing_value_and_variable_length_datasets_adjusted"
@@ -170,18 +171,31 @@ def test_a_folder_without_datasets_is_missing(tmp_path: Path) -> None:
         Ctsr().fingerprint(tmp_path)
 
 
-@given(
-    form=st.sampled_from(["tsv", "ts", "txt"]),
-    content=st.binary(max_size=80)
+CONTENTS = (
+    st.binary(max_size=80)
     | st.text("01.eE+-NaN?:,\t\n @datinf_", max_size=80).map(str.encode)
-    | st.text("01.NaN?:,\t\n", max_size=80).map(lambda text: b"@data\n" + text.encode()),
+    | st.text("01.NaN?:,\t\n", max_size=80).map(lambda text: b"@data\n" + text.encode())
+    | st.text("01", min_size=2, max_size=9).map(lambda text: "\t".join(text).encode())
 )
-def test_any_content_is_series_or_refused(tmp_path_factory: pytest.TempPathFactory, form: str, content: bytes) -> None:
-    root = tmp_path_factory.mktemp("fuzz")
-    path = write(root, f"Wafer_TRAIN.{form}", content)
-    with contextlib.suppress(DataError):
+
+
+@pytest.mark.hypothesis  # of the examples inside it
+def test_any_content_is_series_or_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
+    outcomes = Outcomes()
+
+    def read(root: Path, path: Path) -> list[NDArray[np.floating]]:
         read_all(root)
-        assert all(np.isfinite(series.values[-1]) for series in read_series(path))
+        return [series.values[-1:] for series in read_series(path)]
+
+    @settings(max_examples=MANY)
+    @given(form=st.sampled_from(["tsv", "ts", "txt"]), content=CONTENTS)
+    def read_any(form: str, content: bytes) -> None:
+        root = tmp_path_factory.mktemp("fuzz")
+        path = write(root, f"Wafer_TRAIN.{form}", content)
+        outcomes.note(lambda: read(root, path))
+
+    read_any()
+    outcomes.check_both()
 
 
 def test_the_real_archive_has_the_classes_and_series_of_the_notes(real_data: Path, private_cache: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -19,6 +18,7 @@ from readbench.data.sources.mit_bih.format import read_annotations, read_header,
 from readbench.data.sources.mit_bih.source import AAMI, BEATS, HALF, MitBih, beat_windows
 from readbench.errors import DataError, SourceMissingError
 from readbench.testing import SOURCE_CHECKS, SourceCheck
+from tests.damage import MANY, Damage, Outcomes, damaged, damages
 
 STEPS = 3000
 CODES = {symbol: code for code, symbol in BEATS.items()}
@@ -80,9 +80,10 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read_all(root: Path) -> None:
-    for recording in MitBih().recordings(root):
-        windows_of(recording, MitBih.info.protocol, MitBih.info.classes)
+def read_all(root: Path) -> list[NDArray[np.float32]]:
+    """The values of every window."""
+    sets = [windows_of(r, MitBih.info.protocol, MitBih.info.classes) for r in MitBih().recordings(root)]
+    return [window.values for windows in sets if windows is not None for window in windows]
 
 
 def test_signals_are_in_millivolt_and_unread_samples_are_gaps(root: Path) -> None:
@@ -225,34 +226,40 @@ def test_a_gain_of_zero_and_a_baseline_of_its_own_are_understood(tmp_path: Path)
     assert values[0, 0] == pytest.approx((2047 - 100) / 200)
 
 
-@given(
-    file=st.sampled_from(["100.hea", "100.dat", "100.atr"]),
-    cut=st.none() | st.integers(0, 9000),
-    changes=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=4),
-)
-def test_damage_of_any_kind_is_either_harmless_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, file: str, cut: int | None, changes: list[tuple[int, int]]
-) -> None:
-    root = tmp_path_factory.mktemp("fuzz")
-    write_record(root / "mit_bih")
-    content = bytearray((root / "mit_bih" / file).read_bytes()[:cut])
-    for place, value in changes:
-        if content:
-            content[place % len(content)] = value
-    (root / "mit_bih" / file).write_bytes(content)
-    with contextlib.suppress(DataError):
-        read_all(root)
+@pytest.mark.hypothesis  # of the examples inside it
+def test_damage_of_any_kind_is_either_harmless_or_refused(root: Path) -> None:
+    valid = {path: path.read_bytes() for path in (root / "mit_bih").iterdir()}
+    assert len(read_all(root)) == 3
+    outcomes = Outcomes()
+
+    @settings(max_examples=MANY)
+    @given(path=st.sampled_from(sorted(valid)), damage=damages(10_000))
+    def read_damaged(path: Path, damage: Damage) -> None:
+        path.write_bytes(damaged(valid[path], damage))
+        outcomes.note(lambda: read_all(root))
+        path.write_bytes(valid[path])
+
+    read_damaged()
+    outcomes.check_both()
 
 
-@given(st.binary(max_size=200))
-def test_random_bytes_are_annotations_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    path = tmp_path_factory.mktemp("fuzz") / "100.atr"
-    path.write_bytes(content)
-    try:
+@pytest.mark.hypothesis  # of the examples inside it
+def test_random_bytes_are_annotations_or_refused(tmp_path: Path) -> None:
+    path, valid, outcomes = tmp_path / "100.atr", annotation_file(MARKS), Outcomes()
+
+    def read() -> list[NDArray[np.float64]]:
         marks = read_annotations(path)
-    except DataError:
-        return
-    assert len(marks.samples) == len(marks.codes)
+        assert len(marks.samples) == len(marks.codes)
+        return [marks.samples.astype(float)]
+
+    @settings(max_examples=MANY)
+    @given(st.binary(max_size=200) | damages(len(valid)).map(lambda damage: damaged(valid, damage)))
+    def read_random(content: bytes) -> None:
+        path.write_bytes(content)
+        outcomes.note(read)
+
+    read_random()
+    outcomes.check_both()
 
 
 @WFDB_WARNS

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from readbench.data import Recording, load_task
 from readbench.data.cut import windows_of
@@ -18,6 +18,7 @@ from readbench.data.sources.road.signals import CHANNELS, COLUMNS, SIGNALS
 from readbench.data.sources.road.source import PART, Road
 from readbench.errors import DataError, SourceMissingError
 from readbench.testing import SOURCE_CHECKS, SourceCheck
+from tests.damage import MANY, Damage, Outcomes, damaged, damages
 from tests.data.sources.road_files import (
     LOG,
     METADATA,
@@ -49,6 +50,11 @@ def read_all(root: Path) -> list[Recording]:
     for recording in recordings:
         windows_of(recording, Road.info.protocol, Road.info.classes)
     return recordings
+
+
+def values_of(recordings: list[Recording]) -> list[NDArray[np.float32]]:
+    """All values of each recording but those of ids that are not on the bus."""
+    return [recording.values[~np.isnan(recording.values)] for recording in recordings]
 
 
 def counter(recording: Recording) -> list[float]:
@@ -224,51 +230,53 @@ def test_missing_files_are_named(root: Path, tmp_path: Path) -> None:
         Road().fingerprint(tmp_path / "empty")
 
 
+UNTIMED = f"attacks_untimed/{NAME}_masquerade.csv"
 TARGETS = {
     LOG: log(drive(seconds=1)),
-    f"attacks_untimed/{NAME}_masquerade.csv": untimed(drive(seconds=1), 0.3, 0.6),
+    UNTIMED: untimed(drive(seconds=1), 0.3, 0.6),
     METADATA: json.dumps(
         {f"{NAME}{v}": {"injection_interval": [0.3, 0.6], "elapsed_sec": 1.0} for v in ("", "_masquerade")}
     ),
-    TABLE: layout_table()[:400],
+    TABLE: layout_table(),
 }
 
 
-@given(
-    name=st.sampled_from(sorted(TARGETS)),
-    cut=st.none() | st.integers(0, 2000),
-    changes=st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 255)), max_size=4),
-)
-def test_damage_of_any_kind_is_either_harmless_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, name: str, cut: int | None, changes: list[tuple[int, int]]
-) -> None:
-    root = tmp_path_factory.mktemp("fuzz")
-    write_layout(root)
-    write(root, METADATA, TARGETS[METADATA])
-    content = bytearray(TARGETS[name].encode()[:cut])
-    for place, value in changes:
-        if content:
-            content[place % len(content)] = value
-    write(root, name, bytes(content))
-    with contextlib.suppress(DataError):
-        read_all(root)
+@pytest.mark.hypothesis  # of the examples inside it
+def test_damage_of_any_kind_is_either_harmless_or_refused(tmp_path: Path) -> None:
+    """The log and the capture without times, each beside the metadata and the table of signals."""
+    roots = {name: tmp_path / ("untimed" if name == UNTIMED else "timed") for name in TARGETS}
+    for root, recording in ((roots[LOG], LOG), (roots[UNTIMED], UNTIMED)):
+        for name in (recording, METADATA, TABLE):
+            write(root, name, TARGETS[name])
+        assert len(read_all(root)) == 1
+    outcomes = Outcomes()
+
+    @settings(max_examples=MANY)
+    @given(name=st.sampled_from(sorted(TARGETS)), damage=damages(5000))
+    def read_damaged(name: str, damage: Damage) -> None:
+        write(roots[name], name, damaged(TARGETS[name].encode(), damage))
+        outcomes.note(lambda: values_of(read_all(roots[name])))
+        write(roots[name], name, TARGETS[name])
+
+    read_damaged()
+    outcomes.check_both()
 
 
-@given(
-    cut=st.none() | st.integers(0, 3000),
-    changes=st.lists(st.tuples(st.integers(0, 5000), st.sampled_from(b"09.,\n-eNa\xff")), max_size=4),
-)
-def test_a_damaged_extracted_table_is_either_harmless_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, cut: int | None, changes: list[tuple[int, int]]
-) -> None:
-    root = tmp_path_factory.mktemp("fuzz")
-    content = bytearray(extraction(drive(seconds=2), 0.3, 0.6).encode()[:cut])
-    for place, value in changes:
-        if content:
-            content[place % len(content)] = value
-    write(root, f"signal_extractions/attacks/{NAME}.csv", bytes(content))
-    with contextlib.suppress(DataError):
-        read_all(root)
+@pytest.mark.hypothesis  # of the examples inside it
+def test_a_damaged_extracted_table_is_either_harmless_or_refused(tmp_path: Path) -> None:
+    valid, name = extraction(drive(seconds=2), 0.3, 0.6).encode(), f"signal_extractions/attacks/{NAME}.csv"
+    write(tmp_path, name, valid)
+    assert len(read_all(tmp_path)) == 1
+    outcomes = Outcomes()
+
+    @settings(max_examples=MANY)
+    @given(damages(5000, st.sampled_from(b"0123456789.,\n-eNa\xff")))
+    def read_damaged(damage: Damage) -> None:
+        write(tmp_path, name, damaged(valid, damage))
+        outcomes.note(lambda: values_of(read_all(tmp_path)))
+
+    read_damaged()
+    outcomes.check_both()
 
 
 def test_real_windows_per_capture_are_those_of_the_notes(real_data: Path) -> None:
