@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 NEEDS = {
-    "readbench/training/*": ("torch", "onnx"),
+    "readbench/engine/encoders/sonde_network.py": ("torch", "onnx"),
     "readbench/cases/server/*": ("fastapi", "uvicorn", "jinja2", "prometheus_client", "lancedb"),
 }
 collect_ignore_glob = [room for room, packages in NEEDS.items() if not all(map(find_spec, packages))]

@@ -10,9 +10,9 @@ import signal
 import time
 from multiprocessing import get_context
 
+from readbench.common.processes import end_with_parent
 from readbench.common.progress import Progress
 from readbench.errors import UsageError
-from readbench.processes import end_with_parent
 
 
 def double(number: int, progress: Progress) -> int:

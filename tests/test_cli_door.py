@@ -12,17 +12,21 @@ from typing import Any, get_args
 import pytest
 import typer
 
-from readbench import cases, data, experiment, tables
+from readbench import cases
+from readbench.benchmark import exchange as exported
+from readbench.benchmark import protocol as data
+from readbench.benchmark import runs as executors
+from readbench.benchmark import runs as experiment
+from readbench.benchmark.protocol import _source as data_source
+from readbench.benchmark.report import _bundle as bundle
+from readbench.benchmark.runs import _plan as shard
 from readbench.cli import app, options
-from readbench.data import exported
-from readbench.data import source as data_source
-from readbench.experiment import executors, shard
-from readbench.report import bundle
+from readbench.engine.window_tables import TimeUnit
 
 MOST_S = 0.5
 """CPU seconds of the user, interpreter included."""
-SLOW = ("scipy", "matplotlib", "numba", "sklearn", "pyarrow", "numpy", "onnxruntime", "readbench.data")
-"""What a door must not import; `readbench.data` are the simulators too."""
+SLOW = ("scipy", "matplotlib", "numba", "sklearn", "pyarrow", "numpy", "onnxruntime", "readbench.benchmark.protocol")
+"""What a door must not import; `readbench.benchmark.protocol` are the simulators too."""
 CHILD = """
 import atexit, json, os, sys
 out = open(sys.argv.pop(1), "w")
@@ -106,7 +110,7 @@ def test_the_version_is_told() -> None:
         (options.ExecutorName, executors.ExecutorName),
         (options.SplitUnit, data_source.SplitUnit),
         (options.Form, exported.Form),
-        (options.TimeUnit, tables.TimeUnit),
+        (options.TimeUnit, TimeUnit),
         (options.LabelRule, data_source.LabelRule),
         (options.Missing, data_source.Missing),
         (options.Domain, data_source.Domain),

@@ -8,10 +8,9 @@ import threading
 
 from rich.console import Console
 
+from readbench.benchmark.runs import Cell, CellReport
 from readbench.cli.progress import Terminal, building, run_listener, scale_listener
 from readbench.common.progress import SILENT, within
-from readbench.experiment.execute import CellReport
-from readbench.experiment.plan import Cell
 
 Told = list[tuple[str, int, int | None]]
 

@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from readbench.benchmark.metrics import ConfidenceInterval
+from readbench.benchmark.report import compare, leaderboard, read_results
+from readbench.benchmark.report._compare import Side
+from readbench.benchmark.runs import RANKING_DEPTH
+from readbench.engine.registry import DEEPEST, METRICS, MetricRegistry
 from readbench.errors import UsageError
-from readbench.evaluate import Interval
-from readbench.experiment.cells import RANKING_DEPTH
-from readbench.registry import DEEPEST, METRICS, MetricRegistry
-from readbench.report import leaderboard, read_results
-from readbench.report.compare import Side, compare
+from tests.benchmark.report.test_site import embedded
 from tests.plugins import Readbench, command_line, install
-from tests.report.test_site import embedded
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "adding-a-metric.md"
 EXAMPLE = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)[0]
@@ -112,7 +112,7 @@ def test_less_is_better_where_it_says_so(base: Path) -> None:
     best, other = (Side(results, row.method) for row in board.rows)
     (found,) = compare(other, best, metric="Effort").differences
     assert found.over_queries.mean < 0
-    certain = replace(found, over_groups=Interval(-1.0, -2.0, -0.5, 1000, 0.95))
+    certain = replace(found, over_groups=ConfidenceInterval(-1.0, -2.0, -0.5, 1000, 0.95))
     assert certain.outcome == "second ahead"
     assert replace(certain, larger_is_better=True).outcome == "first ahead"
 

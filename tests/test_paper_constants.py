@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from readbench.data import Composition
-from readbench.data.compose import select
-from readbench.registry import FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS
-from readbench.rerank import Pool
-from readbench.windows import WindowSet
+from readbench.benchmark.protocol import Composition
+from readbench.benchmark.protocol._compose import select
+from readbench.engine.protocols import Pool
+from readbench.engine.registry import FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS
+from readbench.engine.windows import WindowSet
+from tests.engine.rerankers.pools import pool_of, reordered
 from tests.naive import bm25, symbolic
 from tests.naive import rerank as naive
-from tests.rerank.pools import pool_of, reordered
 
 VOTED = [2, 1, 1, 1, 1, 1, 2, 2, 2, 2, 1, 3]
 """Labels of first hits: nine elect class 1, ten tie and elect the first hit's class 2, eleven elect class 1 again."""

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 import pytest
 
-from readbench.parameters import Interval
-from readbench.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, SOURCES, TRANSFORMS
+from readbench.engine.parameters import ParameterRange
+from readbench.engine.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, SOURCES, TRANSFORMS
 
-Count = Annotated[int, Interval(1)]
-Share = Annotated[float, Interval(0, 1)]
+Count = Annotated[int, ParameterRange(1)]
+Share = Annotated[float, ParameterRange(0, 1)]
 
 
 class Charm:
@@ -40,7 +40,7 @@ class Chance:
 
 
 class ReciprocalRank:
-    def __init__(self, k0: Annotated[float, Interval(0)] = 60) -> None:
+    def __init__(self, k0: Annotated[float, ParameterRange(0)] = 60) -> None:
         self.k0 = k0
 
 

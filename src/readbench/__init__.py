@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _EXPORTS = {
-    "Plan": "readbench.experiment",
-    "Method": "readbench.pipeline",
-    "System": "readbench.deprecated",
-    "Task": "readbench.data",
-    "Window": "readbench.windows",
-    "WindowSet": "readbench.windows",
-    "load_task": "readbench.data",
-    "parse": "readbench.spec",
-    "run": "readbench.experiment",
+    "Plan": "readbench.benchmark.runs",
+    "Method": "readbench.engine.method",
+    "System": "readbench.engine.deprecated",
+    "Task": "readbench.benchmark.protocol",
+    "Window": "readbench.engine.windows",
+    "WindowSet": "readbench.engine.windows",
+    "load_task": "readbench.benchmark.protocol",
+    "parse": "readbench.engine.spec",
+    "run": "readbench.benchmark.runs",
 }
 
 if TYPE_CHECKING:
-    from readbench.data import Task, load_task
-    from readbench.deprecated import System
-    from readbench.experiment import Plan, run
-    from readbench.pipeline import Method
-    from readbench.spec import parse
-    from readbench.windows import Window, WindowSet
+    from readbench.benchmark.protocol import Task, load_task
+    from readbench.benchmark.runs import Plan, run
+    from readbench.engine.deprecated import System
+    from readbench.engine.method import Method
+    from readbench.engine.spec import parse
+    from readbench.engine.windows import Window, WindowSet
 
 __all__ = ["Method", "Plan", "System", "Task", "Window", "WindowSet", "__version__", "load_task", "parse", "run"]
 

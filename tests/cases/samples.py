@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from readbench.cases import CaseLibrary
-from readbench.windows import WindowSet
+from readbench.engine.windows import WindowSet
 
 CHANNELS = ("pressure", "flow", "speed")
 FAULTS = ("leak", "stuck valve", "noise")

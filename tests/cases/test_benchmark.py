@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from readbench.benchmark.metrics import evaluate
+from readbench.benchmark.protocol import Composition, Task, load_task
+from readbench.benchmark.runs import Setup
+from readbench.benchmark.runs._cells import rank_level
 from readbench.cases import CaseLibrary
-from readbench.data import Task, load_task
-from readbench.data.compose import Composition
-from readbench.encoders import VectorFolder
-from readbench.evaluate import evaluate
-from readbench.experiment.cells import Setup, rank_level
-from readbench.pipeline import Method
-from readbench.ranking import rank
-from readbench.spec import build_source, parse
-from readbench.windows import UNLABELLED
+from readbench.engine.method import Method
+from readbench.engine.ranking import rank
+from readbench.engine.spec import build_source, parse
+from readbench.engine.vectors import VectorFolder
+from readbench.engine.windows import UNLABELLED
 
 METHOD = "rocket(features=2016)|ws(alpha=0.7)|dtw-i+verdict"
 

@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from readbench.cases import CaseLibrary, bulk
-from readbench.cases.bulk import Item, Result, encode_cases, read_files, together
+from readbench.benchmark.runs import InOrder, RayCluster
+from readbench.cases import CaseLibrary, encode_cases, join_windows, read_files
+from readbench.cases import _bulk as bulk
+from readbench.cases._bulk import Item, Result
 from readbench.cli import app
+from readbench.engine.spec import parse
+from readbench.engine.window_tables import Roles
 from readbench.errors import DataError
-from readbench.experiment.executors import InOrder, RayCluster
-from readbench.spec import parse
-from readbench.tables import Roles
+from tests.benchmark.runs.test_cluster import workers_at_work
 from tests.cases.samples import CHANNELS, filled, normals, windows
-from tests.experiment.test_cluster import workers_at_work
 
 METHOD = "raw|dtw-i"
 """An encoder whose vectors are kept, and a leg that needs none."""
@@ -108,7 +109,7 @@ def test_files_with_other_fault_types_become_one_set(tmp_path: Path) -> None:
     files = csv_files(tmp_path / "files")
     parts = read_files(files, Roles(time="step", case="case", label="fault"), (None, None))
     assert len({part.classes for part in parts}) > 1
-    joined = together(parts)
+    joined = join_windows(parts)
     assert joined.ids.tolist() == windows(12).ids.tolist()
     np.testing.assert_allclose(joined.values(7), windows(12).values(7), rtol=1e-6)
 

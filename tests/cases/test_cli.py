@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from readbench.cases import CaseLibrary
-from readbench.cases.answers import UNLIKE
+from readbench.cases import UNLIKE, CaseLibrary
 from readbench.cli import app
 from readbench.errors import UsageError
 from tests.cases.samples import CHANNELS, FAST, FAULTS, window

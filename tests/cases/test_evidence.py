@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readbench.cases import CaseLibrary
-from readbench.cases.drawing import draw_evidence
-from readbench.retrieve.kernels.dtw_path import warping_path
-from readbench.windows import WindowSet
+from readbench.cases import CaseLibrary, draw_evidence
+from readbench.engine.alignment import warping_path
+from readbench.engine.windows import WindowSet
 from tests.cases.samples import CHANNELS, windows
 from tests.naive.dtw import dtw_d
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readbench.cases import journal
-from readbench.cases.answers import Case
-from readbench.cases.journal import Entry
+from readbench.cases import Case
+from readbench.cases import _journal as journal
+from readbench.cases._journal import JournalEntry
 
 Action = tuple[str, int]
 ACTIONS = st.lists(st.tuples(st.sampled_from(["add", "edit", "delete", "undo"]), st.integers(0, 5)), max_size=25)
@@ -37,8 +37,8 @@ class Life:
                 self.places[name] = self.steps
             self.log.append((what, name, f"label {len(self.log)}"))
             self.standing.append(len(self.log))
-            entry = Entry(Case(id=name, label=self.log[-1][2]), self.places[name], "digest")
-            self.rows.append(journal.rows([entry], what, len(self.log), self.steps, 0.0))  # type: ignore[arg-type]
+            entry = JournalEntry(Case(id=name, label=self.log[-1][2]), self.places[name], "digest")
+            self.rows.append(journal.journal_rows([entry], what, len(self.log), self.steps, 0.0))  # type: ignore[arg-type]
         else:
             return
         self.steps += 1
@@ -70,7 +70,7 @@ def test_every_state_can_be_told_from_the_journal(actions: list[Action], seed: i
         assert state.change == change
     for first in range(1, len(table)):
         head, rest = journal.fold(table[:first]), table[first:]
-        later, whole = journal.advanced(head, rest), journal.fold(table)
+        later, whole = journal.advance(head, rest), journal.fold(table)
         assert (later is None) == ("undo" in rest["what"].to_pylist())
         if later is not None:
             assert list(later.cases.items()) == list(whole.cases.items())
@@ -80,9 +80,9 @@ def test_every_state_can_be_told_from_the_journal(actions: list[Action], seed: i
 
 
 def test_cases_stand_in_the_order_in_which_they_came() -> None:
-    entries = [Entry(Case(id=name), place, "d") for place, name in enumerate("cab")]
-    later = journal.rows([entries[0]], "edit", 2, 3, 0.0)
-    table = pa.concat_tables([journal.rows(entries, "add", 1, 0, 0.0), later])
+    entries = [JournalEntry(Case(id=name), place, "d") for place, name in enumerate("cab")]
+    later = journal.journal_rows([entries[0]], "edit", 2, 3, 0.0)
+    table = pa.concat_tables([journal.journal_rows(entries, "add", 1, 0, 0.0), later])
     assert list(journal.fold(table).cases) == ["c", "a", "b"]
 
 
@@ -90,6 +90,6 @@ def test_all_that_is_known_of_a_case_survives() -> None:
     case = Case(
         id="a", label="leak", asset="p", time=5.0, group="g", notes="n", tags=("t",), links=("l",), rejected=("x",)
     )
-    state = journal.fold(journal.rows([Entry(case, 0, "digest")], "add", 1, 0, 7.0))
-    assert state.cases["a"] == Entry(case.model_copy(update={"changed": 7.0}), 0, "digest")
+    state = journal.fold(journal.journal_rows([JournalEntry(case, 0, "digest")], "add", 1, 0, 7.0))
+    assert state.cases["a"] == JournalEntry(case.model_copy(update={"changed": 7.0}), 0, "digest")
     assert [(change.number, change.what, change.cases, change.time) for change in state.changes] == [(1, "add", 1, 7.0)]

@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from readbench.cases import CaseLibrary
-from readbench.cases.archive import export_library, import_library
-from readbench.cases.reading import windows_from
+from readbench.cases import CaseLibrary, export_library, import_library, windows_from
+from readbench.common.tables import Limits
+from readbench.engine.window_tables import Roles
 from readbench.errors import DataError, ReadbenchError, UsageError
-from readbench.tables import Limits, Roles
 from tests.cases.samples import FAST, normals, windows
 from tests.damage import Outcomes
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from readbench.cases import CaseLibrary, engine
+from readbench.cases import CaseLibrary
+from readbench.cases import _search as engine
+from readbench.engine.rerankers import next_cases
+from readbench.engine.spec import parse
 from readbench.errors import UsageError
-from readbench.rerank.active import next_cases
-from readbench.spec import parse
 from tests.cases.samples import CHANNELS, FAST, FAULTS, filled, normals, window, windows
 from tests.cases.test_search import CHANGES
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from readbench.cases import UNLIKE, Answer, CaseLibrary, Filter
-from readbench.cases.library import facts_of
+from readbench.cases import UNLIKE, Answer, CaseLibrary, Filter, facts_of
+from readbench.engine.method import Method
+from readbench.engine.preparation import ChannelStats
+from readbench.engine.ranking import rank
+from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, UsageError
-from readbench.pipeline import Method
-from readbench.ranking import rank
-from readbench.windows import ChannelStats, WindowSet
 from tests.cases.samples import CHANNELS, FAST, FAULTS, filled, normals, window, windows
 
 QUESTIONS = windows(6, seed=5, labelled=False, prefix="q")

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from readbench.cases import CaseLibrary
-from readbench.cases.lance import LanceStore
-from readbench.encoders.cache import window_digests
+from readbench.cases._lance import LanceStore
+from readbench.engine.vectors import window_digests
+from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, UnknownNameError, UsageError
-from readbench.windows import WindowSet
 from tests.cases.samples import CHANNELS, FAST, filled, windows
-from tests.windows.strategies import window_sets
+from tests.engine.windows.strategies import window_sets
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_notes_are_found_by_their_words(library: CaseLibrary) -> None:
 
 
 def test_many_small_changes_are_merged_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readbench.cases.lance.OPTIMISE_EVERY", 5)
+    monkeypatch.setattr("readbench.cases._lance.OPTIMISE_EVERY", 5)
     library = CaseLibrary.create(tmp_path / "l")
     for i in range(12):
         library.add_one(windows(1, seed=i).values(0), CHANNELS, id=f"c{i}")
@@ -176,7 +176,7 @@ def test_many_small_changes_are_merged_and_nothing_is_lost(tmp_path: Path, monke
 
 INGEST = """
 import sys
-from readbench.cases import CaseLibrary, library
+from readbench.cases import CaseLibrary, _library as library
 from tests.cases.samples import windows
 library.BATCH = 20
 own = CaseLibrary.open(sys.argv[1])

@@ -1,4 +1,4 @@
-"""Slow twin of `readbench.data.clean`: one cell at a time, as the curation protocol words it."""
+"""Slow twin of `readbench.benchmark.protocol`: one cell at a time, as the curation protocol words it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slow twin of `readbench.data.label`: one window at a time, straight from Eq. 2 of the paper."""
+"""Slow twin of `readbench.benchmark.protocol`: one window at a time, straight from Eq. 2 of the paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slow twins of `readbench.evaluate`: each line can be read against the definition. No vectorisation, no tricks."""
+"""Slow twins of `readbench.benchmark.metrics`: each line can be read against the definition."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Slow twins of `readbench.windows.reconcile`: one window, one channel, one number at a time, in float64."""
+"""Slow twins of `readbench.engine.preparation`: one window, one channel, one number at a time, in float64."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.windows import WindowSet
-from readbench.windows.reconcile import LARGEST_SCORE
+from readbench.engine.preparation import LARGEST_SCORE
+from readbench.engine.windows import WindowSet
 
 Numbers = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.encoders.kernels.rocket import Bank
+from readbench.engine.kernels.rocket import Bank
 
 Numbers = NDArray[np.float64]
 

@@ -126,7 +126,7 @@ describe("marks", () => {
   });
 });
 
-/** A pack as `readbench.report.site.cases` writes it: three windows, two of them queries, one column. */
+/** A pack as `readbench.benchmark.report.site` writes it: three windows, two of them queries, one column. */
 function packed() {
   const header = {
     queries: [0, 2],

@@ -2,7 +2,7 @@
 
 ```
 from readbench.cases import CaseLibrary
-from readbench.windows import WindowSet
+from readbench.engine.windows import WindowSet
 
 library = CaseLibrary.create("plant")                       # or CaseLibrary.open("plant")
 library.add_normals(normal_windows)                         # what normal looks like here
@@ -17,8 +17,12 @@ library.undo()
 ```
 """
 
-from readbench.cases.answering import Filter
-from readbench.cases.answers import (
+from readbench.cases._answer import Filter
+from readbench.cases._archive import export_library, import_library
+from readbench.cases._bulk import encode_cases, join_windows, read_files
+from readbench.cases._evidence import DEPARTS, MOST_STEPS, NormalReference, draw_evidence, reference_for
+from readbench.cases._library import DEFAULT_METHOD, CaseLibrary, facts_of
+from readbench.cases._models import (
     UNLIKE,
     Answer,
     Case,
@@ -32,10 +36,15 @@ from readbench.cases.answers import (
     Summary,
     Vote,
 )
-from readbench.cases.library import DEFAULT_METHOD, CaseLibrary
+from readbench.cases._reading import FIRST_DATE, Interval, format_time, parse_time, windows_from
+from readbench.cases._search import coarse_encoder
+from readbench.cases._snapshot import Snapshot
 
 __all__ = [
     "DEFAULT_METHOD",
+    "DEPARTS",
+    "FIRST_DATE",
+    "MOST_STEPS",
     "UNLIKE",
     "Answer",
     "Case",
@@ -47,7 +56,22 @@ __all__ = [
     "Fault",
     "Filter",
     "Hit",
+    "Interval",
+    "NormalReference",
+    "Snapshot",
     "Suggestion",
     "Summary",
     "Vote",
+    "coarse_encoder",
+    "draw_evidence",
+    "encode_cases",
+    "export_library",
+    "facts_of",
+    "format_time",
+    "import_library",
+    "join_windows",
+    "parse_time",
+    "read_files",
+    "reference_for",
+    "windows_from",
 ]

@@ -15,10 +15,11 @@ from rich.table import Table
 
 from readbench.cli.options import Json, output
 from readbench.cli.progress import Terminal
+from readbench.cli.research import require_research
 from readbench.errors import UnknownNameError
 
 if TYPE_CHECKING:
-    from readbench.bench import Result
+    from research.speed.measure import Result
 
 PEERS = ("aeon", "dtaidistance", "tslearn", "bm25s", "faiss-cpu", "scikit-learn")
 
@@ -37,8 +38,11 @@ def bench_command(
     """
     from threadpoolctl import threadpool_limits
 
-    from readbench.bench import measure
-    from readbench.bench.cases import cases
+    require_research()
+    from research.speed.measure import measure
+
+    require_research()
+    from research.speed.contests import cases
 
     known = cases(threads)
     chosen = [name.strip() for name in only.split(",") if name.strip()] or list(known)
@@ -59,7 +63,7 @@ def bench_command(
 
 
 def _machine(threads: int) -> dict[str, Any]:
-    from readbench.retrieve.dtw import kernel_in_use
+    from readbench.engine.retrievers import kernel_in_use
 
     return {
         "processor": platform.machine(),

@@ -13,8 +13,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from readbench.cli.options import Json, output
+from readbench.common.files import cache_root
 from readbench.errors import UsageError
-from readbench.paths import cache_root
 
 DAY_S = 86_400.0
 

@@ -44,8 +44,8 @@ from readbench.errors import UsageError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from readbench.tables import Roles
-    from readbench.windows import WindowSet
+    from readbench.engine.window_tables import Roles
+    from readbench.engine.windows import WindowSet
 
 R = TypeVar("R", bound="BaseModel")
 app = typer.Typer(help="Keep resolved cases, and find the one that explains a new window.", no_args_is_help=True)
@@ -90,12 +90,13 @@ def search_command(
 
     Example: `readbench cases search plant new.csv --time t -k 5`
     """
-    from readbench.cases import Filter
-    from readbench.cases.times import moment
+    from readbench.cases import Filter, parse_time
 
     library = open_library(where, as_of=as_of)
-    asked = _window(window, roles(time, "", channels), (moment(first), moment(last)))
-    chosen = Filter(asset=asset or None, label=label or None, tag=tag or None, since=moment(since), until=moment(until))
+    asked = _window(window, roles(time, "", channels), (parse_time(first), parse_time(last)))
+    chosen = Filter(
+        asset=asset or None, label=label or None, tag=tag or None, since=parse_time(since), until=parse_time(until)
+    )
     answer = library.search(asked, k=k, method=method, where=chosen)
     if not _as_json(answer, as_json):
         show_answer(answer, output())
@@ -119,14 +120,14 @@ def explain_command(
 
     Example: `readbench cases explain plant new.csv case-12ab --time t --figure why.png`
     """
-    from readbench.cases.times import moment
+    from readbench.cases import parse_time
 
     library = open_library(where)
-    asked = _window(window, roles(time, "", channels), (moment(first), moment(last)))
+    asked = _window(window, roles(time, "", channels), (parse_time(first), parse_time(last)))
     evidence = library.explain(asked if isinstance(asked, str) else _of_asset(asked, asset), case)
     if figure:
-        from readbench.cases.drawing import draw_evidence
-        from readbench.plots import save
+        from readbench.cases import draw_evidence
+        from readbench.common.plots import save
 
         save(draw_evidence(evidence), figure)
     if not _as_json(evidence, as_json):
@@ -269,7 +270,7 @@ app.add_typer(cases_service.keys_app, name="key")
 
 def _window(window: str, roles: Roles, interval: tuple[float | None, float | None]) -> WindowSet | str:
     """The window in a file, or the name of a case."""
-    from readbench.cases.reading import windows_from
+    from readbench.cases import windows_from
 
     if not Path(window).is_file():
         if Path(window).suffix:
@@ -280,7 +281,7 @@ def _window(window: str, roles: Roles, interval: tuple[float | None, float | Non
 
 def _of_asset(windows: WindowSet, asset: str) -> WindowSet:
     """The windows as those of an asset; "" leaves them as they are."""
-    from readbench.windows.container import strings
+    from readbench.engine.windows import strings
 
     return replace(windows, assets=strings([asset] * len(windows), len(windows))) if asset else windows
 

@@ -33,13 +33,14 @@ from readbench.cli.options import (
     say,
     workers,
 )
+from readbench.cli.research import require_research
+from readbench.common.files import cache_root, data_root
 from readbench.errors import UsageError
-from readbench.paths import cache_root, data_root
 
 if TYPE_CHECKING:
+    from readbench.benchmark.protocol import Task
     from readbench.cases import Case
-    from readbench.data import Task
-    from readbench.windows import WindowSet
+    from readbench.engine.windows import WindowSet
 
 NEW = 5
 """Windows that a demo leaves beside the library."""
@@ -74,21 +75,20 @@ def add_command(
     All of them come in, in the order given, or none. With `--executor`, files are read there, too.
     Example: `readbench cases add plant pump.csv --time t --from 1200 --to 1800 --label leak --notes "New seal."`
     """
-    from readbench.cases.bulk import encode_cases, read_files, together
-    from readbench.cases.times import moment
-    from readbench.spec import parse
+    from readbench.cases import encode_cases, join_windows, parse_time, read_files
+    from readbench.engine.spec import parse
 
     columns = roles(time, case, channels, label=label_column, asset=asset_column)
     given = {"label": label, "notes": notes, "asset": asset, "group": group, "id": name}
     lists = {"tags": tuple(tag or ()), "links": tuple(link or ())}
     update = {key: value for key, value in given.items() if value} | lists
     with workers(executor, jobs, address, gpus) as each:
-        parts = read_files(files, columns, (moment(first), moment(last)), each or map)
+        parts = read_files(files, columns, (parse_time(first), parse_time(last)), each or map)
         facts = [fact.model_copy(update=update) for part in parts for fact in _facts(part, named=bool(columns.case))]
         if name and len(facts) > 1:
             raise UsageError(f"{', '.join(map(str, files[:3]))}: {len(facts)} cases, and --name is for one.")
         library = open_library(where)
-        names = library.add(together(parts), facts)
+        names = library.add(join_windows(parts), facts)
         say(f"added {names[0]}" if len(names) == 1 else f"added {len(names)} cases")
         if each:
             say(f"computed {encode_cases(library.snapshot(), parse(method), each)} vectors")
@@ -110,17 +110,16 @@ def normals_command(
 
     Example: `readbench cases normals plant quiet-week.csv --time t --length 256 --asset "pump 2"`
     """
-    from readbench.cases.reading import windows_from
-    from readbench.cases.times import moment
+    from readbench.cases import parse_time, windows_from
 
-    windows = windows_from(file, roles(time, case, channels), (moment(first), moment(last)))
+    windows = windows_from(file, roles(time, case, channels), (parse_time(first), parse_time(last)))
     names = open_library(where).add_normals(_pieces(windows, length), asset or None)
     say(f"added {len(names)} normal windows")
 
 
 def _facts(windows: WindowSet, *, named: bool) -> list[Case]:
     """What a file says of its cases; the name of a file is no name of a case."""
-    from readbench.cases.library import facts_of
+    from readbench.cases import facts_of
 
     facts = facts_of(windows)
     return facts if named or len(facts) > 1 else [fact.model_copy(update={"id": "", "group": ""}) for fact in facts]
@@ -128,7 +127,7 @@ def _facts(windows: WindowSet, *, named: bool) -> list[Case]:
 
 def _pieces(windows: WindowSet, length: int) -> WindowSet:
     """Recordings cut into windows of `length` steps; what is left over at the end is dropped."""
-    from readbench.windows import WindowSet
+    from readbench.engine.windows import WindowSet
 
     if not length:
         return windows
@@ -148,14 +147,14 @@ def _pieces(windows: WindowSet, length: int) -> WindowSet:
 
 def export_command(where: Where, file: Annotated[Path, typer.Argument(help="Parquet file to write.")]) -> None:
     """Write the whole library into one Parquet file."""
-    from readbench.cases.archive import export_library
+    from readbench.cases import export_library
 
     say(f"wrote {export_library(open_library(where), file)} windows into {file}")
 
 
 def import_command(where: Where, file: Annotated[Path, typer.Argument(help="Parquet or NPZ file of windows.")]) -> None:
     """Add all cases and normal windows of a file that `export` wrote."""
-    from readbench.cases.archive import import_library
+    from readbench.cases import import_library
 
     say(f"added {import_library(open_library(where), file)} windows")
 
@@ -173,8 +172,8 @@ def warm_command(
 
     Example: `readbench cases warm plant --executor processes --jobs 8`
     """
-    from readbench.cases.bulk import encode_cases
-    from readbench.spec import parse
+    from readbench.cases import encode_cases
+    from readbench.engine.spec import parse
 
     with workers(executor, jobs, address, gpus) as each:
         library = open_library(where)
@@ -196,11 +195,9 @@ def demo_command(
 
     Example: `readbench cases demo plant --dataset sim_tanks --cases 60`
     """
-    from readbench.cases import CaseLibrary
-    from readbench.cases.library import facts_of
-    from readbench.data import load_task
-    from readbench.data.compose import Composition
-    from readbench.spec import build_source
+    from readbench.benchmark.protocol import Composition, load_task
+    from readbench.cases import CaseLibrary, facts_of
+    from readbench.engine.spec import build_source
 
     if new.exists() and any(new.iterdir()):
         raise UsageError(f"{new} is not empty. Give another folder: --new FOLDER")
@@ -253,7 +250,8 @@ def bench_command(
 
     Example: `readbench cases bench --cases 100000`
     """
-    from readbench.bench.library import measure_library
+    require_research()
+    from research.speed.library import measure_library
 
     where = cache_root() / "bench-library"
     if where.exists():

@@ -16,13 +16,13 @@ from rich.table import Table
 from readbench.cli.cases_intake import write_csv
 from readbench.cli.options import DEFAULT_METHOD, Method, Where, open_library, output
 from readbench.cli.progress import Terminal
+from readbench.common.files import cache_root
 from readbench.errors import UsageError
-from readbench.paths import cache_root
 
 if TYPE_CHECKING:
+    from readbench.benchmark.protocol import Task
     from readbench.cases import Case, CaseLibrary
-    from readbench.data import Task
-    from readbench.windows import WindowSet
+    from readbench.engine.windows import WindowSet
 
 SOURCE = "sim_tanks(difficulty=0.5)"
 CASES = 160
@@ -79,10 +79,7 @@ def serve_command(
     Example: `readbench cases serve --demo`, then open http://127.0.0.1:8000
     """
     _require("fastapi")
-    from readbench.cases.server.audit import Audit
-    from readbench.cases.server.keys import KeyFile
-    from readbench.cases.server.serve import Place, check_place, serve
-    from readbench.cases.server.settings import Settings
+    from readbench.cases.server import AuditLog, KeyFile, Place, Settings, check_place, serve
 
     if bool(where) == demo:
         raise UsageError("Give a library, or --demo for one that is made up.")
@@ -100,7 +97,7 @@ def serve_command(
     settings = Settings(methods=methods, max_bytes=max_mb * 2**20, sample=sample)
     scheme = "https" if certificate else "http"
     console.print(f"{len(library)} cases at {scheme}://{host}:{port} (stop with Ctrl-C)", highlight=False, markup=False)
-    serve(library, place, settings, key_file, Audit(_beside(folder, audit, AUDIT)))
+    serve(library, place, settings, key_file, AuditLog(_beside(folder, audit, AUDIT)))
 
 
 def mcp_command(
@@ -114,7 +111,7 @@ def mcp_command(
     Example: `readbench cases mcp plant`
     """
     _require("mcp")
-    from readbench.cases.agents import agent_server
+    from readbench.cases.mcp import agent_server
 
     agent_server(open_library(where), method=method, writable=write).run("stdio")
 
@@ -130,7 +127,7 @@ def add_key_command(
 
     Example: `readbench cases key add plant "shift desk" --role write`
     """
-    from readbench.cases.server.keys import KeyFile, Role
+    from readbench.cases.server import KeyFile, Role
 
     print(KeyFile(_beside(where, keys, KEYS)).add(name, Role.named(role)))  # noqa: T201 - this is the output
 
@@ -138,7 +135,7 @@ def add_key_command(
 @keys_app.command("list")
 def list_keys_command(where: Where, keys: KeyFileOption = None) -> None:
     """List keys: names and roles; the keys themselves are kept nowhere."""
-    from readbench.cases.server.keys import KeyFile
+    from readbench.cases.server import KeyFile
 
     table = Table("Name", "Role", "Made", box=SIMPLE_HEAD)
     for key in KeyFile(_beside(where, keys, KEYS)).all():
@@ -150,7 +147,7 @@ def list_keys_command(where: Where, keys: KeyFileOption = None) -> None:
 @keys_app.command("revoke")
 def revoke_key_command(where: Where, name: KeyName, keys: KeyFileOption = None) -> None:
     """End a key; a running service refuses it from the next request on."""
-    from readbench.cases.server.keys import KeyFile
+    from readbench.cases.server import KeyFile
 
     KeyFile(_beside(where, keys, KEYS)).revoke(name)
     output().print(f"revoked {name}", highlight=False, markup=False)
@@ -172,10 +169,9 @@ def _require(package: str) -> None:
 
 def demo_library(where: Path) -> CaseLibrary:
     """The demo at a folder: opened where it is, made where it is not. All of its data are simulated."""
+    from readbench.benchmark.protocol import Composition, load_task
     from readbench.cases import CaseLibrary
-    from readbench.data import load_task
-    from readbench.data.compose import Composition
-    from readbench.spec import build_source
+    from readbench.engine.spec import build_source
 
     if (where / SAMPLE).is_file():
         return open_library(str(where))
@@ -194,7 +190,7 @@ def _resolved(task: Task) -> list[Case]:
     """What is known of the cases: every third one has notes."""
     import numpy as np
 
-    from readbench.cases.library import facts_of
+    from readbench.cases import facts_of
 
     days = np.random.default_rng(0).uniform(0.5, 2.5, CASES).cumsum()
     return [
@@ -221,7 +217,7 @@ def _add_twin(library: CaseLibrary) -> None:
 
 
 def _unresolved(windows: WindowSet) -> list[Case]:
-    from readbench.cases.library import facts_of
+    from readbench.cases import facts_of
 
     return [
         case.model_copy(update={"id": f"T-{901 + number}", "label": None, "time": LAST_S + 3600.0 * number})

@@ -48,25 +48,25 @@ def show_cases(cases: Sequence[Case], console: Console) -> None:
 
 def show_suggestions(suggestions: Sequence[Suggestion], console: Console) -> None:
     """One row a case to label, and why."""
-    from readbench.cases.times import when
+    from readbench.cases import format_time
 
     table = Table("", "Case", "Recording", "Asset", "When", "May be", "Doubt", "Tells about others", box=SIMPLE_HEAD)
     for place, own in enumerate(suggestions, start=1):
         case = own.case
-        facts = escape(case.id), escape(case.group), escape(case.asset), when(case.time)
+        facts = escape(case.id), escape(case.group), escape(case.asset), format_time(case.time)
         table.add_row(str(place), *facts, escape(own.guess or "?"), f"{own.doubt:.0%}", str(own.tells))
     console.print(table)
 
 
 def show_doubts(doubts: Sequence[Doubt], console: Console) -> None:
     """One row a label that looks wrong."""
-    from readbench.cases.times import when
+    from readbench.cases import format_time
 
     table = Table("Case", "Recording", "Fault", "Probability", "Others say", "Probability", "When", box=SIMPLE_HEAD)
     for own in doubts:
         says = escape(own.case.label or "?"), f"{own.probability:.0%}"
         others = escape(own.rather), f"{own.rather_probability:.0%}"
-        table.add_row(escape(own.case.id), escape(own.case.group), *says, *others, when(own.case.time))
+        table.add_row(escape(own.case.id), escape(own.case.group), *says, *others, format_time(own.case.time))
     console.print(table)
 
 
@@ -87,12 +87,16 @@ def show_evidence(evidence: Evidence, console: Console) -> None:
 
 def show_history(changes: Sequence[Change], console: Console) -> None:
     """One row a change."""
-    from readbench.cases.times import when
+    from readbench.cases import format_time
 
     table = Table("Change", "What", "Cases", "When", "", box=SIMPLE_HEAD)
     for change in changes:
         table.add_row(
-            str(change.number), change.what, str(change.cases), when(change.time), "undone" if change.undone else ""
+            str(change.number),
+            change.what,
+            str(change.cases),
+            format_time(change.time),
+            "undone" if change.undone else "",
         )
     console.print(table)
 
@@ -113,7 +117,7 @@ def _named(case: Case) -> tuple[str, str]:
 
 
 def _facts(case: Case) -> tuple[str, str, str]:
-    from readbench.cases.times import when
+    from readbench.cases import format_time
 
     note = case.notes if len(case.notes) <= NOTE else f"{case.notes[: NOTE - 3]}..."
-    return escape(case.asset), when(case.time), escape(note)
+    return escape(case.asset), format_time(case.time), escape(note)

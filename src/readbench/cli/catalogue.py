@@ -11,7 +11,7 @@ from rich.table import Table
 from readbench.cli.options import Json, output
 
 if TYPE_CHECKING:
-    from readbench.registry import Entry
+    from readbench.engine.registry import Entry
 
 
 def methods_command(as_json: Json = False) -> None:
@@ -36,7 +36,7 @@ def datasets_command(as_json: Json = False) -> None:
 
     Example: `readbench datasets --json`
     """
-    from readbench.registry import SOURCES
+    from readbench.engine.registry import SOURCES
 
     facts = [_dataset_facts(entry) for entry in SOURCES]
     if as_json:
@@ -58,7 +58,7 @@ def _verified(fact: dict[str, object]) -> str:
 
 
 def _components() -> Iterator[tuple[str, Entry]]:
-    from readbench.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS
+    from readbench.engine.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS
 
     for registry in (RETRIEVERS, ENCODERS, TRANSFORMS, FUSIONS, RERANKERS):
         kind = "retriever" if registry is RETRIEVERS else registry.kind

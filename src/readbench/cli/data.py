@@ -15,13 +15,12 @@ from rich.table import Table
 from readbench.cli.data_exchange import export_command, fetch_command, import_command, status_command
 from readbench.cli.options import Json, Root, SplitUnit, output
 from readbench.cli.progress import Terminal, building
+from readbench.common.files import cache_root, data_root
 from readbench.errors import UsageError
-from readbench.paths import cache_root, data_root
 
 if TYPE_CHECKING:
-    from readbench.data import Built, Source, SourceInfo, Task
-    from readbench.data.audit import Audit
-    from readbench.experiment.shortcuts import Shortcuts
+    from readbench.benchmark.protocol import Built, Source, SourceInfo, Task, TaskAudit
+    from readbench.benchmark.studies import Shortcuts
 
 app = typer.Typer(help="Get, build, look at, import and export data.", no_args_is_help=True)
 FACTS = ("channels", "length", "classes", "corpus", "queries", "relevant_per_query", "imbalance", "normals_pool")
@@ -43,7 +42,7 @@ def verify_command(
 
     Exits with 1 when anything of a query stands in its corpus. Example: `readbench data verify sim_ecg sim_can`
     """
-    from readbench.spec import split_specs
+    from readbench.engine.spec import split_specs
 
     facts = [_verify(name, seed, split_by, root) for name in split_specs(names)]
     if as_json:
@@ -70,8 +69,8 @@ def build_command(
 
     Example: `readbench data build sim_tanks --windows 100000`
     """
-    from readbench.data import build
-    from readbench.spec import split_specs
+    from readbench.benchmark.protocol import build
+    from readbench.engine.spec import split_specs
 
     for name in split_specs(names):
         source = _sized(name, windows)
@@ -81,8 +80,8 @@ def build_command(
 
 
 def _sized(name: str, windows: int | None) -> Source:
-    from readbench.data.simulators.base import Simulator
-    from readbench.spec import build_source
+    from readbench.benchmark.simulators import Simulator
+    from readbench.engine.spec import build_source
 
     source: Source = build_source(name)
     if windows is None:
@@ -104,10 +103,9 @@ def describe_command(
 
     Example: `readbench data describe sim_tanks --figure tanks.png`
     """
-    from readbench.data import build
-    from readbench.data.describe import composition_facts, fault_panels
-    from readbench.plots import gallery, save
-    from readbench.spec import build_source
+    from readbench.benchmark.protocol import build, composition_facts, fault_panels
+    from readbench.common.plots import gallery, save
+    from readbench.engine.spec import build_source
 
     built = build(build_source(name), data_root(root), cache_root())
     facts = composition_facts(built, seed)
@@ -139,12 +137,9 @@ def _show_described(info: SourceInfo, facts: dict[str, Any], console: Console) -
 
 
 def _verify(name: str, seed: int, split_by: SplitUnit, root: Path | None) -> dict[str, Any]:
-    from readbench.data import Composition, build, compose_task
-    from readbench.data.audit import audit
-    from readbench.data.describe import composition_row
-    from readbench.data.paper import PAPER_COMPOSITION
-    from readbench.experiment.shortcuts import probe_shortcuts
-    from readbench.spec import build_source
+    from readbench.benchmark.protocol import PAPER_COMPOSITION, Composition, audit, build, compose_task, composition_row
+    from readbench.benchmark.studies import probe_shortcuts
+    from readbench.engine.spec import build_source
 
     built = build(build_source(name), data_root(root), cache_root())
     task = compose_task(built, seed=seed, settings=Composition(split_by=split_by))
@@ -167,7 +162,7 @@ def _notes(built: Built, task: Task) -> list[str]:
     return [*simulated, *task.notes]
 
 
-def _leaks(found: Audit) -> dict[str, Any]:
+def _leaks(found: TaskAudit) -> dict[str, Any]:
     return {"sound": found.sound, "leaks": asdict(found)}
 
 
@@ -176,7 +171,7 @@ def _shortcuts(shortcuts: Shortcuts) -> dict[str, Any]:
 
 
 def _show_verified(facts: list[dict[str, Any]], console: Console) -> None:
-    from readbench.evaluate import DEFAULT_METRIC
+    from readbench.benchmark.metrics import DEFAULT_METRIC
 
     composition = Table("Dataset", *COLUMNS, title="Composition, and the paper's where it differs", box=SIMPLE_HEAD)
     shortcuts = Table("Dataset", "chance", title=f"{DEFAULT_METRIC} of shortcut probes at ρ=0%", box=SIMPLE_HEAD)

@@ -14,14 +14,13 @@ from rich.table import Table
 
 from readbench.cli.options import Domain, Form, Json, LabelRule, Missing, Root, TimeUnit, numbers, output
 from readbench.cli.progress import Terminal
+from readbench.common.files import cache_root, data_root
 from readbench.errors import UsageError
-from readbench.paths import cache_root, data_root
 
 if TYPE_CHECKING:
-    from readbench.data import Source, SourceInfo
-    from readbench.data.imported import Divided, Measured
-    from readbench.data.official import Official, Status
-    from readbench.tables import Roles
+    from readbench.benchmark.exchange import ImportedRecordings, Official, ReadyTask, Status
+    from readbench.benchmark.protocol import Source, SourceInfo
+    from readbench.engine.window_tables import Roles
 
 
 def status_command(as_json: Json = False, root: Root = None) -> None:
@@ -29,8 +28,8 @@ def status_command(as_json: Json = False, root: Root = None) -> None:
 
     Example: `readbench data status`
     """
-    from readbench.data.official import status_of
-    from readbench.registry import SOURCES
+    from readbench.benchmark.exchange import status_of
+    from readbench.engine.registry import SOURCES
 
     found = [status_of(entry.build().info, data_root(root)) for entry in SOURCES if entry.origin != "imported"]
     real = [status for status in found if status.state != "simulated"]
@@ -75,8 +74,8 @@ def fetch_command(
 
     Example: `readbench data fetch skab --accept-licence`
     """
-    from readbench.data.official import OFFICIAL, fetch, status_of
-    from readbench.spec import build_source
+    from readbench.benchmark.exchange import OFFICIAL, fetch, status_of
+    from readbench.engine.spec import build_source
 
     source: Source = build_source(name)
     info, folder = source.info, data_root(root)
@@ -187,9 +186,9 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
 
     Example: `readbench data import pumps runs.csv --time t --label fault --group run --window 256 --dry-run`
     """
-    from readbench.data import Protocol, SourceInfo
-    from readbench.data.imported import Divided, check_name, check_unchanged, draft, explain
-    from readbench.tables import Roles
+    from readbench.benchmark.exchange import ReadyTask, check_name, check_unchanged, draft_dataset, explain_import
+    from readbench.benchmark.protocol import Protocol, SourceInfo
+    from readbench.engine.window_tables import Roles
 
     check_name(name, replace=replace or dry_run)
     info = SourceInfo(
@@ -224,11 +223,11 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
         time_unit,
     )
     source = _source(info, paths or [], cases, roles, normal, blank_is_normal)
-    with draft(source.info, source.write) as made:
+    with draft_dataset(source.info, source.write) as made:
         built = made.source.built()
-        if isinstance(source, Divided):
+        if isinstance(source, ReadyTask):
             check_unchanged(built, source)
-        for sentence in explain(built, source):
+        for sentence in explain_import(built, source):
             output().print(sentence, highlight=False, markup=False, soft_wrap=True)
         if dry_run:
             output().print("Nothing was kept: leave out --dry-run to import it.")
@@ -241,19 +240,19 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
 
 def _source(
     info: SourceInfo, paths: list[Path], cases: Path | None, roles: Roles, normal: str, blank_is_normal: bool
-) -> Measured | Divided:
-    from readbench.data.imported import Measured, is_divided, read_cases, read_divided, table_files
-    from readbench.tables import Roles
+) -> ImportedRecordings | ReadyTask:
+    from readbench.benchmark.exchange import ImportedRecordings, is_ready_task, read_cases, read_ready_task, table_files
+    from readbench.engine.window_tables import Roles
 
-    if len(paths) == 1 and cases is None and is_divided(paths[0]):
+    if len(paths) == 1 and cases is None and is_ready_task(paths[0]):
         if roles != Roles():
             raise UsageError("A ready-made task has fixed names: leave out the options for columns.")
-        return read_divided(paths[0], info, normal=normal)
+        return read_ready_task(paths[0], info, normal=normal)
     if bool(paths) == bool(cases):
         raise UsageError("Name tables or folders, or a table of files with --cases; not both.")
     known = read_cases(cases) if cases else {}
     files = tuple(known) or table_files(paths)
-    return Measured(info, files, roles, known, normal, blank_is_normal).surveyed()
+    return ImportedRecordings(info, files, roles, known, normal, blank_is_normal).surveyed()
 
 
 def export_command(
@@ -271,9 +270,9 @@ def export_command(
 
     Example: `readbench data export sim_tanks --format hf --out tanks`
     """
-    from readbench.data import Composition, load_task
-    from readbench.data.exported import export_task
-    from readbench.spec import build_source
+    from readbench.benchmark.exchange import export_task
+    from readbench.benchmark.protocol import Composition, load_task
+    from readbench.engine.spec import build_source
 
     settings = Composition(rho=numbers(rho, "--rho"))
     task = load_task(build_source(name), seed=seed, root=data_root(root), cache=cache_root(), settings=settings)

@@ -13,7 +13,8 @@ import typer
 from rich.table import Table
 
 from readbench.cli.options import Json, output
-from readbench.paths import cache_root, data_root
+from readbench.cli.research import require_research
+from readbench.common.files import cache_root, data_root
 
 
 def doctor_command(as_json: Json = False) -> None:
@@ -39,7 +40,9 @@ Fact = tuple[str, str, str]
 
 def _platform() -> list[Fact]:
     from readbench import __version__
-    from readbench.bench.cases import gpu
+
+    require_research()
+    from research.speed.contests import gpu
 
     return [
         ("readbench", __version__, ""),
@@ -55,7 +58,7 @@ def _devices(name: str) -> list[Fact]:
     >>> [state for _, state, _ in _devices("NVIDIA H200")][:4]
     ['NVIDIA H200', 'cuda', 'cpu', 'cuda after encoders on cuda, else cpu']
     """
-    from readbench.retrieve.dtw import kernel_in_use
+    from readbench.engine.retrievers import kernel_in_use
 
     lacking = "device=cuda needs an NVIDIA GPU, and torch in a build for CUDA; all else works without"
     return [
@@ -109,7 +112,7 @@ def _cache_state(cache: Path) -> tuple[str, str]:
 
 
 def _plugins() -> list[Fact]:
-    from readbench.registry import load_plugins
+    from readbench.engine.registry import load_plugins
 
     facts: list[Fact] = []
     for point, reason in load_plugins():

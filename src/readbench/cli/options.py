@@ -13,9 +13,9 @@ from rich.console import Console
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
+    from readbench.benchmark.runs import InOrder
     from readbench.cases import CaseLibrary
-    from readbench.experiment.executors import InOrder
-    from readbench.tables import Roles
+    from readbench.engine.window_tables import Roles
 
 WIDTH = 120
 
@@ -92,7 +92,7 @@ def numbers(text: str, option: str) -> tuple[int, ...]:
 
 def roles(time: str, case: str, channels: str, *, label: str = "", asset: str = "") -> Roles:
     """Roles of the columns of a table; channels are separated by commas."""
-    from readbench.tables import Roles
+    from readbench.engine.window_tables import Roles
 
     names = tuple(name.strip() for name in channels.split(",") if name.strip())
     return Roles(time=time, case=case, channels=names, label=label, asset=asset)
@@ -108,7 +108,7 @@ def open_library(where: str, as_of: int | None = None) -> CaseLibrary:
 @contextmanager
 def workers(executor: ExecutorName | None, jobs: int, address: str | None, gpus: float) -> Iterator[InOrder | None]:
     """Where bulk work runs, inside the block; None where nothing of it was asked for."""
-    from readbench.experiment.executors import InOrder, RayCluster, executor_of
+    from readbench.benchmark.runs import InOrder, RayCluster, executor_of
 
     chosen = executor_of(executor, jobs, address, gpus)
     if executor is None and chosen.name == "local":

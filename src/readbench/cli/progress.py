@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import Task, TaskID
 
-    from readbench.experiment import Listener
-    from readbench.experiment.execute import CellReport
-    from readbench.scale import Listener as ScaleListener
+    from readbench.benchmark.runs import CellReport, RunListener
+    from readbench.benchmark.studies import ScaleListener
 
 SPEED_S = 600.0
 """The time left is told from the speed over this long: one step of a slow encoder takes minutes."""
@@ -159,16 +158,16 @@ def building(progress: Progress, dataset: str, recordings: int | None = None) ->
     progress(what, done, done)
 
 
-def run_listener(progress: Progress, cells: int) -> Listener:
+def run_listener(progress: Progress, cells: int) -> RunListener:
     """What `run` and `forecasts` call.
 
     Args:
         progress: told of cells, of data that are built before them, and of encodings.
         cells: how many there are.
     """
-    from readbench.experiment import Listener
+    from readbench.benchmark.runs import RunListener
 
-    class Told(Listener):
+    class Told(RunListener):
         def __init__(self) -> None:
             self._cells = 0
             self._built = ("", 0)
@@ -206,9 +205,9 @@ def scale_listener(progress: Progress, windows: int) -> ScaleListener:
         progress: told of the windows that cells have searched, and of what a cell is at.
         windows: that all cells together search.
     """
-    from readbench.scale import Listener
+    from readbench.benchmark.studies import ScaleListener
 
-    class Told(Listener):
+    class Told(ScaleListener):
         def __init__(self) -> None:
             self._searched = 0
             self._cell = self._at = ""

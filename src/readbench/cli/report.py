@@ -13,7 +13,7 @@ from readbench.cli.options import SUFFIX, Json, output
 from readbench.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
-    from readbench.report import Results
+    from readbench.benchmark.report import Results
 
 PICTURE_WIDTH = 108
 
@@ -35,10 +35,9 @@ def report_command(
 
     Example: `readbench report runs/quick --picture leaderboard.svg`
     """
-    from readbench.evaluate import DEFAULT_METRIC
-    from readbench.report import read_results, show_report, write_report
-    from readbench.report.site import write_site
-    from readbench.report.tables import Study
+    from readbench.benchmark.metrics import DEFAULT_METRIC
+    from readbench.benchmark.report import TableStudy, read_results, show_report, write_report
+    from readbench.benchmark.report.site import write_site
 
     metric = metric or DEFAULT_METRIC
     results = read_results(folder, metric)
@@ -48,7 +47,7 @@ def report_command(
         _save_picture(results, folder, picture)
     target = out or folder / "report"
     others = tuple(read_results(other, metric) for other in beside or ())
-    study = Study(results, read_results(full, metric) if full else None, others)
+    study = TableStudy(results, read_results(full, metric) if full else None, others)
     files = write_report(study, target)
     console.print(
         f"wrote {write_site(folder, target, files, metric)}, and {len(files)} tables and figures beside it",
@@ -57,7 +56,7 @@ def report_command(
 
 
 def _save_picture(results: Results, folder: Path, picture: Path) -> None:
-    from readbench.report import show_report
+    from readbench.benchmark.report import show_report
 
     canvas = Console(record=True, width=PICTURE_WIDTH, file=io.StringIO())
     show_report(results, canvas)
@@ -85,11 +84,18 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
 
     Example: `readbench compare runs/quick --methods euclidean --methods dtw-i --out runs/quick/compare`
     """
-    from readbench.evaluate import DEFAULT_METRIC
-    from readbench.report import read_results, show_table
-    from readbench.report.compare import check_data, compare, pairs_of
-    from readbench.report.compare_text import as_json, difference_table, markdown
-    from readbench.spec import parse, split_specs
+    from readbench.benchmark.metrics import DEFAULT_METRIC
+    from readbench.benchmark.report import (
+        as_json,
+        check_data,
+        compare,
+        difference_table,
+        markdown,
+        pairs_of,
+        read_results,
+        show_table,
+    )
+    from readbench.engine.spec import parse, split_specs
 
     one, two = read_results(first), read_results(second) if second else None
     if two is not None and not other_data:
@@ -116,8 +122,7 @@ def export_command(
 
     Example: `readbench export runs/quick --out trec`
     """
-    from readbench.report import read_results
-    from readbench.report.trec import write_trec
+    from readbench.benchmark.report import read_results, write_trec
 
     target = out or folder / "trec"
     written = write_trec(read_results(folder), target)
@@ -139,9 +144,7 @@ def submit_command(
 
     Example: `readbench submit runs/quick --name our-encoder --authors "A. Author" --trained-on none`
     """
-    from readbench.report import read_results
-    from readbench.report.bundle import Declared, write_bundle
-    from readbench.report.bundle_check import read_bundle
+    from readbench.benchmark.report import Declared, read_bundle, read_results, write_bundle
 
     try:
         declared = Declared(
@@ -174,10 +177,14 @@ def leaderboard_command(
 
     Example: `readbench leaderboard submissions`
     """
-    from readbench.evaluate import DEFAULT_METRIC
-    from readbench.report import show_table
-    from readbench.report.standings import rank_submissions
-    from readbench.report.standings_page import rejected_table, standings_table, write_standings
+    from readbench.benchmark.metrics import DEFAULT_METRIC
+    from readbench.benchmark.report import (
+        rank_submissions,
+        rejected_table,
+        show_table,
+        standings_table,
+        write_standings,
+    )
 
     board = rank_submissions(sorted(folder.glob(f"*{SUFFIX}")), reference, metric or DEFAULT_METRIC)
     console = output()
@@ -190,7 +197,7 @@ def leaderboard_command(
 
 def _datasets(text: str) -> tuple[str, ...] | None:
     """Names of datasets; nothing said is not the same as none."""
-    from readbench.registry import SOURCES
+    from readbench.engine.registry import SOURCES
 
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     if not names or names == ("none",):

@@ -14,13 +14,12 @@ from rich.console import Console
 from readbench.cli.options import DEFAULT_SEEDS, WHOLE, ExecutorName, Root, SplitUnit, numbers, output
 from readbench.cli.progress import Terminal, run_listener
 from readbench.cli.studies import measure_opinions
+from readbench.common.files import data_root
 from readbench.errors import UsageError
-from readbench.paths import data_root
 
 if TYPE_CHECKING:
-    from readbench.experiment import Suite, Summary
-    from readbench.experiment.costs import Forecast
-    from readbench.llm import ModelOptions
+    from readbench.benchmark.runs import Forecast, RunSummary, Suite
+    from readbench.engine.llm import ModelOptions
 
 
 def run_command(  # noqa: PLR0917 - typer reads options from the signature
@@ -81,15 +80,20 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     noise = numbers(label_noise, "--label-noise")
     changes |= _changes(datasets, methods, rho, str(seed) if seed is not None else seeds)
 
-    from readbench.experiment import parse_budgets, run, suite, with_noise
-    from readbench.experiment.costs import forecasts
-    from readbench.experiment.encode import encode_first
-    from readbench.experiment.execute import Setting
-    from readbench.experiment.executors import executor_of
-    from readbench.experiment.shard import parse_shard
-    from readbench.experiment.suites import NOVEL
-    from readbench.llm import ModelOptions
-    from readbench.report import read_results, show_report
+    from readbench.benchmark.report import read_results, show_report
+    from readbench.benchmark.runs import (
+        NOVEL,
+        Setting,
+        encode_first,
+        executor_of,
+        forecasts,
+        parse_budgets,
+        parse_shard,
+        run,
+        suite,
+        with_noise,
+    )
+    from readbench.engine.llm import ModelOptions
 
     chosen = suite(suite_name, data_root(root))
     if label_budget:
@@ -125,7 +129,7 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
 
 def _changes(datasets: str, methods: list[str] | None, rho: str, seeds: str) -> dict[str, Any]:
     """Fields of a suite's plan that the options change."""
-    from readbench.spec import parse, parse_dataset, split_specs
+    from readbench.engine.spec import parse, parse_dataset, split_specs
 
     changes: dict[str, Any] = {}
     if rho:
@@ -157,7 +161,7 @@ def _cap(text: str) -> int | None:
     return int(text)
 
 
-def _conclude(summary: Summary, console: Console) -> None:
+def _conclude(summary: RunSummary, console: Console) -> None:
     console.print(
         f"{summary.computed} cells computed, {summary.reused} already there, {len(summary.failures)} failed"
         f" in {summary.seconds:.1f} s; results in {summary.folder}"
@@ -174,14 +178,14 @@ def _show_costs(forecasts: Sequence[Forecast], models: ModelOptions, console: Co
         models: what goes before the profiles.
         console: where to.
     """
-    from readbench.llm import Spending, standing
+    from readbench.engine.llm import Spending, describe_spending
 
     for model, own in groupby(forecasts, key=lambda forecast: forecast.model):
         total = Spending()
         for forecast in own:
             total += forecast.most
             _line(console, f"{model} on {forecast.dataset}: up to {forecast.most}")
-        _line(console, f"{model}: up to {total}; {standing(model, models)}")
+        _line(console, f"{model}: up to {total}; {describe_spending(model, models)}")
 
 
 def _line(console: Console, text: str) -> None:
@@ -196,8 +200,8 @@ def merge_command(
 
     Example: `readbench merge runs/part-1 runs/part-2 --out runs/whole`
     """
-    from readbench.experiment.merge import merge
-    from readbench.report import read_results, show_report
+    from readbench.benchmark.report import read_results, show_report
+    from readbench.benchmark.runs import merge
 
     plan = merge(folders, out)
     show_report(read_results(out), output())

@@ -12,15 +12,14 @@ from rich.table import Table
 
 from readbench.cli.options import DEFAULT_METHOD, DEFAULT_SEEDS, Root, numbers, output
 from readbench.cli.progress import Terminal, building, scale_listener
+from readbench.common.files import cache_root, data_root
 from readbench.common.progress import Progress, each, within
 from readbench.errors import UsageError
-from readbench.paths import cache_root, data_root
 
 if TYPE_CHECKING:
-    from readbench.data import Composition, Task
-    from readbench.experiment import Cell, Plan
-    from readbench.report.active import Lesson
-    from readbench.report.opinions import Measured
+    from readbench.benchmark.protocol import Composition, Task
+    from readbench.benchmark.report import LearningCurve, OpinionQuality
+    from readbench.benchmark.runs import Cell, Plan
 
 SCALED = ("dtw-i", "sbd-d", "sax-bm25", "sonde+nr")
 """Methods of `readbench scale`."""
@@ -45,13 +44,12 @@ def opinions_command(
     on all data at hand.
     Example: `readbench opinions --datasets sim_ecg --seeds 0 --method "rocket+verdict" --out runs/opinions`
     """
-    from readbench.experiment import Plan
-    from readbench.experiment.opinions import opinionated
-    from readbench.spec import parse_dataset, split_specs
+    from readbench.benchmark.runs import Plan, require_opinions
+    from readbench.engine.spec import parse_dataset, split_specs
 
     plan = Plan(
         datasets=tuple(str(parse_dataset(text)) for text in split_specs([datasets])),
-        methods=(str(opinionated(method)),),
+        methods=(str(require_opinions(method)),),
         seeds=numbers(seeds, "--seeds"),
         levels=numbers(rho, "--rho"),
     )
@@ -60,16 +58,13 @@ def opinions_command(
 
 def measure_opinions(plan: Plan, out: Path, root: Path | None, *, novelty: bool = True) -> None:
     """Measure the opinions of the one method of a plan; print the tables, write them and the figures into a folder."""
-    from readbench.experiment.opinions import opinionated
-    from readbench.experiment.plan import EVERY_LABEL
-    from readbench.plots import save
-    from readbench.report import show_table
-    from readbench.report.novelty import draw_novelty, novelty_table
-    from readbench.report.opinions import draw_reliability, opinion_table
+    from readbench.benchmark.report import draw_novelty, draw_reliability, novelty_table, opinion_table, show_table
+    from readbench.benchmark.runs import EVERY_LABEL, require_opinions
+    from readbench.common.plots import save
 
     if len(plan.methods) != 1 or plan.labels != EVERY_LABEL:
         raise UsageError("Opinions are measured for one method with all labels: give one --methods, no label budget.")
-    opinionated(plan.methods[0])
+    require_opinions(plan.methods[0])
     console = Console(stderr=True)
     measured = _measure_opinions(plan, root, console, novelty=novelty)
     out.mkdir(parents=True, exist_ok=True)
@@ -85,7 +80,7 @@ def measure_opinions(plan: Plan, out: Path, root: Path | None, *, novelty: bool 
     console.print(f"wrote {', '.join(written)} into {out}", highlight=False)
 
 
-def _measure_opinions(plan: Plan, root: Path | None, console: Console, *, novelty: bool) -> list[Measured]:
+def _measure_opinions(plan: Plan, root: Path | None, console: Console, *, novelty: bool) -> list[OpinionQuality]:
     """All cells of the plan, one after the other; one linear-algebra thread, as in a run."""
     from threadpoolctl import threadpool_limits
 
@@ -95,14 +90,14 @@ def _measure_opinions(plan: Plan, root: Path | None, console: Console, *, novelt
         return [_measured(cell, _task(cell, settings, root, progress), progress, novelty=novelty) for cell in cells]
 
 
-def _measured(cell: Cell, task: Task, progress: Progress, *, novelty: bool) -> Measured:
-    from readbench.experiment.opinions import answered, novel_faults, opinionated, quality
-    from readbench.report.opinions import Measured
+def _measured(cell: Cell, task: Task, progress: Progress, *, novelty: bool) -> OpinionQuality:
+    from readbench.benchmark.report import OpinionQuality
+    from readbench.benchmark.runs import form_opinions, novel_faults, quality, require_opinions
 
-    spec, cache, encoding = opinionated(cell.method).spec, cache_root(), within(progress, "encoding")
-    answers = answered(task, cell.rho, spec, cache, encoding)
+    spec, cache, encoding = require_opinions(cell.method).spec, cache_root(), within(progress, "encoding")
+    answers = form_opinions(task, cell.rho, spec, cache, encoding)
     held_out = novel_faults(task, cell.rho, spec, cache, encoding) if novelty else []
-    return Measured(cell, answers, quality(answers, held_out), tuple(held_out))
+    return OpinionQuality(cell, answers, quality(answers, held_out), tuple(held_out))
 
 
 def active_command(
@@ -117,16 +112,14 @@ def active_command(
 
     Example: `readbench active --datasets sim_ecg --seeds 0 --method "rocket+verdict" --out runs/active`
     """
-    from readbench.experiment import Plan
-    from readbench.experiment.opinions import opinionated
-    from readbench.plots import save
-    from readbench.report import show_table
-    from readbench.report.active import active_table, draw_active
-    from readbench.spec import parse_dataset, split_specs
+    from readbench.benchmark.report import active_table, draw_active, show_table
+    from readbench.benchmark.runs import Plan, require_opinions
+    from readbench.common.plots import save
+    from readbench.engine.spec import parse_dataset, split_specs
 
     plan = Plan(
         datasets=tuple(str(parse_dataset(text)) for text in split_specs([datasets])),
-        methods=(str(opinionated(method)),),
+        methods=(str(require_opinions(method)),),
         seeds=numbers(seeds, "--seeds"),
         levels=(rho,),
     )
@@ -141,7 +134,7 @@ def active_command(
     console.print(f"wrote active.csv, active.svg and active.png into {out}", highlight=False)
 
 
-def _measure_lessons(plan: Plan, root: Path | None, console: Console) -> list[Lesson]:
+def _measure_lessons(plan: Plan, root: Path | None, console: Console) -> list[LearningCurve]:
     """All cells of the plan, one after the other; one linear-algebra thread, as in a run."""
     from threadpoolctl import threadpool_limits
 
@@ -150,20 +143,23 @@ def _measure_lessons(plan: Plan, root: Path | None, console: Console) -> list[Le
         return [_lesson(cell, _task(cell, plan.composition, root, progress), progress) for cell in cells]
 
 
-def _lesson(cell: Cell, task: Task, progress: Progress) -> Lesson:
-    from readbench.experiment.active import learned
-    from readbench.experiment.opinions import opinionated
-    from readbench.report.active import Lesson
+def _lesson(cell: Cell, task: Task, progress: Progress) -> LearningCurve:
+    from readbench.benchmark.report import LearningCurve
+    from readbench.benchmark.runs import require_opinions
+    from readbench.benchmark.studies import simulate_labelling
 
-    return Lesson(
-        cell, learned(task, cell.rho, opinionated(cell.method).spec, cache_root(), within(progress, "encoding"))
+    return LearningCurve(
+        cell,
+        simulate_labelling(
+            task, cell.rho, require_opinions(cell.method).spec, cache_root(), within(progress, "encoding")
+        ),
     )
 
 
 def _task(cell: Cell, settings: Composition, root: Path | None, progress: Progress) -> Task:
     """The task of a cell, built where it is not yet."""
-    from readbench.data import load_task
-    from readbench.spec import build_source
+    from readbench.benchmark.protocol import load_task
+    from readbench.engine.spec import build_source
 
     source = build_source(cell.dataset)
     with building(progress, cell.dataset, getattr(source, "runs", None)) as heard:
@@ -191,15 +187,13 @@ def scale_command(
     is streamed to the cache once. What is finished is kept: the same command goes on after a kill.
     Example: `readbench scale --sizes 1000,10000 --methods dtw-i --methods sax-bm25`
     """
-    from readbench.report import show_table
-    from readbench.report.scale import measured_tables, two_stage_table, write_scale
-    from readbench.scale import Study, run_study
-    from readbench.scale.world import World
-    from readbench.spec import parse_dataset, split_specs
+    from readbench.benchmark.report import measured_tables, show_table, two_stage_table, write_scale
+    from readbench.benchmark.studies import ScaleStudy, World, run_study
+    from readbench.engine.spec import parse_dataset, split_specs
 
     named = tuple(split_specs(methods or SCALED))
     text = str(parse_dataset(source))
-    study = Study(World(text, queries, cache_root()), numbers(sizes, "--sizes"), named, two_stage, jobs)
+    study = ScaleStudy(World(text, queries, cache_root()), numbers(sizes, "--sizes"), named, two_stage, jobs)
     console = Console(stderr=True)
     with Terminal(console) as progress:
         findings = run_study(study, out, scale_listener(progress, study.windows))
@@ -226,8 +220,8 @@ def ucr_command(
     """
     import numpy as np
 
-    from readbench.experiment.archive import accuracy, archive_sets
-    from readbench.spec import parse, split_specs
+    from readbench.benchmark.studies import accuracy, archive_sets
+    from readbench.engine.spec import parse, split_specs
 
     specs = [str(parse(text)) for text in split_specs(methods)]
     found: dict[str, list[float]] = {}

@@ -15,7 +15,7 @@
  *   read   is given { value, step } of the main line under the pointer, and null when the pointer leaves.
  *
  * Series of more steps than points come thinned to the least and the greatest value of each stretch
- * (`readbench.windows.thinning`); joined by lines they draw the envelope, spikes and all.
+ * (`readbench.engine.preparation`); joined by lines they draw the envelope, spikes and all.
  */
 
 const EDGE = 4;

@@ -1,0 +1,307 @@
+"""Training: settings, objective and the loop.
+
+The loop: draw, encode, learn; a checkpoint now and then, from which a killed run goes on.
+
+Everything that decides a training run; stored with the weights.
+
+What the encoder learns: to know a program again, to know a fault again in its plant, to redraw what is hidden.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as ops
+
+from readbench.engine.encoders.sonde_network import LENGTH, Draws, Learner, NetworkShape, SondeNetwork
+from research.training.data import FAMILIES, Plants, SyntheticFault, augment, carriers, inject, plants
+
+
+@dataclass(frozen=True)
+class Config:
+    """One run.
+
+    Args:
+        steps: optimiser steps.
+        pairs: programs per step, two windows each.
+        plants: plants per step; 0 leaves out the search for faults.
+        channels: of a plant.
+        faults: of a plant, two windows each.
+        normals: normal windows of a plant.
+        families: which carriers.
+        mechanisms: share of the programs that carry a fault.
+        rate: highest learning rate.
+        warmup: steps until it is reached; then it falls along a cosine.
+        decay: weight decay of matrices.
+        temperature: of both searches.
+        plant_weight: of the search for faults in the loss.
+        picture_weight: of redrawing in the loss.
+        average: decay of the running mean of weights that is kept.
+        reuse: steps that one draw of programs and plants serves, augmented anew in each.
+        seed: of weights and data.
+        shape: of the network.
+    """
+
+    steps: int = 900
+    pairs: int = 3072
+    plants: int = 48
+    channels: int = 6
+    faults: int = 6
+    normals: int = 4
+    families: tuple[str, ...] = tuple(FAMILIES)
+    mechanisms: float = 0.5
+    rate: float = 1.5e-3
+    warmup: int = 200
+    decay: float = 0.05
+    temperature: float = 0.07
+    plant_weight: float = 0.2
+    picture_weight: float = 0.3
+    average: float = 0.999
+    reuse: int = 2
+    seed: int = 0
+    shape: NetworkShape = field(default_factory=NetworkShape)
+
+    def __post_init__(self) -> None:
+        if not self.families or not set(self.families) <= set(FAMILIES):
+            known, given = ", ".join(FAMILIES), ", ".join(self.families)
+            raise ValueError(f"families must be some of {known}. Got {given!r} instead.")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+TINY = Config(
+    steps=6, pairs=8, plants=2, channels=2, faults=2, normals=2, warmup=2,
+    shape=NetworkShape(width=32, depth=1, heads=2, hidden=64, patches=16, projection=16),
+)  # fmt: skip
+"""Seconds on any machine: what the tests train."""
+
+
+def same_program(first: Tensor, second: Tensor, temperature: float) -> Tensor:
+    """InfoNCE: among all 2 N projections the two of one program (N, d) each find one another."""
+    every = ops.normalize(torch.cat([first, second]).float(), dim=-1)
+    likeness = every @ every.T / temperature
+    likeness.fill_diagonal_(-1e4)
+    n = len(first)
+    partner = torch.cat([torch.arange(n, 2 * n), torch.arange(n)]).to(first.device)
+    return ops.cross_entropy(likeness, partner)
+
+
+def same_fault(faulty: Tensor, normal: Tensor, temperature: float) -> Tensor:
+    """The search itself, as a loss: within a plant the two windows of one fault find one another.
+
+    Windows are compared by the cosine of what departs from the plant's mean normal vector, all channels side by side.
+
+    Args:
+        faulty: (P, F, 2, C, D) vectors of the channels.
+        normal: (P, V, C, D).
+        temperature: of the softmax over the plant's other windows, normal ones included.
+    """
+    likeness = departures(faulty, normal) / temperature
+    _, count, every = likeness.shape
+    own = torch.eye(count, every, dtype=torch.bool, device=likeness.device)
+    likeness = likeness.masked_fill(own, -1e4)
+    partner = torch.arange(count, device=likeness.device) ^ 1
+    return ops.cross_entropy(likeness.transpose(1, 2), partner.expand(len(likeness), -1))
+
+
+def departures(faulty: Tensor, normal: Tensor) -> Tensor:
+    """(P, 2 F, 2 F + V) cosines of departures from normal, of the faulty windows to all windows of their plant."""
+    usual = normal.float().mean(1, keepdim=True)
+    windows = torch.cat([faulty.float().flatten(1, 2), normal.float()], 1)
+    units = ops.normalize((windows - usual).flatten(2), dim=-1)
+    count = faulty.shape[1] * 2
+    return units[:, :count] @ units.transpose(1, 2)
+
+
+def hidden_patches(draws: Draws, series: Tensor, patches: int) -> tuple[Tensor, Tensor]:
+    """Series (B, T) with up to 60 % of their patches at the mean, and which points those are (B, T)."""
+    share = draws.uniform(len(series), 1, high=0.6)
+    mask = (draws.uniform(len(series), patches) < share).repeat_interleave(LENGTH // patches, 1)
+    return torch.where(mask, series.mean(-1, keepdim=True), series), mask
+
+
+def reconstruction_error(picture: Tensor, series: Tensor, mask: Tensor) -> Tensor:
+    """Mean squared error of the standardised series at the hidden points."""
+    target = (series - series.mean(-1, keepdim=True)) / (series.std(-1, keepdim=True) + 1e-3)
+    error = (picture.float() - target.clamp(-6, 6)) ** 2
+    return (error * mask).sum() / mask.sum().clamp(min=1)
+
+
+CHECKPOINT_SECONDS = 60.0
+REPORT_SECONDS = 15.0
+Hook = Callable[[int, SondeNetwork], None]
+"""Called now and then with the step and the averaged body."""
+
+
+class Training:
+    """One run, from scratch or from its checkpoint: on a CPU both end in the same bits.
+
+    Args:
+        config: what to train.
+        folder: where the checkpoint lies.
+        device: `cuda` or `cpu`.
+        compiled: compile the network first; pays on a GPU.
+    """
+
+    def __init__(self, config: Config, folder: Path, device: str, *, compiled: bool = False) -> None:
+        torch.manual_seed(config.seed)
+        self.config, self.device = config, device
+        self.checkpoint = folder / "checkpoint.pt"
+        self.draws = Draws(device, config.seed)
+        self.learner = Learner(config.shape).to(device)
+        self.average = copy.deepcopy(self.learner.body).eval().requires_grad_(requires_grad=False)
+        self.optimiser = torch.optim.AdamW(_groups(self.learner, config), betas=(0.9, 0.98), fused=device == "cuda")
+        self._batch: tuple[Tensor, Plants | None] | None = None
+        self.step = 0
+        if self.checkpoint.exists():
+            self._restore(torch.load(self.checkpoint, map_location=device, weights_only=True))
+        self._forward = torch.compile(self.learner, dynamic=False) if compiled else self.learner
+
+    def run(self, report: Callable[[str], None], hook: Hook | None = None) -> SondeNetwork:
+        """Train to the end and return the averaged body."""
+        began, saved, told, first = time.monotonic(), time.monotonic(), 0.0, self.step
+        while self.step < self.config.steps:
+            losses = self.advance()
+            now = time.monotonic()
+            if now - told > REPORT_SECONDS or self.step == self.config.steps:
+                told = now
+                report(self._state_of_things(losses, (self.step - first) / (now - began)))
+                if hook:
+                    hook(self.step, self.average)
+            if now - saved > CHECKPOINT_SECONDS and self._draws_next():
+                saved = now
+                self._save()
+        self._save()
+        return self.average
+
+    def advance(self) -> dict[str, Tensor]:
+        """One step; returns the losses."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate(self.config, self.step)
+        losses = self._losses()
+        self.optimiser.zero_grad(set_to_none=True)
+        _weighted(losses, self.config).backward()
+        nn.utils.clip_grad_norm_(self.learner.parameters(), 1.0)
+        self.optimiser.step()
+        self._follow()
+        self.step += 1
+        return losses
+
+    def _losses(self) -> dict[str, Tensor]:
+        """The losses on the batch of this step, by name."""
+        with torch.no_grad():
+            programs, plant = self._drawn()
+            series = augment(self.draws, programs).transpose(0, 1).flatten(0, 1)
+            inputs, mask = hidden_patches(self.draws, series, self.config.shape.patches)
+            channels = [] if plant is None else [plant.faulty.flatten(0, 3), plant.normal.flatten(0, 2)]
+            every = torch.cat([inputs, *channels])
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
+            vectors, projections, picture = self._forward(every)
+        count, temperature = len(inputs), self.config.temperature
+        first, second = projections[:count].chunk(2)
+        losses = {
+            "program": same_program(first, second, temperature),
+            "picture": reconstruction_error(picture[:count], series, mask),
+        }
+        if plant is not None:
+            faulty, normal = vectors[count:].split([len(part) for part in channels])
+            losses["fault"] = same_fault(
+                faulty.unflatten(0, plant.faulty.shape[:4]), normal.unflatten(0, plant.normal.shape[:3]), temperature
+            )
+        return losses
+
+    def _state_of_things(self, losses: dict[str, Tensor], speed: float) -> str:
+        """One line about this step, at so many steps a second."""
+        steps, numbers = self.config.steps, " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
+        left = (steps - self.step) / speed
+        return f"step {self.step}/{steps}  {numbers}  {speed:.1f} steps/s  {left:.0f} s left"
+
+    def _draws_next(self) -> bool:
+        """The next step begins with a draw: a run that goes on from here needs no batch of the step before."""
+        return self.step % self.config.reuse == 0
+
+    def _save(self) -> None:
+        """Write the checkpoint whole or not at all; only where the next step draws, or none is left."""
+        state = {
+            "config": json.dumps(self.config.to_json()),
+            "learner": self.learner.state_dict(),
+            "average": self.average.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "random": self.draws.generator.get_state(),
+            "step": self.step,
+        }
+        self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.checkpoint.with_suffix(".partial")
+        torch.save(state, partial)
+        partial.replace(self.checkpoint)
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        if state["config"] != json.dumps(self.config.to_json()):
+            raise ValueError(
+                f"{self.checkpoint} belongs to a run with other settings: {state['config']}. "
+                "Go on with those, or choose another folder."
+            )
+        self.learner.load_state_dict(state["learner"])
+        self.average.load_state_dict(state["average"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.draws.generator.set_state(state["random"].cpu())
+        self.step = state["step"]
+
+    def _drawn(self) -> tuple[Tensor, Plants | None]:
+        """Programs and plants: fresh ones, or those of the step before."""
+        if self._batch is None or self._draws_next():
+            self._batch = self._programs(), self._plants()
+        return self._batch
+
+    def _programs(self) -> Tensor:
+        """(N, 2, T) two windows of each program."""
+        config = self.config
+        series = carriers(self.draws, config.pairs, 2, config.families)
+        faulty = int(config.pairs * config.mechanisms)
+        if faulty:
+            changed = inject(self.draws, series[:faulty], SyntheticFault.draw(self.draws, faulty))
+            series = torch.cat([changed, series[faulty:]])
+        return torch.nan_to_num(series).clamp(-30, 30)
+
+    def _plants(self) -> Plants | None:
+        config = self.config
+        if not config.plants:
+            return None
+        return plants(self.draws, config.plants, config.channels, config.faults, config.normals, config.families)
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        """Move the averaged weights a little; faster at the beginning."""
+        keep = min(self.config.average, (1 + self.step) / (10 + self.step))
+        old, new = list(self.average.parameters()), list(self.learner.body.parameters())
+        torch._foreach_lerp_(old, new, 1 - keep)
+
+
+def rate(config: Config, step: int) -> float:
+    """Learning rate: a line up to `config.rate`, times half a cosine down to nearly nothing."""
+    cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, step / config.steps))) + 0.002
+    return config.rate * min(1.0, (step + 1) / config.warmup) * cosine
+
+
+def _weighted(losses: dict[str, Tensor], config: Config) -> Tensor:
+    weights = {"program": 1.0, "picture": config.picture_weight, "fault": config.plant_weight}
+    return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
+
+
+def _groups(learner: Learner, config: Config) -> list[dict[str, Any]]:
+    """Matrices decay; norms, biases and positions do not."""
+    decaying = [p for name, p in learner.named_parameters() if p.dim() > 1 and not name.endswith(("place", "summary"))]
+    known = {id(p) for p in decaying}
+    others = [p for p in learner.parameters() if id(p) not in known]
+    return [{"params": decaying, "weight_decay": config.decay}, {"params": others, "weight_decay": 0.0}]

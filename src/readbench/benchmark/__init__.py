@@ -1,0 +1,1 @@
+"""The benchmark: data, metrics, runs, studies and reports over the engine."""

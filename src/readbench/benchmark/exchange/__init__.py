@@ -1,0 +1,35 @@
+"""Data that come and go: what users import, tasks for other loaders, and the official files."""
+
+from readbench.benchmark.exchange._explain import explain_import
+from readbench.benchmark.exchange._exported import Form, export_task
+from readbench.benchmark.exchange._fetch import fetch
+from readbench.benchmark.exchange._imported import Draft, Imported, check_name, draft_dataset, imported_datasets
+from readbench.benchmark.exchange._official import OFFICIAL, Extent, Official, RemoteFile, State, Status, status_of
+from readbench.benchmark.exchange._ready_made import ReadyTask, check_unchanged, is_ready_task, read_ready_task
+from readbench.benchmark.exchange._recordings import ImportedRecordings, read_cases, table_files
+
+__all__ = [
+    "OFFICIAL",
+    "Draft",
+    "Extent",
+    "Form",
+    "Imported",
+    "ImportedRecordings",
+    "Official",
+    "ReadyTask",
+    "RemoteFile",
+    "State",
+    "Status",
+    "check_name",
+    "check_unchanged",
+    "draft_dataset",
+    "explain_import",
+    "export_task",
+    "fetch",
+    "imported_datasets",
+    "is_ready_task",
+    "read_cases",
+    "read_ready_task",
+    "status_of",
+    "table_files",
+]

@@ -1,0 +1,104 @@
+"""What was understood of a user's data, in sentences, before anything is kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.benchmark.exchange._ready_made import ReadyTask
+from readbench.benchmark.exchange._recordings import ImportedRecordings
+from readbench.benchmark.protocol import Built, Composition, Task, compose_task
+from readbench.engine.windows import NORMAL, WindowSet
+from readbench.errors import DataError
+
+MOST_NAMES = 8
+
+
+def explain_import(built: Built, source: ImportedRecordings | ReadyTask) -> list[str]:
+    """Sentences on what was read, what it became, and what to mind."""
+    told = _of_tables(source) if isinstance(source, ImportedRecordings) else _of_task(source)
+    return [*told, *_of_windows(built.windows), *_of_evaluation(built, source)]
+
+
+def _of_tables(source: ImportedRecordings) -> list[str]:
+    roles, protocol = source.roles, source.info.protocol
+    form = "long, a row per reading" if roles.channel else "wide, a column per channel"
+    cut = f"windows of {protocol.length} steps, stride {protocol.stride or protocol.length}"
+    unknown = source.labelled.get("", 0)
+    steps = [f"{name} {count:,}" for name, count in source.labelled.items() if name]
+    labelling = f"labelled by {protocol.label_rule}; missing readings: {protocol.missing}"
+    return [
+        f"{_count(len(source.files), 'table')}, {form}; {source.rows:,} time steps.",
+        f"Columns: {', '.join(f'{role} {column!r}' for role, column in _roles(source).items()) or 'channels only'}.",
+        f"{_count(len(source.info.channels), 'channel')}: {_names([c.name for c in source.info.channels])}.",
+        f"Steps per label: {', '.join(steps)}; {unknown:,} steps have none.",
+        f"Normal operation is the label {source.normal!r}" + (" or an empty one." if source.blank_is_normal else "."),
+        f"Each case is {f'cut into {cut}' if protocol.length else 'one window'}, {labelling}.",
+    ]
+
+
+def _roles(source: ImportedRecordings) -> dict[str, str]:
+    names = ("time", "label", "group", "asset", "case", "channel", "value")
+    return {name: column for name in names if (column := getattr(source.roles, name))}
+
+
+def _of_task(source: ReadyTask) -> list[str]:
+    levels = f"levels {', '.join(map(str, source.levels))} %" if source.levels else "normals are drawn for each level"
+    exported = f" Exported from {source.origin[0]}, split seed {source.origin[1]}." if source.origin else ""
+    sizes = f"{len(source.corpus):,} corpus items, {len(source.queries):,} queries, {len(source.normals):,} normals"
+    return [f"A ready-made task: {sizes}; {levels}.{exported}"]
+
+
+def _of_windows(windows: WindowSet) -> list[str]:
+    lengths, counts = windows.lengths, windows.channel_counts
+    classes = [
+        f"{name} {int((windows.labels == code).sum()):,} ({len(np.unique(windows.groups[windows.labels == code]))})"
+        for code, name in enumerate(windows.classes)
+    ]
+    shape = f"{_range(counts)} channels and {_range(lengths)} steps"
+    groups = _count(len(np.unique(windows.groups)), "group")
+    assets = _count(len(np.unique(windows.assets[windows.assets != ""])), "known asset")
+    return [
+        f"{len(windows):,} windows of {shape}, from {groups} and {assets}.",
+        f"Windows per class (groups): {', '.join(classes[:MOST_NAMES])}{_more(len(classes))}.",
+    ]
+
+
+def _of_evaluation(built: Built, source: ImportedRecordings | ReadyTask) -> list[str]:
+    """What a run with split seed 0 will have, and what is in its way."""
+    levels = source.levels if isinstance(source, ReadyTask) and source.levels else Composition().rho
+    try:
+        task = compose_task(built, seed=0, settings=Composition(rho=levels))
+    except DataError as error:
+        return [f"Mind: no task can be made of it yet. {error} Most often every fault has only one group."]
+    corpora = ", ".join(f"{len(items):,} (ρ={rho} %)" for rho, items in sorted(task.levels.items()))
+    return [
+        f"At split seed 0: {len(task.queries):,} queries; corpora of {corpora}; {len(task.normals):,} normals.",
+        *(f"Mind: {note}." for note in (*task.notes, *_warnings(built.windows, task))),
+    ]
+
+
+def _warnings(windows: WindowSet, task: Task) -> list[str]:
+    faults = np.unique(windows.labels[windows.labels > NORMAL])
+    silent = [windows.classes[code] for code in faults if code not in task.queries.labels]
+    found = [f"no queries for {_names(silent)}: a fault needs two groups to be in both halves"] if silent else []
+    if not (windows.labels == NORMAL).any():
+        found.append("there is no normal window: name the label of normal operation with --normal")
+    return found
+
+
+def _range(values: NDArray[np.int32]) -> str:
+    low, high = int(values.min()), int(values.max())
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(names[:MOST_NAMES]) + _more(len(names))
+
+
+def _more(count: int) -> str:
+    return f" and {count - MOST_NAMES} more" if count > MOST_NAMES else ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,171 @@
+"""The official data of each source: what belongs to it, and what of it is there.
+
+What the official data of each source consist of, and where they are to be had.
+
+The facts are in `official.toml`, long lists of files in `files/SOURCE.txt`: SHA-256, bytes and path, with `-` for what
+nobody told us. Checksums there were made from files of the commits that the addresses name.
+
+What of a source's official data is there.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from readbench.benchmark.protocol import SourceInfo, read_shipped
+from readbench.benchmark.sources import plain_name
+
+Facts = Iterable[dict[str, Any]]
+"""Tables of the file of facts; their keys are the arguments below."""
+_FACTS, _UNKNOWN = "official.toml", "-"
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """One file to fetch.
+
+    Args:
+        url: its address.
+        path: where it belongs in the folder of the source.
+        size: bytes; None where unknown.
+        checksum: `sha256:...` or `md5:...`; "" where unknown.
+        unpack: it is a zip archive whose content is wanted.
+    """
+
+    url: str
+    path: str
+    size: int | None = None
+    checksum: str = ""
+    unpack: bool = False
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A complete copy has `count` files that match any of the patterns; `what` they are.
+
+    Where it is not `whole`, even all of them are only a part of the source.
+    """
+
+    patterns: tuple[str, ...]
+    count: int
+    what: str
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class Official:
+    """The official data of one source.
+
+    Args:
+        extents: what makes a copy complete; of several layouts one is enough.
+        files: what can be fetched without a login; empty where nothing can.
+        sums: address of a published list of SHA-256 sums for files without a checksum of their own.
+        steps: exact instructions where the data must be got by hand; `{folder}` is where to put them.
+    """
+
+    extents: tuple[Extent, ...]
+    files: tuple[RemoteFile, ...] = ()
+    sums: str = ""
+    steps: str = ""
+
+
+def add_checksums(files: tuple[RemoteFile, ...], listed: str) -> tuple[RemoteFile, ...]:
+    """The same files with the checksums of a published list, `digest  path` a line."""
+    digests = {
+        path.strip().lstrip("*"): digest for digest, _, path in (row.partition(" ") for row in listed.splitlines())
+    }
+    return tuple(
+        replace(file, checksum=f"sha256:{digests[file.path]}") if file.path in digests and not file.checksum else file
+        for file in files
+    )
+
+
+def _read_official() -> dict[str, Official]:
+    return {name: _official(name, **facts) for name, facts in tomllib.loads(read_shipped(__name__, _FACTS)).items()}
+
+
+def _official(
+    name: str, *, extents: Facts = (), files: Facts = (), listed_below: str = "", sums: str = "", steps: str = ""
+) -> Official:
+    """The facts of one source; `listed_below` is the address of the files in its list."""
+    return Official(
+        extents=tuple(Extent(**{**extent, "patterns": tuple(extent["patterns"])}) for extent in extents),
+        files=_listed(name, listed_below) if listed_below else tuple(RemoteFile(**file) for file in files),
+        sums=sums,
+        steps=steps,
+    )
+
+
+def _listed(name: str, address: str) -> tuple[RemoteFile, ...]:
+    """Files of a list, below an address."""
+    rows = (line.split(" ", 2) for line in read_shipped(__name__, f"files/{name}.txt").splitlines())
+    return tuple(
+        RemoteFile(
+            f"{address}/{path}",
+            path,
+            None if size == _UNKNOWN else int(size),
+            "" if digest == _UNKNOWN else f"sha256:{digest}",
+        )
+        for digest, size, path in rows
+    )
+
+
+OFFICIAL = _read_official()
+"""By the name of the source."""
+
+
+State = Literal["complete", "partial", "absent", "unknown", "simulated", "imported"]
+
+
+@dataclass(frozen=True)
+class Status:
+    """How much of a source is there.
+
+    Args:
+        info: the source.
+        state: `complete`, `partial`, `absent`; `unknown` where files are there but nobody said how many to expect.
+        found: what was found, or what is missing, in words.
+        folder: where the files belong.
+        fetchable: `readbench data fetch` can get them.
+    """
+
+    info: SourceInfo
+    state: State
+    found: str
+    folder: Path | None
+    fetchable: bool
+
+
+def status_of(info: SourceInfo, root: Path | None) -> Status:
+    """Look into the folder of a source; files are counted, not opened."""
+    official = OFFICIAL.get(info.name)
+    folder = None if root is None else root / info.name
+    fetchable = bool(official and official.files)
+    if info.simulated:
+        return Status(info, "simulated", "made when it is needed", None, fetchable=False)
+    if folder is None or not folder.is_dir() or not any(folder.iterdir()):
+        found = f"no folder {info.name}/ under the data root" if root else "no data root: set READBENCH_DATA or --root"
+        return Status(info, "absent", found, folder, fetchable)
+    if official is None or not official.extents:
+        return Status(info, "unknown", "files are there; the official number is not known", folder, fetchable)
+    counts = [(extent, _count(folder, extent)) for extent in official.extents]
+    whole = next((extent for extent, count in counts if extent.whole and count >= extent.count), None)
+    if whole is not None:
+        return Status(info, "complete", f"{whole.count} {whole.what}", folder, fetchable)
+    state: State = "partial" if any(count for _, count in counts) else "absent"
+    found = ", ".join(f"{count} of {extent.count} {extent.what}" for extent, count in counts)
+    return Status(info, state, found, folder, fetchable)
+
+
+def _count(folder: Path, extent: Extent) -> int:
+    """Files of a copy, plain or gzipped; one that is there in both forms counts once."""
+    found = {
+        plain_name(path.relative_to(folder).as_posix())
+        for pattern in extent.patterns
+        for path in (*folder.glob(pattern), *folder.glob(f"{pattern}.gz"))
+    }
+    return len(found)

@@ -1,0 +1,210 @@
+"""The task of a dataset and a seed, and the file that describes one.
+
+`Task`: everything one evaluation needs, for one dataset and one split seed.
+
+`task.json`: what a folder with an exported task says about it, and what is needed to make it a task again.
+
+Typed facts as JSON files: what comes back is of the declared types, or an error says where it is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.benchmark.protocol._build import Built, Progress, build
+from readbench.benchmark.protocol._compose import Composition, Selection, select, select_ready
+from readbench.benchmark.protocol._source import Source, SourceInfo
+from readbench.benchmark.protocol._split import Split, split_by_group
+from readbench.engine.preparation import ChannelStats
+from readbench.engine.window_files import write_json
+from readbench.engine.windows import NORMAL, WindowSet
+from readbench.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Queries, corpora at all pollution levels, and normals.
+
+    Args:
+        info: the source.
+        seed: seed of split and composition.
+        queries: Q labelled anomalies of the test side. Methods never see this set, only `queries.anonymous()`.
+        corpus: the corpus at the highest level, normals shuffled among anomalies, so that ties cannot favour either.
+            Carries the channel statistics of the clean corpus.
+        levels: rho in percent -> ascending positions in `corpus` of the items of that level; nested.
+        normals: normals of the train side for scores relative to normal operation.
+        notes: what the build wants its reader to know.
+        origin: dataset and seed that a ready-made task was exported from: it is the same task under any name.
+    """
+
+    info: SourceInfo
+    seed: int
+    queries: WindowSet
+    corpus: WindowSet
+    levels: dict[int, NDArray[np.intp]]
+    normals: WindowSet
+    notes: tuple[str, ...] = ()
+    origin: tuple[str, int] | None = None
+
+    def corpus_at(self, rho: int) -> WindowSet:
+        """The corpus at one pollution level, in the order of the largest."""
+        return self.corpus[self.levels[rho]]
+
+    def fingerprint(self) -> str:
+        """Hash of every value, label and name in the task; the statistics follow from them."""
+        parts = [s.with_stats(None).fingerprint() for s in (self.queries, self.corpus, self.normals)]
+        levels = [(rho, positions.tolist()) for rho, positions in sorted(self.levels.items())]
+        name, seed = self.origin or (self.info.name, self.seed)
+        return hashlib.sha256(repr((name, seed, parts, levels)).encode()).hexdigest()[:16]
+
+
+def load_task(
+    source: Source,
+    *,
+    seed: int,
+    root: Path | None = None,
+    cache: Path,
+    settings: Composition | None = None,
+    progress: Progress | None = None,
+) -> Task:
+    """Build (or open) the windows of a source and compose one task from them."""
+    built = build(source, root, cache, progress)
+    return compose_task(built, seed=seed, settings=settings or Composition())
+
+
+def compose_task(built: Built, *, seed: int, settings: Composition) -> Task:
+    """Split and compose windows that are already built."""
+    info, windows = built.info, built.windows
+    chosen = _choose(built, seed, settings)
+    if not len(chosen.queries):
+        raise DataError(
+            f"{info.name}: split seed {seed} leaves no query with a relevant corpus item. Try another seed."
+        )
+    if info.protocol.composition == "query-classes":
+        windows = _others_as_normal(windows, windows.labels[chosen.queries])
+    corpus, queries = windows[chosen.corpus], windows[chosen.queries]
+    return Task(
+        info=info,
+        seed=seed,
+        queries=queries,
+        corpus=corpus.with_stats(ChannelStats.of(corpus[corpus.labels > NORMAL])),
+        levels=chosen.levels,
+        normals=windows[chosen.normals],
+        notes=(*chosen.notes, *_unasked(corpus, queries, settings)),
+        origin=built.parts.origin if built.parts else None,
+    )
+
+
+def _choose(built: Built, seed: int, settings: Composition) -> Selection:
+    if built.parts is not None:
+        return select_ready(built.parts, settings, seed)
+    split = _split(built, seed, settings)
+    chosen = select(built.windows.labels, split.test, settings, seed, built.info.protocol.composition)
+    return replace(chosen, notes=(*split.notes, *chosen.notes))
+
+
+def _others_as_normal(windows: WindowSet, asked: NDArray[np.int32]) -> WindowSet:
+    """Windows of classes that no query has stand in for normals."""
+    return replace(windows, labels=np.where(np.isin(windows.labels, asked), windows.labels, NORMAL).astype(np.int32))
+
+
+def _unasked(corpus: WindowSet, queries: WindowSet, settings: Composition) -> tuple[str, ...]:
+    """Which classes an asset-disjoint split leaves without queries."""
+    if settings.split_by == "group":
+        return ()
+    missing = np.setdiff1d(corpus.labels[corpus.labels > NORMAL], queries.labels)
+    names = ", ".join(corpus.classes[label] for label in missing)
+    return (f"classes without queries when assets are held out: {names}",) if names else ()
+
+
+def _split(built: Built, seed: int, settings: Composition) -> Split:
+    windows, protocol = built.windows, built.info.protocol
+    if settings.split_by == "asset":
+        if (windows.assets == "").any():
+            raise DataError(f"{built.info.name} does not know its assets: split it by group.")
+        _, codes = np.unique(windows.assets, return_inverse=True)
+    elif protocol.native_split:
+        return Split(_native_test_side(built))
+    else:
+        _, codes = np.unique(windows.groups, return_inverse=True)
+    return split_by_group(windows.labels, codes, share=protocol.test_share, seed=seed)
+
+
+def _native_test_side(built: Built) -> NDArray[np.bool_]:
+    groups, codes = np.unique(built.windows.groups, return_inverse=True)
+    for group in groups:
+        if group not in built.sides:
+            raise DataError(f"Group {str(group)!r} has no side, but the source declares its own split.")
+    return np.array([built.sides[group] == "test" for group in groups], bool)[codes]
+
+
+T = TypeVar("T")
+
+
+def write_facts(path: Path, facts: object) -> None:
+    """Write a dataclass of plain values as JSON, whole or not at all."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - slow to import
+
+    write_json(path, TypeAdapter(type(facts)).dump_python(facts, mode="json"))
+
+
+def read_facts(path: Path, kind: type[T], remedy: str) -> T:
+    """Read a dataclass from JSON.
+
+    Args:
+        path: the file.
+        kind: the dataclass.
+        remedy: what to do about a file that does not fit.
+    """
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - slow to import
+
+    try:
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
+        return TypeAdapter(kind).validate_python(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise DataError(f"{path}: {place or 'the whole'} does not fit ({first['msg']}). {remedy}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: cannot be read ({error}). {remedy}") from error
+
+
+TASK = "task.json"
+_REMEDY = "Export the task again, or remove the file to import the folder as a task of your own."
+
+
+@dataclass(frozen=True)
+class TaskFile:
+    """Facts of an exported task.
+
+    Args:
+        info: the source; its classes are those of the labels.
+        levels: pollution levels in percent, ascending.
+        origin: dataset and split seed.
+        fingerprint: of the task at all its levels.
+        format: version of the layout.
+    """
+
+    info: SourceInfo
+    levels: tuple[int, ...]
+    origin: tuple[str, int]
+    fingerprint: str
+    format: Literal[1] = 1
+
+
+def read_task_file(folder: Path) -> TaskFile | None:
+    """The facts in a folder; None where there are none."""
+    path = folder / TASK
+    if not path.is_file():
+        return None
+    facts = read_facts(path, TaskFile, _REMEDY)
+    if not facts.levels or list(facts.levels) != sorted({rho for rho in facts.levels if 0 <= rho < 100}):
+        raise DataError(f"{path}: levels {facts.levels} are no ascending percentages below 100. {_REMEDY}")
+    return facts

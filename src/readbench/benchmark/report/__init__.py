@@ -1,0 +1,91 @@
+"""From a run folder alone to tables, figures and what may be said of them; nothing is computed again."""
+
+from readbench.benchmark.report._bundle import Declared, read_bundle, write_bundle
+from readbench.benchmark.report._compare import as_json, check_data, compare, difference_table, markdown, pairs_of
+from readbench.benchmark.report._figures import FIGURES, SHOWS, DrawnFigure, absent_figures, all_curves, figures
+from readbench.benchmark.report._grid import TableStudy
+from readbench.benchmark.report._methods import Methods, describe, is_partial
+from readbench.benchmark.report._opinions import (
+    LearningCurve,
+    OpinionQuality,
+    active_table,
+    draw_active,
+    draw_novelty,
+    draw_reliability,
+    novelty_table,
+    opinion_table,
+)
+from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
+from readbench.benchmark.report._results import Leaderboard, Results, leaderboard, read_results
+from readbench.benchmark.report._scale import measured_tables, two_stage_table, write_scale
+from readbench.benchmark.report._standings import rank_submissions, rejected_table, standings_table, write_standings
+from readbench.benchmark.report._table import Mark, ReportTable, latex
+from readbench.benchmark.report._trec import write_trec
+from readbench.benchmark.report._write import (
+    RunOverview,
+    comparison_table,
+    dataset_table,
+    leaderboard_table,
+    overview,
+    remarks,
+    show_report,
+    show_table,
+    write_report,
+)
+
+__all__ = [
+    "FIGURES",
+    "SHOWS",
+    "Declared",
+    "DrawnFigure",
+    "Leaderboard",
+    "LearningCurve",
+    "Mark",
+    "Methods",
+    "OpinionQuality",
+    "ReportTable",
+    "Results",
+    "RunOverview",
+    "TableStudy",
+    "absent_figures",
+    "absent_tables",
+    "active_table",
+    "all_curves",
+    "as_json",
+    "check_data",
+    "compare",
+    "comparison_table",
+    "dataset_table",
+    "describe",
+    "difference_table",
+    "draw_active",
+    "draw_novelty",
+    "draw_reliability",
+    "figures",
+    "is_partial",
+    "latex",
+    "leaderboard",
+    "leaderboard_table",
+    "markdown",
+    "measured_tables",
+    "method_tables",
+    "novelty_table",
+    "opinion_table",
+    "overview",
+    "pairs_of",
+    "paper_tables",
+    "rank_submissions",
+    "read_bundle",
+    "read_results",
+    "rejected_table",
+    "remarks",
+    "show_report",
+    "show_table",
+    "standings_table",
+    "two_stage_table",
+    "write_bundle",
+    "write_report",
+    "write_scale",
+    "write_standings",
+    "write_trec",
+]

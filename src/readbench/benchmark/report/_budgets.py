@@ -1,0 +1,186 @@
+"""What labels, wrong labels and pollution cost: the headline over one axis of a run, as numbers and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from readbench.benchmark.metrics import ConfidenceInterval, mean_interval
+from readbench.benchmark.report._methods import describe
+from readbench.benchmark.report._results import Figure, Results, figure_of
+from readbench.benchmark.report._table import ReportTable
+from readbench.benchmark.runs import ALL, parse_budget
+from readbench.common.plots import METHOD_COLOURS, REFERENCE_GREY, Line, lines
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure as Picture
+
+RESAMPLES = 2000
+FEWEST_LEVELS = 4
+"""Pollution levels of a curve: more than the three that the leaderboard shows."""
+
+
+@dataclass(frozen=True)
+class CurveKind:
+    """A curve that a report may have: the name of its files, what it shows, and the suite of a run for it."""
+
+    name: str
+    shows: str
+    suite: str
+
+    @property
+    def filled_by(self) -> str:
+        """What to do to have it."""
+        return f"`readbench run --suite {self.suite}`, then `readbench report RUN --with runs/{self.suite}`"
+
+
+CURVES = (
+    CurveKind("budgets", "The headline over the number of labels that a query may know", "budget"),
+    CurveKind("shares", "The headline over the labelled share of the corpus", "share"),
+    CurveKind("noise", "The headline over the share of wrong labels", "noise"),
+    CurveKind("pollution", "The headline over many pollution levels", "pollution"),
+)
+
+
+@dataclass(frozen=True)
+class BudgetLine:
+    """One method: its figure at each tick of the axis, and the 95 % interval of its mean over split groups.
+
+    `flat` where the axis does not concern it, as labels do not one that reads none.
+    """
+
+    title: str
+    figures: tuple[Figure, ...]
+    intervals: tuple[ConfidenceInterval, ...]
+    flat: bool
+
+
+@dataclass(frozen=True)
+class BudgetCurve:
+    """The headline along one axis of a run, methods in plan order.
+
+    Args:
+        name: of its files: `budgets`, `shares`, `noise` or `pollution`.
+        caption: what is shown, over which data.
+        unit: what a tick counts.
+        budgets: the ticks, in the order of the plan.
+        lines: one a method.
+        metric: the headline.
+    """
+
+    name: str
+    caption: str
+    unit: str
+    budgets: tuple[str, ...]
+    lines: tuple[BudgetLine, ...]
+    metric: str
+
+
+def curves(results: Results) -> list[BudgetCurve]:
+    """The curves that a run has: over several label budgets, over many pollution levels."""
+    return [curve for curve in (budget_curve(results), pollution_curve(results)) if curve is not None]
+
+
+def budget_curve(results: Results) -> BudgetCurve | None:
+    """The curve over the label budgets at the first level; None where the run has a single budget."""
+    if len(results.labels) < 2:
+        return None
+    name, unit, ticks = _label_axis(results.labels)
+    values, rho = results.values[results.headline][:, :, 0], results.levels[0]
+    rows = []
+    for m, method in enumerate(results.methods):
+        flat = results.budgets(method) == (str(ALL),)
+        places = [(rho, str(ALL) if flat else labels) for labels in results.labels]
+        figures = tuple(figure_of(values[:, :, b, m]) for b in range(len(results.labels)))
+        rows.append(BudgetLine(results.short_title(method), figures, _intervals(results, method, places), flat))
+    caption = f"{results.headline} at ρ={rho}%, {_over(results)}"
+    return BudgetCurve(name, caption, unit, ticks, tuple(rows), results.headline)
+
+
+def pollution_curve(results: Results) -> BudgetCurve | None:
+    """The curve over the pollution levels under the last label budget; None where the run has few levels."""
+    if len(results.levels) < FEWEST_LEVELS:
+        return None
+    values, rows = results.values[results.headline][:, :, :, -1], []
+    for m, method in enumerate(results.methods):
+        places = [(rho, results.budgets(method)[-1]) for rho in results.levels]
+        figures = tuple(figure_of(values[:, :, level, m]) for level in range(len(results.levels)))
+        rows.append(BudgetLine(results.short_title(method), figures, _intervals(results, method, places), flat=False))
+    unit, ticks = "normal windows in the corpus, ρ", tuple(f"{rho}%" for rho in results.levels)
+    caption = f"{results.headline}, {_over(results)}"
+    return BudgetCurve("pollution", caption, unit, ticks, tuple(rows), results.headline)
+
+
+def budget_table(curve: BudgetCurve) -> ReportTable:
+    """The headline metric at each tick, with its spread over the seeds."""
+    rows = [[name, *map(str, line.figures)] for name, line in zip(_names(curve), curve.lines, strict=True)]
+    return ReportTable(curve.name, f"{curve.caption}, by {curve.unit}", ["Method", *curve.budgets], rows, labels=1)
+
+
+def draw_budgets(curve: BudgetCurve) -> Picture:
+    """The curve as a picture, bands being intervals; what reads no label is a flat dashed line."""
+    colours = iter(METHOD_COLOURS * len(curve.lines))
+    drawn = [
+        Line(
+            title=name,
+            values=np.array([figure.mean for figure in line.figures]),
+            colour=REFERENCE_GREY if line.flat else next(colours),
+            reference=line.flat,
+            band=None if line.flat else np.array([[i.low for i in line.intervals], [i.high for i in line.intervals]]),
+        )
+        for name, line in zip(_names(curve), curve.lines, strict=True)
+    ]
+    note = "bands: 95 % intervals over split groups"
+    note += "; dashed: reads no label" if any(line.flat for line in curve.lines) else ""
+    return lines(drawn, curve.budgets, (curve.unit, curve.metric), curve.caption, note)
+
+
+def _label_axis(labels: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
+    """Name, unit and ticks of an axis of label budgets."""
+    budgets = [parse_budget(text) for text in labels]
+    if len({budget.extent for budget in budgets}) == 1:
+        return "noise", f"wrong labels, {budgets[0].words.split(',')[0]} known", tuple(f"{b.wrong:g}%" for b in budgets)
+    if any(budget.percent is not None for budget in budgets):
+        return "shares", "labelled share of the corpus", tuple(labels)
+    return "budgets", "known labels a query", tuple(labels)
+
+
+def _over(results: Results) -> str:
+    seeds = f"{len(results.seeds)} split seed{'s' if len(results.seeds) > 1 else ''}"
+    return f"mean over {describe(results)} and {seeds}"
+
+
+def _intervals(results: Results, method: str, places: Sequence[tuple[int, str]]) -> tuple[ConfidenceInterval, ...]:
+    """Intervals of a method at each level and under each budget; NaN where it failed."""
+    filters = [("method", "=", method), ("metric", "=", results.headline)]
+    table = pq.read_table(results.folder / "per_query.parquet", filters=filters)
+    found: dict[tuple[int, str], ConfidenceInterval] = {}
+    for rho, labels in places:
+        if (rho, labels) not in found:
+            found[rho, labels] = _interval(table, rho, labels)
+    return tuple(found[place] for place in places)
+
+
+def _interval(table: pa.Table, rho: int, labels: str) -> ConfidenceInterval:
+    here = pc.and_(pc.equal(table["rho"], rho), pc.equal(table["labels"].cast("string"), labels))
+    own = table.filter(here)
+    if not len(own):
+        nan = float("nan")
+        return ConfidenceInterval(nan, nan, nan, 0, 0.95)
+    columns = (own[name].cast("string").to_pylist() for name in ("dataset", "group"))
+    return mean_interval(own["value"].to_numpy(), *columns, seed=0, resamples=RESAMPLES)
+
+
+def _names(curve: BudgetCurve) -> list[str]:
+    """Titles, cut down to what each adds to the one method that all build on, where there is one."""
+    titles = [line.title for line in curve.lines]
+    flat = [line.title for line in curve.lines if line.flat]
+    if len(flat) == 1 and all(title.startswith(flat[0]) for title in titles):
+        return [title.removeprefix(flat[0]) or title for title in titles]
+    return titles

@@ -1,0 +1,351 @@
+"""Submissions: a run packed into one file, and the check of such a file.
+
+A submission: one small file with everything that a leaderboard needs to trust a run.
+
+A zip archive, the same bytes whenever it is made from the same run folder:
+
+```
+bundle.json        what was run and by whom, fingerprints, versions, a checksum of each other file
+scores.csv         the rows of the run, with all its metrics
+rankings.parquet   the first places of every list, as numbers of corpus items
+labels.parquet     ids and labels of queries and corpora, from which the rows are computed again
+```
+
+Reading a submission without believing it: every number in it is computed again from its lists and labels.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import zipfile
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from readbench.benchmark.metrics import evaluate
+from readbench.benchmark.report._results import Results
+from readbench.benchmark.runs import (
+    DONE,
+    KEY,
+    WHOLE,
+    Cell,
+    Plan,
+    Qrels,
+    RunStore,
+    metric_columns,
+    plan_of,
+    read_qrels,
+    score_columns,
+)
+from readbench.benchmark.runs import QRELS_COLUMNS as LABEL_COLUMNS
+from readbench.engine.registry import BUILT_IN, METRIC_NAME, METRICS
+from readbench.errors import DataError, ReadbenchError, RunError
+
+SUFFIX = ".readbench.zip"
+MANIFEST = "bundle.json"
+FILES = ("scores.csv", "rankings.parquet", "labels.parquet")
+EPOCH = (1980, 1, 1, 0, 0, 0)
+"""Date of the files in the archive: none of the real one, so that the same run gives the same bytes."""
+
+
+class Declared(BaseModel):
+    """What the people who submit say about their system.
+
+    Args:
+        name: of the submission; each on a leaderboard has its own.
+        authors: who made the system.
+        url: where to read about it.
+        trained_on: datasets of the benchmark that any part was trained or chosen on; None where nothing was said.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[\w.-]{1,60}$")
+    authors: str = ""
+    url: str = ""
+    trained_on: tuple[str, ...] | None = None
+
+
+class MethodFacts(BaseModel):
+    """A method as its run knew it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    title: str
+    family: str
+    labels: tuple[str, ...]
+    fingerprint: str
+
+
+class BundleManifest(BaseModel):
+    """The content of `bundle.json`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["readbench-bundle-1"] = "readbench-bundle-1"
+    declared: Declared
+    plan: dict[str, Any]
+    simulated: tuple[str, ...]
+    code: str
+    methods: dict[str, MethodFacts]
+    tasks: dict[str, str]
+    versions: dict[str, str]
+    files: dict[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """A submission that was read.
+
+    Args:
+        manifest: what was run and by whom.
+        plan: the plan of the run.
+        rows: of `scores.csv`, in plan order.
+        lists: one row a query of each finished cell: the key of the cell, `query` and `items` by number.
+        qrels: by dataset and split seed.
+        unchecked: metrics that could not be computed again, because they are not installed.
+    """
+
+    manifest: BundleManifest
+    plan: Plan
+    rows: list[dict[str, str]]
+    lists: pa.Table
+    qrels: dict[tuple[str, int], Qrels]
+    unchecked: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Of the submission."""
+        return self.manifest.declared.name
+
+
+def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
+    """Pack a run folder."""
+    shard = results.manifest.get("shard", str(WHOLE))
+    if shard != str(WHOLE):
+        raise RunError(f"{results.folder} is part {shard} of a run: merge all parts first.")
+    plan = plan_of(results.manifest)
+    tasks = {(d, s): read_qrels(results.folder, d, s) for d in plan.datasets for s in plan.seeds}
+    depth = max(metric.depth for metric in results.metrics.values())
+    contents = {
+        "scores.csv": (results.folder / "scores.csv").read_bytes(),
+        "rankings.parquet": _parquet(_rankings(plan, RunStore(results.folder), tasks, depth)),
+        "labels.parquet": _parquet(_labels(tasks)),
+    }
+    own = {name: results.manifest[name] for name in ("plan", "simulated", "code", "methods", "tasks", "versions")}
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    manifest = BundleManifest(declared=declared, files=files, **own)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(_zipped({MANIFEST: manifest.model_dump_json(indent=1).encode()} | contents))
+    return path
+
+
+def _rankings(plan: Plan, store: RunStore, tasks: dict[tuple[str, int], Qrels], depth: int) -> pa.Table:
+    """One row for each query of each finished cell; queries and items are numbers in the task's order.
+
+    Lists are as long as any metric of the run reads.
+    """
+    numbers = {
+        task: ({q: i for i, q in enumerate(qrels.queries)}, {n: i for i, n in enumerate(qrels.items)})
+        for task, qrels in tasks.items()
+    }
+    rows: dict[str, list[Any]] = {name: [] for name in (*KEY, "query", "items")}
+    for cell in plan.cells():
+        table = store.read(cell)
+        if table is None:
+            continue
+        queries, items = numbers[cell.dataset, cell.seed]
+        for name in KEY:
+            rows[name] += [getattr(cell, name)] * len(table)
+        rows["query"] += [queries[query] for query in table["query"].to_pylist()]
+        rows["items"] += [[items[item] for item in listed[:depth]] for listed in table["items"].to_pylist()]
+    return pa.table(rows, schema=LISTS)
+
+
+LISTS = pa.schema(
+    [
+        ("dataset", pa.dictionary(pa.int32(), pa.string())),
+        ("seed", pa.int32()),
+        ("rho", pa.int32()),
+        ("labels", pa.dictionary(pa.int32(), pa.string())),
+        ("method", pa.dictionary(pa.int32(), pa.string())),
+        ("query", pa.int32()),
+        ("items", pa.list_(pa.int32())),
+    ]
+)
+"""Columns of `rankings.parquet`."""
+
+
+def _labels(tasks: dict[tuple[str, int], Qrels]) -> pa.Table:
+    """The tables of all tasks, one after the other."""
+    parts = []
+    for (dataset, seed), qrels in tasks.items():
+        table = qrels.table().replace_schema_metadata(None)
+        keys = {"dataset": pa.array([dataset] * len(table)), "seed": pa.array([seed] * len(table), pa.int32())}
+        parts.append(pa.table(keys | {name: table[name] for name in table.column_names}))
+    return pa.concat_tables(parts)
+
+
+def _parquet(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd", compression_level=9)
+    return sink.getvalue()
+
+
+def _zipped(contents: dict[str, bytes]) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), content, zipfile.ZIP_DEFLATED, 9)
+    return sink.getvalue()
+
+
+MOST_BYTES = 1 << 30
+"""Largest content of an archive, unpacked."""
+MOST_ROWS = 20_000_000
+"""Most rows of a table: a small file may hold many that are alike."""
+TOLERANCE = 1e-6
+"""Rows are written with six decimals."""
+
+
+def read_bundle(path: Path) -> Bundle:
+    """Read and check a submission; what is wrong with it is said in a `DataError`."""
+    try:
+        bundle = _opened(path)
+        _check_rows(bundle)
+        _check_metrics(bundle)
+    except DataError:
+        raise
+    except ReadbenchError as error:
+        raise DataError(f"its content does not fit together: {error}") from error
+    except (OSError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFile, pa.ArrowException) as error:
+        raise DataError(f"it cannot be read ({type(error).__name__}: {error})") from error
+    return bundle
+
+
+def _opened(path: Path) -> Bundle:
+    contents = _unzipped(path)
+    try:
+        manifest = BundleManifest.model_validate_json(contents[MANIFEST])
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise DataError(f"{MANIFEST} is malformed at {where or 'its top'}: {first['msg']}") from error
+    for name in FILES:
+        if hashlib.sha256(contents[name]).hexdigest() != manifest.files.get(name):
+            raise DataError(f"{name} is not the file that {MANIFEST} was written for (its checksum differs)")
+    lists = _table(contents["rankings.parquet"])
+    if lists.schema != LISTS:
+        raise DataError(f"rankings.parquet has other columns than expected: {', '.join(lists.column_names)}")
+    rows = list(csv.DictReader(io.StringIO(contents["scores.csv"].decode())))
+    unchecked = tuple(name for name in metric_columns(rows[0] if rows else ()) if name not in METRICS)
+    return Bundle(manifest, plan_of({"plan": manifest.plan}), rows, lists, _qrels(contents, manifest), unchecked)
+
+
+def _unzipped(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        infos = archive.infolist()
+        names = sorted(info.filename for info in infos)
+        if names != sorted((MANIFEST, *FILES)):
+            raise DataError(f"it holds {', '.join(names) or 'nothing'}; expected {', '.join((MANIFEST, *FILES))}")
+        if sum(info.file_size for info in infos) > MOST_BYTES:
+            raise DataError(f"it unpacks to more than {MOST_BYTES >> 20} MB")
+        return {name: archive.read(name) for name in names}
+
+
+def _table(content: bytes) -> pa.Table:
+    file = pq.ParquetFile(io.BytesIO(content))
+    if file.metadata.num_rows > MOST_ROWS:
+        raise DataError(f"a table has more than {MOST_ROWS} rows")
+    return file.read()
+
+
+def _qrels(contents: dict[str, bytes], manifest: BundleManifest) -> dict[tuple[str, int], Qrels]:
+    """Labels of each task of the plan."""
+    table = _table(contents["labels.parquet"])
+    found = {}
+    for dataset in manifest.plan["datasets"]:
+        for seed in manifest.plan["seeds"]:
+            own = table.filter(pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["seed"], seed)))
+            fingerprint = manifest.tasks.get(f"{dataset}/seed-{seed}")
+            if fingerprint is None or not len(own):
+                raise DataError(f"{dataset} seed {seed} has no fingerprint or no labels")
+            metadata = {"readbench": json.dumps({"fingerprint": fingerprint})}
+            found[dataset, seed] = Qrels.from_table(own.select(LABEL_COLUMNS).replace_schema_metadata(metadata))
+    return found
+
+
+def _check_rows(bundle: Bundle) -> None:
+    """One row for each cell of the plan, in its order; the budgets of a method are those it ran under."""
+    header = tuple(bundle.rows[0]) if bundle.rows else ()
+    metrics = metric_columns(header)
+    built_in = tuple(metric.name for metric in METRICS if metric.origin == BUILT_IN)
+    named = all(METRIC_NAME.fullmatch(name.partition("@")[0]) for name in metrics)
+    if header != score_columns(metrics) or metrics[: len(built_in)] != built_in or not named:
+        raise DataError("scores.csv has no rows, or other columns than a run writes")
+    cells = [str(_cell(row)) for row in bundle.rows]
+    plan, methods = bundle.plan, bundle.manifest.methods
+    planned = [
+        str(Cell(dataset, seed, rho, method, labels))
+        for dataset, seed, rho, method in product(plan.datasets, plan.seeds, plan.levels, plan.methods)
+        for labels in methods[method].labels
+    ]
+    if cells != planned:
+        odd = next((a, b) for a, b in zip([*cells, "nothing"], [*planned, "nothing"], strict=False) if a != b)
+        raise DataError(f"scores.csv does not follow its plan: it has {odd[0]} where {odd[1]} is due")
+
+
+def _check_metrics(bundle: Bundle) -> None:
+    """The metrics of each finished row are those of its lists, as far as they are installed."""
+    lists, names = _by_cell(bundle.lists), metric_columns(bundle.rows[0])
+    names = tuple(name for name in names if name not in bundle.unchecked)
+    for row in bundle.rows:
+        cell = _cell(row)
+        if row["status"] != DONE:
+            continue
+        if cell not in lists:
+            raise DataError(f"{cell} has scores but no lists")
+        means = _means(bundle.qrels[cell.dataset, cell.seed], cell, lists[cell], names)
+        for name, value in means.items():
+            if not abs(float(row[name]) - value) <= TOLERANCE:
+                raise DataError(
+                    f"{name} of {cell} is {row[name]} in scores.csv, but its lists and labels give {value:.6f}"
+                )
+
+
+def _means(
+    qrels: Qrels, cell: Cell, answered: tuple[list[int], list[list[int]]], metrics: tuple[str, ...]
+) -> dict[str, float]:
+    """Metrics of one cell, computed from its lists."""
+    queries, lists = answered
+    if sorted(queries) != list(range(len(qrels.queries))):
+        raise DataError(f"{cell} does not answer each query once")
+    here = qrels.item_levels <= cell.rho
+    items = np.array(lists)
+    if items.ndim != 2 or items.min() < 0 or items.max() >= len(here) or not here[items].all():
+        raise DataError(f"a list of {cell} holds an item that is not in its corpus, or lists differ in length")
+    positions = np.cumsum(here) - 1
+    return evaluate(positions[items], qrels.query_labels[queries], qrels.item_labels[here], metrics).means()
+
+
+def _by_cell(lists: pa.Table) -> dict[Cell, tuple[list[int], list[list[int]]]]:
+    found: dict[Cell, tuple[list[int], list[list[int]]]] = {}
+    for row in lists.to_pylist():
+        queries, items = found.setdefault(_cell(row), ([], []))
+        queries.append(row["query"])
+        items.append(row["items"])
+    return found
+
+
+def _cell(row: dict[str, Any]) -> Cell:
+    return Cell(row["dataset"], int(row["seed"]), int(row["rho"]), row["method"], row["labels"])

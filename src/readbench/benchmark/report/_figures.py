@@ -1,0 +1,539 @@
+"""Figures of a run.
+
+The figures of a report, as one list.
+
+Which methods a figure shows: the same choice everywhere.
+
+Box plot: how the scores of each method spread over the datasets.
+
+Lift: each pool and the same pool reranked by GPC, as an arrow, with the supervised reference as a line.
+
+Radar: the headline on each dataset, spokes grouped by domain.
+
+Critical-difference diagram (Demšar, 2006): mean ranks, and bars that join what the test cannot tell apart.
+
+Reliability: stated against real certainty, one panel a method.
+
+Robustness: what pollution costs normal-residual variants, against the band of all other base retrievers.
+
+Accuracy against runtime: what each base retriever costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.benchmark.metrics import NemenyiResult, nemenyi
+from readbench.benchmark.report._budgets import CURVES, BudgetCurve, curves, draw_budgets
+from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
+from readbench.benchmark.report._grid import TableStudy
+from readbench.benchmark.report._methods import describe
+from readbench.benchmark.report._opinions import draw_curve
+from readbench.benchmark.report._paper_tables import best_composed
+from readbench.benchmark.report._results import MIN_DATASETS, by_method, dataset_scores, read_stated_probabilities
+from readbench.benchmark.report._significance import ALPHA
+from readbench.benchmark.runs import TIMES
+from readbench.common.plots import (
+    FAMILY_COLOURS,
+    FAMILY_MARKERS,
+    FAULT,
+    GRID_GREY,
+    METHOD_COLOURS,
+    REFERENCE_GREY,
+    Line,
+    entitle,
+    lines,
+    sheet,
+    with_style,
+)
+from readbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.projections.polar import PolarAxes
+
+
+def is_complete(study: TableStudy, text: str) -> bool:
+    """Whether a method has a value in every cell."""
+    return study.results.methods.index(text) in study.results.complete()
+
+
+def bases(study: TableStudy) -> list[str]:
+    """Base retrievers that have every cell."""
+    return [text for text in study.methods.bases if is_complete(study, text)]
+
+
+def choose_methods(study: TableStudy) -> list[str]:
+    """Base retrievers, their normal-residual variants, the best composed method and the supervised references."""
+    residual = [f"{text}+nr" for text in study.methods.residuals]
+    best = [text] if (text := best_composed(study)) else []
+    return [*bases(study), *(t for t in (*residual, *best, *study.methods.references) if is_complete(study, t))]
+
+
+def headline(study: TableStudy, text: str, rho: int | None = None) -> float:
+    """Mean of the headline over datasets and seeds at a level, the first by default; NaN where a cell is missing."""
+    results = study.results
+    if text not in results.methods:
+        return float("nan")
+    level = results.levels[0] if rho is None else rho
+    return float(np.mean(results.at(results.headline, level)[:, :, results.methods.index(text)]))
+
+
+FEWEST = 3
+"""Datasets from which a box says something."""
+
+
+@with_style
+def boxes(study: TableStudy) -> Figure | None:
+    """One box a method, by median: solid the median, dashed the mean, dots the datasets; None with few datasets."""
+    results = study.results
+    if len(results.datasets) < FEWEST:
+        return None
+    scores = dataset_scores(results, results.levels[0])
+    texts = sorted(choose_methods(study), key=lambda text: float(np.median(scores[:, results.methods.index(text)])))
+    columns = [scores[:, results.methods.index(text)] for text in texts]
+    figure = sheet(7.2, 1.3 + 0.3 * len(texts))
+    axis = figure.subplots()
+    drawn = axis.boxplot(
+        columns,
+        orientation="horizontal",
+        showmeans=True,
+        meanline=True,
+        showfliers=False,
+        patch_artist=True,
+        widths=0.6,
+        medianprops={"color": "black", "linewidth": 1.4},
+        meanprops={"color": "black", "linestyle": (0, (2, 1.5)), "linewidth": 1.0},
+    )
+    for height, (text, patch, column) in enumerate(zip(texts, drawn["boxes"], columns, strict=True), start=1):
+        colour = FAMILY_COLOURS[study.methods.family(text)]
+        patch.set(facecolor=colour, alpha=0.35, edgecolor=colour)
+        axis.plot(column, np.full(len(column), height), "o", color=colour, markersize=3.2, zorder=4)
+    axis.set_yticks(range(1, len(texts) + 1), [results.title(text) for text in texts])
+    axis.set_xlabel(f"{results.headline}; solid: median, dashed: mean, dots: datasets")
+    axis.grid(axis="x", color=GRID_GREY, linewidth=0.8)
+    axis.set_axisbelow(True)
+    entitle(figure, f"Spread over the datasets at ρ={results.levels[0]}%, {describe(results)}")
+    return figure
+
+
+@with_style
+def lift(study: TableStudy) -> Figure | None:
+    """Arrows from pools to their GPC-reranked selves at the first level, lowest pool first; None without any."""
+    pairs = [(headline(study, pool), headline(study, f"{pool}+gpc"), pool) for pool in study.methods.reranked]
+    pairs = sorted(pair for pair in pairs if np.isfinite(pair[:2]).all())
+    if not pairs:
+        return None
+    figure = sheet(6.4, 1.3 + 0.32 * len(pairs))
+    axis = figure.subplots()
+    for height, (base, lifted, _) in enumerate(pairs):
+        _arrow(axis, height, base, lifted, better=bool(study.results.orient(np.array(lifted - base)) >= 0))
+    axis.set_yticks(range(len(pairs)), [study.results.title(pool) for *_, pool in pairs])
+    axis.set_ylim(-0.7, len(pairs) - 0.3)
+    axis.update_datalim([(value, 0) for pair in pairs for value in pair[:2]])
+    axis.autoscale_view(scaley=False)
+    axis.margins(x=0.12)
+    axis.set_xlabel(study.results.headline)
+    axis.grid(axis="x", color=GRID_GREY, linewidth=0.8)
+    axis.set_axisbelow(True)
+    _references(axis, study)
+    entitle(
+        figure, f"From each pool to the same reranked by GPC, ρ={study.results.levels[0]}%, {describe(study.results)}"
+    )
+    return figure
+
+
+def _arrow(axis: Axes, height: int, base: float, lifted: float, *, better: bool) -> None:
+    colour = FAMILY_COLOURS["distance"] if better else FAULT
+    axis.plot(base, height, "o", color="white", markeredgecolor=colour, markersize=5, zorder=3)
+    style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.8, "shrinkA": 3, "shrinkB": 0}
+    axis.annotate("", (lifted, height), (base, height), arrowprops=style)
+    axis.annotate(
+        f"{lifted - base:+.3f}",
+        (max(base, lifted), height),
+        (5, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=8,
+        color=colour,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+    )
+
+
+def _references(axis: Axes, study: TableStudy) -> None:
+    top = axis.get_ylim()[1]
+    for text in study.methods.references:
+        if np.isfinite(at := headline(study, text)):
+            axis.axvline(at, color=REFERENCE_GREY, linestyle=(0, (4, 2)), linewidth=1.4, zorder=1)
+            name = study.results.title(text)
+            axis.annotate(name, (at, top), (0, 2), textcoords="offset points", ha="center", color=REFERENCE_GREY)
+
+
+@with_style
+def radar(study: TableStudy) -> Figure | None:
+    """Base retrievers thin in the colour of their family, the best composed method bold; None with few datasets."""
+    results = study.results
+    if len(results.datasets) < FEWEST:
+        return None
+    order = sorted(range(len(results.datasets)), key=lambda d: results.domain(results.datasets[d]))
+    scores = dataset_scores(results, results.levels[0])[order]
+    angles = np.linspace(0, 2 * np.pi, len(order), endpoint=False)
+    figure = sheet(7.6, 6.4)
+    axis = cast("PolarAxes", figure.add_subplot(projection="polar"))
+    axis.set_theta_zero_location("N")
+    axis.set_theta_direction(-1)
+    for text in bases(study):
+        _ring(axis, angles, scores[:, results.methods.index(text)], FAMILY_COLOURS[study.methods.family(text)], 1.1)
+    if best := best_composed(study):
+        values = scores[:, results.methods.index(best)]
+        _ring(axis, angles, values, "black", 2.4)
+        axis.fill(angles, values, color="black", alpha=0.05, linewidth=0)
+    _spokes(axis, angles, [results.datasets[d] for d in order])
+    _domains(axis, angles, [results.domain(results.datasets[d]) for d in order])
+    _legend(figure, study, best)
+    entitle(figure, f"{results.headline} on each dataset at ρ={results.levels[0]}%")
+    return figure
+
+
+def _ring(axis: PolarAxes, angles: NDArray[np.float64], values: NDArray[np.float64], colour: str, width: float) -> None:
+    closed = np.append(angles, angles[:1]), np.append(values, values[:1])
+    axis.plot(*closed, color=colour, linewidth=width, alpha=0.9, solid_joinstyle="round")
+
+
+def _spokes(axis: PolarAxes, angles: NDArray[np.float64], names: list[str]) -> None:
+    axis.set_xticks(angles, ["" for _ in names])
+    axis.set_ylim(0, 1)
+    axis.set_yticks([0.2, 0.4, 0.6, 0.8, 1.0], ["0.2", "0.4", "0.6", "0.8", ""], color=REFERENCE_GREY, fontsize=7)
+    axis.set_rlabel_position(180 / len(names))
+    axis.grid(color="#DDDDDD", linewidth=0.7)
+    axis.spines["polar"].set_color("#BBBBBB")
+    for angle, name in zip(angles, names, strict=True):
+        _outside(axis, angle, 1.08, name, 8.5)
+
+
+def _domains(axis: PolarAxes, angles: NDArray[np.float64], domains: list[str]) -> None:
+    """An arc along the spokes of each domain, and its name outside."""
+    margin = 0.36 * angles[1]
+    for domain in dict.fromkeys(domains):
+        own = angles[[d == domain for d in domains]]
+        reach = np.linspace(own[0] - margin, own[-1] + margin, 60)
+        axis.plot(reach, np.full(60, 1.0), color=REFERENCE_GREY, linewidth=4, solid_capstyle="butt", clip_on=False)
+        _outside(axis, float(own.mean()), 1.44, fill(domain, 18), 8, color=REFERENCE_GREY, style="italic")
+
+
+def _outside(axis: PolarAxes, angle: float, radius: float, text: str, size: float, **looks: Any) -> None:  # noqa: ANN401
+    """Text that stands outwards from a point beyond the rim."""
+    side = int(np.sign(np.round(np.sin(angle), 2)))
+    axis.text(angle, radius, text, ha=("center", "left", "right")[side], va="center", fontsize=size, **looks)
+
+
+def _legend(figure: Figure, study: TableStudy, best: str) -> None:
+    from matplotlib.lines import Line2D  # noqa: PLC0415
+
+    families = dict.fromkeys(study.methods.family(text) for text in bases(study))
+    handles = [Line2D([], [], color=FAMILY_COLOURS[family], label=family) for family in families]
+    if best:
+        handles.append(Line2D([], [], color="black", linewidth=2.4, label=study.results.title(best)))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+
+
+BARS = -0.35
+"""Height of the first bar below the axis."""
+STEP = 0.28
+"""Height between bars, and half of that between names."""
+
+
+@with_style
+def critical_difference_diagram(study: TableStudy) -> Figure | None:
+    """Mean ranks at the first level of what other figures show too; None with few datasets or methods."""
+    results, texts = study.results, choose_methods(study)
+    if len(results.datasets) < MIN_DATASETS or len(texts) < 3:
+        return None
+    columns = [results.methods.index(text) for text in texts]
+    tested = nemenyi(results.orient(dataset_scores(results, results.levels[0])[:, columns]), ALPHA)
+    half = -(-len(texts) // 2)
+    depth = BARS - STEP * (len(tested.cliques) + 1) - STEP * half
+    figure = sheet(7.6, 0.9 - 0.75 * depth)
+    axis = figure.subplots()
+    axis.set_axis_off()
+    axis.set_xlim(len(texts) + 0.5, 0.5)
+    axis.set_ylim(depth, 1.1)
+    _scale(axis, len(texts), tested.critical_difference)
+    _bars(axis, tested)
+    _stems(axis, study, texts, tested)
+    entitle(figure, f"Mean ranks at ρ={results.levels[0]}% over {len(results.datasets)} datasets, {_verdict(tested)}")
+    return figure
+
+
+def _verdict(tested: NemenyiResult) -> str:
+    test = tested.friedman
+    words = "bars join what Nemenyi's test cannot tell apart" if test.p_value <= ALPHA else "no difference shown"
+    return f"Friedman p = {test.p_value:.2g}: {words}"
+
+
+def _scale(axis: Axes, methods: int, difference: float) -> None:
+    axis.plot([1, methods], [0, 0], color="black", linewidth=1.2)
+    for rank in range(1, methods + 1):
+        axis.plot([rank, rank], [0, 0.08], color="black", linewidth=1.0)
+        axis.text(rank, 0.13, str(rank), ha="center", fontsize=8)
+    axis.plot([1, min(1 + difference, methods)], [0.62, 0.62], color=REFERENCE_GREY, linewidth=2.0)
+    note = f"critical difference {difference:.2f}" + (" (beyond the scale)" if 1 + difference > methods else "")
+    axis.text(1 + min(difference, methods - 1) / 2, 0.72, note, ha="center", fontsize=8, color=REFERENCE_GREY)
+
+
+def _bars(axis: Axes, tested: NemenyiResult) -> None:
+    for number, clique in enumerate(tested.cliques):
+        ranks = tested.mean_ranks[list(clique)]
+        ends = [ranks.min() - 0.06, ranks.max() + 0.06]
+        axis.plot(ends, [BARS + 0.1 - STEP * number] * 2, color="black", linewidth=3.6, solid_capstyle="butt")
+
+
+def _stems(axis: Axes, study: TableStudy, texts: list[str], tested: NemenyiResult) -> None:
+    """The better half is named on the right, the other on the left, best and worst highest."""
+    order = np.argsort(tested.mean_ranks, kind="stable")
+    half = -(-len(order) // 2)
+    first = BARS - STEP * len(tested.cliques)
+    for place, method in enumerate(order):
+        rank, right = float(tested.mean_ranks[method]), place < half
+        height = first - STEP * (place if right else len(order) - 1 - place)
+        end = 0.6 if right else len(order) + 0.4
+        colour = FAMILY_COLOURS[study.methods.family(texts[method])]
+        axis.plot([rank, rank, end], [0, height, height], color=colour, linewidth=1.1, zorder=1)
+        axis.plot(rank, 0, "o", color=colour, markersize=3.5)
+        axis.text(
+            end,
+            height,
+            f" {study.results.title(texts[method])} ({rank:.2f}) ",
+            ha="left" if right else "right",
+            va="center",
+            fontsize=8,
+        )
+
+
+MOST_PANELS = 8
+COLUMNS = 4
+
+
+@with_style
+def reliability_diagram(study: TableStudy) -> Figure | None:
+    """Queries of all datasets and seeds at the first level; None where no method of the run has an opinion."""
+    results = study.results
+    rho = results.levels[0]
+    panels = list(by_method(read_stated_probabilities(results), rho).items())[:MOST_PANELS]
+    if not panels:
+        return None
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = sheet(max(3.0 * columns, 4.4) + 0.4, 3.1 * rows + 0.6)
+    axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True, sharey=True)).ravel()
+    for axis, (method, stated) in zip(axes, panels, strict=False):
+        draw_curve(
+            axis, f"{results.short_title(method)}\nECE {stated.curve.error:.3f}, floor {stated.floor:.3f}", stated.curve
+        )
+    for axis in axes[len(panels) :]:
+        axis.set_axis_off()
+    figure.supxlabel("stated probability of the most likely fault type", fontsize=9)
+    figure.supylabel("share of right answers", fontsize=9)
+    entitle(figure, f"Reliability at ρ={rho}%, {describe(results)}")
+    return figure
+
+
+FIELD = ("distance", "symbolic", "embedder")
+"""Families of the band: no floors and no shortcut probes, as in the paper."""
+
+
+def robustness(study: TableStudy) -> Figure | None:
+    """The headline over the levels; None with one level, without normal residuals or a field beside them."""
+    levels = study.results.levels
+    field = [text for text in bases(study) if study.methods.family(text) in FIELD]
+    residual = [f"{text}+nr" for text in study.methods.residuals]
+    if len(levels) < 2 or not residual or len(field) < 2:
+        return None
+    values = np.array([[headline(study, text, rho) for rho in levels] for text in field])
+    band = np.stack([values.min(axis=0), values.max(axis=0)])
+    drawn = [Line(f"mean of {len(field)} without NR", values.mean(axis=0), REFERENCE_GREY, reference=True, band=band)]
+    for text, colour in zip(residual, METHOD_COLOURS * len(residual), strict=False):
+        scores = np.array([headline(study, text, rho) for rho in levels])
+        drawn.append(Line(study.results.title(text), scores, colour))
+    ticks = [f"{rho}%" for rho in levels]
+    caption = f"Normal residuals under pollution, {describe(study.results)}"
+    note = f"band: {', '.join(f for f in FAMILY_COLOURS if f in FIELD)} retrievers without NR, from lowest to highest"
+    return lines(drawn, ticks, ("normal windows in the corpus", study.results.headline), caption, note)
+
+
+LEAST = 1e-3
+"""Seconds below which a time is drawn as this."""
+FEW_DECADES = 30
+"""Ratio of the longest to the shortest time below which ticks between powers of ten are named too."""
+BESIDE, LETTER, LINE = 0.018, 0.0115, 0.045
+"""Distance of a name from its point, width of a letter and height of a line, as shares of the axis."""
+
+
+@with_style
+def runtime(study: TableStudy) -> Figure | None:
+    """Headline over wall time at the first level, log scale; None where there are less than three methods."""
+    from matplotlib.ticker import NullFormatter  # noqa: PLC0415
+
+    texts = [text for text in choose_methods(study) if study.methods.family(text) != "trivial"]
+    if len(texts) < 3:
+        return None
+    times = [max(LEAST, seconds(study, text)) for text in texts]
+    scores = [headline(study, text) for text in texts]
+    figure = sheet(7.2, 4.4)
+    axis = figure.subplots()
+    for text, time, score in zip(texts, times, scores, strict=True):
+        family = study.methods.family(text)
+        axis.scatter(time, score, s=42, color=FAMILY_COLOURS[family], marker=FAMILY_MARKERS[family], zorder=3)
+    axis.set_xscale("log")
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.xaxis.set_minor_formatter("{x:g}" if max(times) < FEW_DECADES * min(times) else NullFormatter())
+    axis.set_xlabel("seconds a dataset: encoding, fitting, scoring and reranking (median over datasets)")
+    axis.set_ylabel(study.results.headline)
+    axis.grid(color=GRID_GREY, linewidth=0.8)
+    axis.set_axisbelow(True)
+    axis.margins(x=0.12, y=0.1)
+    axis.autoscale_view()
+    _names(axis, study, texts, times, scores)
+    entitle(figure, f"Accuracy against runtime at ρ={study.results.levels[0]}%, {describe(study.results)}")
+    return figure
+
+
+def seconds(study: TableStudy, text: str) -> float:
+    """Wall time of a method on one task: mean over seeds, median over datasets, all stages together."""
+    results = study.results
+    stages = [results.at(name, results.levels[0])[:, :, results.methods.index(text)] for name in TIMES]
+    return float(np.median(np.sum(stages, axis=0).mean(axis=1)))
+
+
+def _names(axis: Axes, study: TableStudy, texts: list[str], times: list[float], scores: list[float]) -> None:
+    """Each name right of its point, moved up or down where it would cover another, with a hair line to its point."""
+    points = axis.transAxes.inverted().transform(axis.transData.transform(list(zip(times, scores, strict=True))))
+    titles = [study.results.title(text) for text in texts]
+    for title, point, height in zip(titles, points, clear_heights(points, list(map(len, titles))), strict=True):
+        axis.annotate(
+            title,
+            point,
+            (point[0] + BESIDE, height),
+            "axes fraction",
+            "axes fraction",
+            va="center",
+            fontsize=8,
+            arrowprops={"arrowstyle": "-", "color": "#999999", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4},
+        )
+
+
+def clear_heights(points: NDArray[np.float64], letters: list[int]) -> list[float]:
+    """Heights of names right of points such that no name covers another or a point.
+
+    Args:
+        points: (N, 2) in shares of the axis.
+        letters: length of each name.
+
+    >>> clear_heights(np.array([[0.1, 0.5], [0.1, 0.5]]), [3, 3])
+    [0.5, 0.545]
+    """
+    taken = [(x - 0.01, x + 0.01, y) for x, y in points]
+    heights: list[float] = []
+    for (x, y), count in zip(points, letters, strict=True):
+        left, right = x + BESIDE, x + BESIDE + count * LETTER
+        wanted = (y + LINE * (step // 2 if step % 2 == 0 else -(step + 1) // 2) for step in range(2 * len(points)))
+        free = (
+            h
+            for h in wanted
+            if not any(left < end and begin < right and abs(h - at) < LINE for begin, end, at in taken)
+        )
+        heights.append(float(next(free, y)))
+        taken.append((left, right, heights[-1]))
+    return heights
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A figure that a report may have.
+
+    Args:
+        name: of its files.
+        draw: from a study to the figure; None where the run does not hold what it shows.
+        shows: what is to be seen.
+        filled_by: what a run needs for it.
+    """
+
+    name: str
+    draw: Callable[[TableStudy], Figure | None]
+    shows: str
+    filled_by: str
+
+
+WINDOWS = "a dataset whose licence lets its windows be shown"
+FIGURES = (
+    Kind("radar", radar, "The headline on each dataset, spokes grouped by domain", "three datasets"),
+    Kind(
+        "robustness",
+        robustness,
+        "Normal-residual variants over pollution, against the band of all other base retrievers",
+        "`readbench run --suite nr`, two levels at least",
+    ),
+    Kind("lift", lift, "From each pool to the same reranked by GPC", "`readbench run --suite rerank`"),
+    Kind("runtime", runtime, "Accuracy against wall time", "three methods"),
+    Kind("boxes", boxes, "How the scores of each method spread over the datasets", "three datasets"),
+    Kind("ranks", critical_difference_diagram, "Critical-difference diagram", "three datasets and three methods"),
+    Kind(
+        "reliability",
+        reliability_diagram,
+        "Stated against real certainty of methods with an opinion on the fault type",
+        "`readbench run --suite flagship`",
+    ),
+    Kind("fault-strip", fault_strip, "Fault signatures by domain, the faulty span shaded", WINDOWS),
+    Kind("fault-types", fault_types, "Fault types by dataset, each against a normal window", WINDOWS),
+    Kind(
+        "fault-against-shape",
+        fault_against_shape,
+        "A relevant hit that looks different beside a wrong one that looks alike",
+        WINDOWS,
+    ),
+)
+SHOWS = {kind.name: kind.shows for kind in FIGURES} | {curve.name: curve.shows for curve in CURVES}
+"""Name of its files -> what a figure shows."""
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnFigure:
+    """A figure and the name of its files."""
+
+    name: str
+    figure: Figure
+
+
+def figures(study: TableStudy) -> Iterator[DrawnFigure]:
+    """All figures that a run, and those beside it, have something for, one at a time."""
+    for kind in FIGURES:
+        if figure := kind.draw(study):
+            yield DrawnFigure(kind.name, figure)
+    for curve in all_curves(study):
+        yield DrawnFigure(curve.name, draw_budgets(curve))
+
+
+def all_curves(study: TableStudy) -> list[BudgetCurve]:
+    """The curves of a run and of those beside it; each may be there once."""
+    found: dict[str, BudgetCurve] = {}
+    for results in (study.results, *study.others):
+        for curve in curves(results):
+            if curve.name in found:
+                raise UsageError(f"{results.folder} has the curve {curve.name!r}, as another run of this report has.")
+            found[curve.name] = curve
+    return list(found.values())
+
+
+def absent_figures(names: Iterable[str]) -> dict[str, str]:
+    """Figures of the catalogue that are not among the names, and what would fill each."""
+    present = set(names)
+    wanted = {kind.name: kind.filled_by for kind in FIGURES}
+    wanted |= {curve.name: curve.filled_by for curve in CURVES}
+    return {name: filled_by for name, filled_by in wanted.items() if name not in present}

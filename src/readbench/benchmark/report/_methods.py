@@ -1,0 +1,196 @@
+"""Names of methods in tables, and what of the paper's data a run covers.
+
+What the methods of a run are made of: the rows and columns that tables and figures of it can have.
+
+Which data a run is on, and how they compare with the paper's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import TypeVar
+
+from readbench.benchmark.protocol import PAPER_COMPOSITION
+from readbench.benchmark.report._paper_values import DATASETS
+from readbench.benchmark.report._results import Results
+from readbench.benchmark.runs import ALL, parse_budget
+from readbench.engine.registry import ENCODERS, RERANKERS, TRANSFORMS
+from readbench.engine.spec import Leg, MethodSpec, Stage, parse
+from readbench.errors import ReadbenchError
+
+T = TypeVar("T")
+LANGUAGE_MODEL, CLASSIFIER = "llm", "classify"
+"""A language model that reranks, and one that classifies without retrieval."""
+
+
+@lru_cache(maxsize=4096)
+def canonical(text: str) -> str:
+    """The canonical text of a method; empty where it names something that is not installed.
+
+    >>> canonical("ED"), canonical("no-such-method")
+    ('euclidean', '')
+    """
+    try:
+        return str(parse(text))
+    except ReadbenchError:
+        return ""
+
+
+@dataclass(frozen=True, eq=False)
+class Methods:
+    """The methods of a run by their parts; those of a plug-in that is not installed are left out."""
+
+    results: Results
+
+    @cached_property
+    def specs(self) -> dict[str, MethodSpec]:
+        """Canonical text -> spec, in plan order."""
+        return {text: parse(text) for text in self.results.methods if canonical(text)}
+
+    def family(self, text: str) -> str:
+        """Family in tables and figures: of what a method ends with, if it is composed."""
+        spec = self.specs.get(text)
+        if spec is None:
+            return self.results.family(text)
+        if spec.rerankers:
+            return "reranker"
+        return "fusion" if len(spec.legs) > 1 else self.results.family(text)
+
+    @cached_property
+    def bases(self) -> list[str]:
+        """Single retrievers as registered: without normal residuals, rerankers or other parameters; not supervised."""
+        return [text for text in self._alone() if self.family(text) != "supervised"]
+
+    @cached_property
+    def references(self) -> list[str]:
+        """Supervised references; language models that classify are not among them."""
+        return [text for text in self._alone() if self.family(text) == "supervised" and text != CLASSIFIER]
+
+    @cached_property
+    def composed(self) -> list[str]:
+        """Methods of several legs, or with rerankers."""
+        return [text for text, spec in self.specs.items() if len(spec.legs) > 1 or spec.rerankers]
+
+    @cached_property
+    def embedders(self) -> list[str]:
+        """Encoders of single legs, as registered."""
+        legs = (spec.legs[0] for spec in self.specs.values() if _single(spec))
+        return _once(leg.stage.name for leg in legs if leg.stage.name in ENCODERS)
+
+    @cached_property
+    def residuals(self) -> list[str]:
+        """Texts of embedders whose normal-residual variant is there too, in its default form."""
+        return [text for text in self.embedders if f"{text}+nr" in self.specs]
+
+    @cached_property
+    def neighbours(self) -> list[int]:
+        """Numbers of neighbours that normal residuals were computed with, ascending."""
+        stages = (t for s in self.specs.values() if _single(s) for t in s.legs[0].transforms if t.name == "nr")
+        default = TRANSFORMS.get("nr").parameters["k"].default
+        return sorted({int(str(dict(stage.parameters).get("k", default))) for stage in stages})
+
+    @cached_property
+    def fused(self) -> list[tuple[str, str]]:
+        """First and second leg of the methods of two legs without rerankers, in any mode."""
+        pairs = (spec.legs for spec in self.specs.values() if len(spec.legs) == 2 and not spec.rerankers)
+        return _once((str(first), str(second)) for first, second in pairs)
+
+    @cached_property
+    def reranked(self) -> dict[str, list[Stage]]:
+        """Pool -> its rerankers, one at a time; language models have a table of their own."""
+        found: dict[str, list[Stage]] = {}
+        for spec in self.specs.values():
+            if len(spec.rerankers) == 1 and spec.rerankers[0].name != LANGUAGE_MODEL:
+                found.setdefault(str(replace(spec, rerankers=())), []).append(spec.rerankers[0])
+        return {pool: stages for pool, stages in found.items() if pool in self.specs}
+
+    @cached_property
+    def language(self) -> dict[str, list[str]]:
+        """Pool -> methods in which a language model reranks it; under "" those that classify."""
+        found: dict[str, list[str]] = {}
+        for text, spec in self.specs.items():
+            if [stage.name for stage in spec.rerankers] == [LANGUAGE_MODEL]:
+                found.setdefault(str(replace(spec, rerankers=())), []).append(text)
+            elif spec.legs[0].stage.name == CLASSIFIER:
+                found.setdefault("", []).append(text)
+        return found
+
+    def _alone(self) -> list[str]:
+        return [text for text, spec in self.specs.items() if _single(spec) and spec.legs[0] == Leg(Stage(text))]
+
+
+def title(text: str) -> str:
+    """Name of a method, or of a leg, in tables."""
+    return parse(text).title
+
+
+def reranker_title(stage: Stage) -> str:
+    """Name of a reranker in tables, with its parameters."""
+    return f"+{replace(stage, name=RERANKERS.get(stage.name).title)}"
+
+
+def _single(spec: MethodSpec) -> bool:
+    return len(spec.legs) == 1 and not spec.rerankers
+
+
+def _once(items: Iterable[T]) -> list[T]:
+    return list(dict.fromkeys(items))
+
+
+SIMULATED, PARTIAL = "†", "‡"
+"""Mark simulated datasets, and those of which files are missing or that differ from the paper's in size or classes."""
+
+
+def describe(results: Results) -> str:
+    """How many datasets of which kind."""
+    simulated = sum(map(results.simulated, results.datasets))
+    total = len(results.datasets)
+    kind = "simulated " if simulated == total else ""
+    mixed = f", {simulated} of them simulated" if 0 < simulated < total else ""
+    return f"{total} {kind}dataset{'s' if total > 1 else ''}{mixed}"
+
+
+def under(results: Results) -> str:
+    """Which label budget a table shows, where it is not all labels."""
+    last = parse_budget(results.labels[-1])
+    return "" if last == ALL else f"; with {last.words}"
+
+
+def mark_partial(results: Results, dataset: str) -> str:
+    """Name of a dataset with its marks."""
+    return dataset + SIMULATED * results.simulated(dataset) + PARTIAL * is_partial(results, dataset)
+
+
+def is_partial(results: Results, dataset: str) -> bool:
+    """Whether official files of a dataset were missing, or it is not of the paper's size."""
+    return _fragment(results, dataset) or _resized(results, dataset)
+
+
+def _fragment(results: Results, dataset: str) -> bool:
+    return results.files(dataset) == "partial"
+
+
+def _resized(results: Results, dataset: str) -> bool:
+    """Whether a dataset of the paper has other classes, clean corpus items or queries here in number, in any split."""
+    paper = PAPER_COMPOSITION.get(dataset)
+    if paper is None:
+        return False
+    wanted = (paper.classes, paper.corpus[0], paper.queries)
+    return any((s["classes"], s["corpus"][0], s["queries"]) != wanted for s in results.sizes(dataset).values())
+
+
+def coverage(results: Results) -> str:
+    """How much of the paper's data a run is on; what must be said beside the paper's numbers."""
+    own = [dataset for dataset in results.datasets if dataset in PAPER_COMPOSITION]
+    resized = [dataset for dataset in own if _resized(results, dataset)]
+    fragments = [dataset for dataset in results.datasets if _fragment(results, dataset)]
+    others = len(results.datasets) - len(own)
+    if len(own) == DATASETS and not resized and not fragments and not others:
+        return "The datasets are the paper's"
+    parts = [f"{len(own)} of the paper's {DATASETS} datasets"]
+    parts += [f"{', '.join(resized)} not of the paper's size"] if resized else []
+    parts += [f"official files of {', '.join(fragments)} missing"] if fragments else []
+    parts += [f"{others} dataset{'s' if others > 1 else ''} that the paper does not have"] if others else []
+    return f"Partial data ({'; '.join(parts)}): compare orderings and differences, not levels"

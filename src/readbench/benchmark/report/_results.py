@@ -1,0 +1,407 @@
+"""The results of a run as arrays, and the leaderboard they give.
+
+The results of a run, read back from its folder alone.
+
+The leaderboard of a run: mean and spread, mean ranks, significance.
+
+What the methods of a run stated of each query: how certain they were of a fault type, and whether it was right.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from readbench.benchmark.metrics import (
+    DEFAULT_METRIC,
+    FriedmanResult,
+    critical_difference,
+    friedman,
+    mean_ranks,
+    metric_order,
+)
+from readbench.benchmark.runs import ALL, DONE, OPINION, TIMES, Cell, metric_columns
+from readbench.common.calibration import Reliability, calibration_floor, reliability
+from readbench.engine.registry import METRICS
+from readbench.engine.spec import COMPOSED
+from readbench.errors import RunError, UnknownNameError, UsageError
+
+
+@dataclass(frozen=True)
+class MetricFacts:
+    """A metric as the run knew it; the fields are those of `readbench.engine.registry.MetricEntry`."""
+
+    name: str
+    title: str
+    family: str
+    cutoff: int | None
+    depth: int
+    per_query: bool
+    larger_is_better: bool
+    origin: str
+
+    @classmethod
+    def of(cls, name: str, kept: Mapping[str, dict[str, Any]]) -> Self:
+        """From what `run.json` keeps, or from the metric that is installed; of neither, little is known.
+
+        Args:
+            name: of the column.
+            kept: facts by name.
+        """
+        if name in kept:
+            return cls(name, **kept[name])
+        if name in METRICS:
+            return cls(name, **METRICS.get(name).facts())
+        family, _, k = name.partition("@")
+        cutoff = int(k) if k.isdecimal() else None
+        return cls(name, name, family, cutoff, cutoff or 1, per_query=False, larger_is_better=True, origin="")
+
+    def orient(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values signed such that larger is better, as every test and order takes them."""
+        return values if self.larger_is_better else -values
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Scores of a run as one array, and the facts from `run.json`.
+
+    Args:
+        folder: where they were read from.
+        datasets: names, in plan order.
+        seeds: split seeds.
+        levels: pollution levels in percent.
+        labels: label budgets, from the first to the last of the plan.
+        methods: canonical texts.
+        values: metric or time -> (dataset, seed, level, budget, method), NaN where a cell failed or is missing. A
+            method that reads no label has the same value under every budget.
+        failures: (cell name, reason) of failed cells.
+        manifest: content of `run.json`.
+        metrics: those of the run, in the order of columns.
+        headline: the per-query metric that methods are ordered and compared by.
+    """
+
+    folder: Path
+    datasets: tuple[str, ...]
+    seeds: tuple[int, ...]
+    levels: tuple[int, ...]
+    labels: tuple[str, ...]
+    methods: tuple[str, ...]
+    values: dict[str, NDArray[np.float64]]
+    failures: tuple[tuple[str, str], ...]
+    manifest: dict[str, Any]
+    metrics: dict[str, MetricFacts]
+    headline: str = DEFAULT_METRIC
+
+    def title(self, method: str) -> str:
+        """Name of a method in tables."""
+        return str(self.manifest["methods"][method]["title"])
+
+    def short_title(self, method: str) -> str:
+        """The title of a method; a composed one with other parameters goes by its name and them."""
+        for name, text in COMPOSED.items():
+            if method.startswith(f"{text}(") and method not in COMPOSED.values():
+                return name.capitalize() + method.removeprefix(text)
+        return self.title(method)
+
+    def family(self, method: str) -> str:
+        """Family of a method."""
+        return str(self.manifest["methods"][method]["family"])
+
+    def simulated(self, dataset: str) -> bool:
+        """Whether a dataset is simulated."""
+        return dataset in self.manifest["simulated"]
+
+    def files(self, dataset: str) -> str:
+        """How much of a source's official files were there (`complete`, `partial` ...); empty in older runs."""
+        return str(self.manifest["datasets"][dataset].get("files", ""))
+
+    def domain(self, dataset: str) -> str:
+        """Diagnostic domain of a dataset."""
+        return str(self.manifest["datasets"][dataset]["domain"])
+
+    def sizes(self, dataset: str) -> dict[int, dict[str, Any]]:
+        """Split seed -> composition of the task; see `readbench.benchmark.protocol.composition_row`."""
+        tasks = {seed: self.manifest["sizes"].get(f"{dataset}/seed-{seed}") for seed in self.seeds}
+        return {seed: sizes for seed, sizes in tasks.items() if sizes}
+
+    def budgets(self, method: str) -> tuple[str, ...]:
+        """Label budgets that a method ran under: `all` alone for one that reads no label."""
+        return tuple(self.manifest["methods"][method]["labels"])
+
+    def at(self, metric: str, rho: int) -> NDArray[np.float64]:
+        """(dataset, seed, method) values at one level, under the last budget of the plan."""
+        values: NDArray[np.float64] = self.values[metric][:, :, self.levels.index(rho), -1]
+        return values
+
+    def complete(self) -> NDArray[np.intp]:
+        """Indices of the methods with a value in every cell: those that can be ranked against each other."""
+        return np.flatnonzero(~np.isnan(self.values[self.headline]).any(axis=(0, 1, 2, 3)))
+
+    def orient(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values of the headline, signed such that larger is better."""
+        return self.metrics[self.headline].orient(values)
+
+
+FACTS = ("plan", "simulated", "datasets", "methods", "notes", "sizes")
+"""What a report reads of `run.json`."""
+AXES = {"datasets": "dataset", "seeds": "seed", "levels": "rho", "labels": "labels", "methods": "method"}
+"""Lists of the plan that are axes of the values, and their columns in `scores.csv`."""
+
+
+def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
+    """Read `scores.csv` and `run.json` of a run folder.
+
+    Args:
+        folder: of a run.
+        metric: the headline: a per-query metric of the run, in any case.
+    """
+    folder = Path(folder)
+    try:
+        manifest = _manifest(folder / "run.json")
+        with (folder / "scores.csv").open(newline="") as file:
+            reader = csv.DictReader(file)
+            rows, names = list(reader), metric_columns(reader.fieldnames or ())
+        lists = {name: tuple(manifest["plan"][name]) for name in AXES}
+    except (OSError, ValueError, KeyError) as error:
+        raise RunError(f"{folder} is not a run folder ({error}). Make one: readbench run --out {folder}") from error
+    axes = {column: tuple(map(str, lists[name])) for name, column in AXES.items()}
+    values = {name: np.full([len(axis) for axis in axes.values()], np.nan) for name in (*names, *TIMES)}
+    failures = []
+    for row in rows:
+        if row["status"] != DONE:
+            cell = Cell(row["dataset"], int(row["seed"]), int(row["rho"]), row["method"], row["labels"])
+            failures.append((str(cell), row["status"]))
+            continue
+        place = _place(row, axes, manifest["methods"][row["method"]]["labels"])
+        for name, array in values.items():
+            array[place] = float(row[name] or "nan")
+    metrics = {name: MetricFacts.of(name, manifest.get("metrics", {})) for name in metric_order(names)}
+    return Results(
+        folder=folder,
+        **lists,
+        values=values,
+        failures=tuple(failures),
+        manifest=manifest,
+        metrics=metrics,
+        headline=choose_headline(metric, metrics),
+    )
+
+
+def choose_headline(name: str, metrics: Mapping[str, MetricFacts]) -> str:
+    """The name of a per-query metric among these, as it is spelled there."""
+    found = choose_metric(name, metrics)
+    if not metrics[found].per_query:
+        known = ", ".join(own for own, metric in metrics.items() if metric.per_query)
+        raise UsageError(f"{found} has no value for a single query. These have: {known}.")
+    return found
+
+
+def choose_metric(name: str, metrics: Iterable[str]) -> str:
+    """The name of a metric among these, as it is spelled there."""
+    spelled = {own.lower(): own for own in metrics}
+    if name.lower() not in spelled:
+        raise UnknownNameError("metric", name, spelled.values())
+    return spelled[name.lower()]
+
+
+def metrics_beside(metrics: Mapping[str, MetricFacts], headline: str) -> list[MetricFacts]:
+    """One metric of each family but the headline's: at the cutoff of the headline, or else at the largest."""
+    wanted, families = metrics[headline].cutoff, dict[str, list[MetricFacts]]()
+    for metric in metrics.values():
+        families.setdefault(metric.family, []).append(metric)
+    families.pop(metrics[headline].family)
+    return [max(own, key=lambda metric: (metric.cutoff == wanted, metric.cutoff or 0)) for own in families.values()]
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    """What `run.json` says; a KeyError where it lacks something that a report reads."""
+    manifest: dict[str, Any] = json.loads(path.read_text())
+    if missing := [name for name in FACTS if name not in manifest]:
+        raise KeyError(", ".join(missing))
+    return manifest
+
+
+def _place(row: dict[str, str], axes: dict[str, tuple[str, ...]], budgets: list[str]) -> tuple[int | slice, ...]:
+    """Where the value of a row belongs: everywhere along the budgets for a method that ran once for all of them."""
+    return tuple(
+        slice(None) if column == "labels" and budgets == [str(ALL)] else axis.index(row[column])
+        for column, axis in axes.items()
+    )
+
+
+MIN_DATASETS = 3
+"""Fewest datasets over which ranks are tested; below that the queries themselves are the better sample."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over datasets and seeds, and its standard deviation over the seeds; NaN for a single seed."""
+
+    mean: float
+    spread: float
+
+    def __str__(self) -> str:
+        if np.isnan(self.mean):
+            return "-"
+        return f"{self.mean:.3f}" + ("" if np.isnan(self.spread) else f" ±{self.spread:.3f}")
+
+
+@dataclass(frozen=True)
+class LeaderboardRow:
+    """One method: the headline at each level, other metrics by title and the mean rank at the first level.
+
+    All are those under the last label budget of the run.
+    """
+
+    method: str
+    title: str
+    family: str
+    headline: dict[int, Figure]
+    others: dict[str, Figure]
+    rank: float
+
+
+@dataclass(frozen=True)
+class Significance:
+    """Friedman and Nemenyi over datasets at one level."""
+
+    rho: int
+    test: FriedmanResult
+    critical_difference: float
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Rows from best to worst, and the tests where there are enough datasets."""
+
+    rows: list[LeaderboardRow]
+    significance: list[Significance]
+
+
+def leaderboard(results: Results) -> Leaderboard:
+    """Order methods by the headline metric at the first level and test the order."""
+    first = results.levels[0]
+    ranks = _ranks(results)
+    beside = metrics_beside(results.metrics, results.headline)
+    rows = [
+        LeaderboardRow(
+            method=method,
+            title=results.title(method),
+            family=results.family(method),
+            headline={rho: figure(results, results.headline, rho, m) for rho in results.levels},
+            others={metric.title: figure(results, metric.name, first, m) for metric in beside},
+            rank=ranks.get(m, float("nan")),
+        )
+        for m, method in enumerate(results.methods)
+    ]
+    rows.sort(key=lambda row: worst_last(results.orient(np.array(row.headline[first].mean))))
+    return Leaderboard(rows, _significance(results))
+
+
+def worst_last(oriented: NDArray[np.float64]) -> float:
+    """Key that sorts the best of oriented values first, and what has none last."""
+    return float(np.nan_to_num(-oriented, nan=np.inf))
+
+
+def figure(results: Results, metric: str, rho: int, method: int) -> Figure:
+    """Mean over datasets and seeds of one metric, spread over seeds of the mean over datasets."""
+    return figure_of(results.at(metric, rho)[:, :, method])
+
+
+def figure_of(values: NDArray[np.float64]) -> Figure:
+    """Mean of (datasets, seeds) values, and the spread over seeds of the mean over datasets."""
+    per_seed = values.mean(axis=0)
+    spread = float(per_seed.std(ddof=1)) if len(per_seed) > 1 else float("nan")
+    return Figure(float(per_seed.mean()), spread)
+
+
+def dataset_scores(results: Results, rho: int) -> NDArray[np.float64]:
+    """(datasets, methods) headline metric at one level, averaged over seeds."""
+    scores: NDArray[np.float64] = results.at(results.headline, rho).mean(axis=1)
+    return scores
+
+
+def _ranks(results: Results) -> dict[int, float]:
+    complete = results.complete()
+    if len(complete) < 2 or len(results.datasets) < 2:
+        return {}
+    ranks = mean_ranks(results.orient(dataset_scores(results, results.levels[0])[:, complete]))
+    return {int(m): float(rank) for m, rank in zip(complete, ranks, strict=True)}
+
+
+def _significance(results: Results) -> list[Significance]:
+    complete = results.complete()
+    if len(results.datasets) < MIN_DATASETS or len(complete) < 3:
+        return []
+    difference = critical_difference(len(complete), len(results.datasets))
+    return [
+        Significance(rho, friedman(results.orient(dataset_scores(results, rho)[:, complete])), difference)
+        for rho in results.levels
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class StatedProbabilities:
+    """Answers to n queries.
+
+    Args:
+        confidence: (n,) probability of the most likely fault type.
+        correct: (n,) whether it is the true one.
+        truth: (n,) probability of the true one.
+    """
+
+    confidence: NDArray[np.float64]
+    correct: NDArray[np.bool_]
+    truth: NDArray[np.float64]
+
+    @classmethod
+    def together(cls, parts: Iterable[StatedProbabilities]) -> Self:
+        """Several as one."""
+        columns = [[getattr(part, name) for name in OPINION] for part in parts]
+        return cls(*map(np.concatenate, zip(*columns, strict=True)))
+
+    @property
+    def curve(self) -> Reliability:
+        """Stated against real certainty."""
+        return reliability(self.confidence, self.correct)
+
+    @property
+    def floor(self) -> float:
+        """The calibration error that honest probabilities would show."""
+        return calibration_floor(self.confidence, seed=0)
+
+
+def read_stated_probabilities(results: Results) -> dict[tuple[str, int, str], StatedProbabilities]:
+    """What was stated, by method, level and dataset, in plan order; queries of all split seeds together.
+
+    Label budgets are the last of the plan. Empty where no method of the run has an opinion, or the run is an old one.
+    """
+    path = results.folder / "opinions.parquet"
+    if not path.exists():
+        return {}
+    table = pq.read_table(path)
+    keys = zip(*(table[name].to_pylist() for name in ("method", "rho", "dataset", "labels")), strict=True)
+    rows: dict[tuple[str, int, str], list[int]] = {}
+    for row, (method, rho, dataset, labels) in enumerate(keys):
+        if method in results.methods and labels == results.budgets(method)[-1]:
+            rows.setdefault((method, rho, dataset), []).append(row)
+    columns = [table[name].to_numpy() for name in OPINION]
+    order = [(m, rho, d) for m in results.methods for rho in results.levels for d in results.datasets]
+    return {key: StatedProbabilities(*(column[rows[key]] for column in columns)) for key in order if key in rows}
+
+
+def by_method(stated: dict[tuple[str, int, str], StatedProbabilities], rho: int) -> dict[str, StatedProbabilities]:
+    """What each method stated at one level, all datasets together."""
+    parts: dict[str, list[StatedProbabilities]] = {}
+    for (method, level, _), own in stated.items():
+        if level == rho:
+            parts.setdefault(method, []).append(own)
+    return {method: StatedProbabilities.together(own) for method, own in parts.items()}

@@ -1,0 +1,160 @@
+"""Which differences between methods the tests allow to be stated.
+
+The best method against each other one, on the same queries.
+
+What the tests allow to be said: every sentence about who is ahead is made here, from a test's outcome.
+
+"Better" is a claim about other data of the same kind, so it needs both tests over datasets: Wilcoxon's, corrected by
+Holm, and an interval over datasets above zero.
+"Ahead on these queries" needs an interval over split groups that leaves out zero. Anything less is no difference shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from readbench.benchmark.metrics import ConfidenceInterval, paired_bootstrap, wilcoxon_holm
+from readbench.benchmark.report._results import MIN_DATASETS, Leaderboard, Results, Significance, dataset_scores
+
+
+@dataclass(frozen=True)
+class PairedComparison:
+    """Best minus other at the first level, under the last label budget, signed such that more is better.
+
+    Args:
+        best: the first method of the leaderboard that has every cell.
+        other: the method compared with.
+        over_queries: difference with its interval when queries are drawn anew.
+        over_groups: the same when whole split groups are: wider, because windows of one run resemble each other; None
+            where there is only one.
+        over_datasets: difference of the means over datasets when datasets are drawn anew; None with too few of them.
+        p_value: Wilcoxon signed-rank over datasets, Holm-corrected over all pairs; NaN with too few datasets.
+    """
+
+    best: str
+    other: str
+    over_queries: ConfidenceInterval
+    over_groups: ConfidenceInterval | None
+    over_datasets: ConfidenceInterval | None
+    p_value: float
+
+    @property
+    def interval(self) -> ConfidenceInterval:
+        """The one to judge by: over groups where there are several."""
+        return self.over_groups or self.over_queries
+
+
+def comparisons(results: Results, board: Leaderboard) -> list[PairedComparison]:
+    """Compare the first row of the leaderboard with all others that have every cell."""
+    complete = [results.methods[m] for m in results.complete()]
+    ranked = [row.method for row in board.rows if row.method in complete]
+    if len(ranked) < 2:
+        return []
+    values, clusters = _per_query(results, ranked)
+    several = len(set(clusters)) > 1
+    p_values = _wilcoxon(results, ranked)
+    return [
+        PairedComparison(
+            best=ranked[0],
+            other=method,
+            over_queries=paired_bootstrap(values[0], values[m], seed=0),
+            over_groups=paired_bootstrap(values[0], values[m], seed=0, clusters=clusters) if several else None,
+            over_datasets=_over_datasets(results, ranked[0], method),
+            p_value=float(p_values[0, m]),
+        )
+        for m, method in enumerate(ranked[1:], start=1)
+    ]
+
+
+def _per_query(results: Results, methods: list[str]) -> tuple[NDArray[np.float64], list[str]]:
+    """(methods, queries) oriented headline and each query's split group; rows stand in plan order throughout."""
+    filters = [("rho", "=", results.levels[0]), ("metric", "=", results.headline)]
+    table = pq.read_table(results.folder / "per_query.parquet", filters=filters)
+    rows = []
+    for method in methods:
+        here = pc.equal(table["method"].cast("string"), method)
+        under = pc.equal(table["labels"].cast("string"), results.budgets(method)[-1])
+        own = table.filter(pc.and_(here, under))
+        rows.append(own["value"].to_numpy())
+    pairs = zip(own["dataset"].to_pylist(), own["group"].to_pylist(), strict=True)
+    return results.orient(np.stack(rows)), [f"{dataset}/{group}" for dataset, group in pairs]
+
+
+def _over_datasets(results: Results, best: str, other: str) -> ConfidenceInterval | None:
+    if len(results.datasets) < MIN_DATASETS:
+        return None
+    scores = results.orient(dataset_scores(results, results.levels[0]))
+    return paired_bootstrap(*(scores[:, results.methods.index(method)] for method in (best, other)), seed=0)
+
+
+def _wilcoxon(results: Results, methods: list[str]) -> NDArray[np.float64]:
+    if len(results.datasets) < MIN_DATASETS:
+        return np.full((len(methods), len(methods)), np.nan)
+    columns = [results.methods.index(method) for method in methods]
+    return wilcoxon_holm(results.orient(dataset_scores(results, results.levels[0])[:, columns])).adjusted_p
+
+
+ALPHA = 0.05
+Outcome = Literal["better", "ahead on these queries", "no difference shown"]
+
+
+def outcome(compared: PairedComparison) -> Outcome:
+    """What may be said of the first method of a comparison against the other.
+
+    >>> near = ConfidenceInterval(0.01, -0.02, 0.04, 1000, 0.95)
+    >>> outcome(PairedComparison("dtw-i", "euclidean", near, near, None, p_value=0.4))
+    'no difference shown'
+    """
+    datasets = compared.over_datasets
+    if datasets and datasets.low > 0 and compared.p_value <= ALPHA:
+        return "better"
+    return "ahead on these queries" if compared.interval.low > 0 else "no difference shown"
+
+
+def sentence(results: Results, compared: PairedComparison) -> str:
+    """One comparison in words, with the numbers behind them."""
+    best, other = results.title(compared.best), results.title(compared.other)
+    unit = "split groups" if compared.over_groups else "queries of one split group"
+    numbers = f"{compared.over_queries.mean:+.3f} {bracket(compared.interval)} over {unit}"
+    if not np.isnan(compared.p_value):
+        numbers += f", p = {compared.p_value:.2g} over datasets"
+    words = {
+        "better": f"{best} is better than {other}",
+        "ahead on these queries": f"{best} is ahead of {other} on these queries, which says nothing of other datasets",
+        "no difference shown": f"No difference shown between {best} and {other}",
+    }
+    return f"{words[outcome(compared)]} ({results.headline} {numbers})."
+
+
+def bracket(interval: ConfidenceInterval) -> str:
+    """An interval in brackets."""
+    return f"[{interval.low:+.3f}, {interval.high:+.3f}]"
+
+
+def friedman_sentences(board: Leaderboard) -> list[str]:
+    """Friedman's test at each level in words."""
+    if not board.significance:
+        return ["Too few datasets or methods for Friedman and Nemenyi (3 of each are needed)."]
+    return [friedman_sentence(tested) for tested in board.significance]
+
+
+def friedman_sentence(tested: Significance) -> str:
+    """Friedman's test at one level in words, with Nemenyi's critical difference, which counts only after it."""
+    test = tested.test
+    differ = test.p_value <= ALPHA
+    verdict = "some methods differ" if differ else "no difference shown"
+    line = (
+        f"ρ={tested.rho}%: Friedman χ² = {test.statistic:.2f}, p = {test.p_value:.2g} over {test.datasets} datasets and"
+        f" {test.methods} methods ({verdict})"
+    )
+    return (
+        f"{line}; mean ranks more than {tested.critical_difference:.2f} apart differ (Nemenyi)."
+        if differ
+        else f"{line}."
+    )

@@ -1,0 +1,397 @@
+"""The public leaderboard over submissions, and its page.
+
+A leaderboard from many submissions: which can be believed, which are refused and why, what must be said beside.
+
+The leaderboard of many submissions as tables, markdown, JSON and a page that needs no network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from readbench.benchmark.metrics import DEFAULT_METRIC
+from readbench.benchmark.report._bundle import Bundle, Declared, read_bundle
+from readbench.benchmark.report._results import MetricFacts, choose_metric, metrics_beside, worst_last
+from readbench.benchmark.report._table import ReportTable
+from readbench.benchmark.runs import DONE, TIMES, metric_columns
+from readbench.common import web
+from readbench.engine.registry import METRICS
+from readbench.errors import DataError
+
+Task = tuple[str, int]
+Identity = tuple[str, str]
+"""Fingerprint of a task, and hash of its labels."""
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A file that is not on the leaderboard."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class StandingsEntry:
+    """One method of one submission.
+
+    Args:
+        submission: name of the first submission that has it.
+        method: canonical text.
+        title: name in tables.
+        family: colour and grouping.
+        means: pollution level -> headline metric, mean over datasets.
+        datasets: dataset -> headline metric at the first level, mean over split seeds.
+        others: name -> further metric at the first level, mean over datasets.
+        partial: it does not have every task of the leaderboard, so it has no place.
+        flags: what must be said beside its numbers.
+        also: other submissions with the same method and the same values.
+    """
+
+    submission: str
+    method: str
+    title: str
+    family: str
+    means: dict[int, float]
+    datasets: dict[str, float]
+    others: dict[str, float]
+    partial: bool
+    flags: tuple[str, ...]
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Standings:
+    """Entries with all tasks from best to worst, then the partial ones.
+
+    Args:
+        entries: in that order.
+        metric: the headline.
+        others: further metrics: one of each other family, of those installed here.
+        levels: pollution levels of any submission.
+        datasets: of any submission.
+        simulated: those of them that are simulated.
+        declared: of each submission that was taken.
+        rejected: the others.
+    """
+
+    entries: tuple[StandingsEntry, ...]
+    metric: MetricFacts
+    others: tuple[MetricFacts, ...]
+    levels: tuple[int, ...]
+    datasets: tuple[str, ...]
+    simulated: tuple[str, ...]
+    declared: tuple[Declared, ...]
+    rejected: tuple[Rejected, ...]
+
+
+def rank_submissions(files: Sequence[Path], reference: Path | None = None, metric: str = DEFAULT_METRIC) -> Standings:
+    """Judge all submissions and rank their methods.
+
+    Args:
+        files: submissions.
+        reference: the one whose tasks are the right ones; without it, those that most submissions share.
+        metric: the headline, in any case: one that is installed, so that its values were computed again.
+    """
+    bundles, rejected = _readable(sorted(files))
+    bundles, mismatched = _comparable(bundles, _tasks(bundles, reference))
+    if not bundles:
+        reasons = "; ".join(f"{one.file}: {one.reason}" for one in (*rejected, *mismatched)) or "there is none"
+        raise DataError(f"No submission can be used: {reasons}.")
+    taken = list(bundles.values())
+    levels = tuple(sorted({rho for bundle in taken for rho in bundle.plan.levels}))
+    tasks = list(dict.fromkeys(task for bundle in taken for task in bundle.qrels))
+    columns = dict.fromkeys(name for bundle in taken for name in metric_columns(bundle.rows[0]) if name in METRICS)
+    facts = {name: MetricFacts.of(name, {}) for name in columns}
+    headline = facts[choose_metric(metric, facts)]
+    others = tuple(metrics_beside(facts, headline.name))
+    shown = [headline.name, *(other.name for other in others)]
+    entries = _join(_entry(bundle, method, shown, levels, tasks) for bundle in taken for method in bundle.plan.methods)
+    entries.sort(key=lambda entry: (entry.partial, worst_last(headline.orient(np.array(entry.means[levels[0]])))))
+    return Standings(
+        entries=tuple(entries),
+        metric=headline,
+        others=others,
+        levels=levels,
+        datasets=tuple(dict.fromkeys(dataset for dataset, _ in tasks)),
+        simulated=tuple(sorted({name for bundle in taken for name in bundle.manifest.simulated})),
+        declared=tuple(bundle.manifest.declared for bundle in taken),
+        rejected=(*rejected, *mismatched),
+    )
+
+
+def _readable(files: Sequence[Path]) -> tuple[dict[Path, Bundle], list[Rejected]]:
+    """What can be read and is new; the first of two alike, or of one name, stays."""
+    bundles: dict[Path, Bundle] = {}
+    rejected: list[Rejected] = []
+    contents: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for file in files:
+        try:
+            bundle = read_bundle(file)
+        except DataError as error:
+            rejected.append(Rejected(file.name, str(error)))
+            continue
+        content = _digest(bundle)
+        if content in contents:
+            rejected.append(Rejected(file.name, f"it holds the same results as {contents[content]}"))
+        elif bundle.name in names:
+            rejected.append(Rejected(file.name, f"the name {bundle.name} is taken by {names[bundle.name]}"))
+        else:
+            bundles[file] = bundle
+            contents[content], names[bundle.name] = file.name, file.name
+    return bundles, rejected
+
+
+def _digest(bundle: Bundle) -> str:
+    """Hash of all results and of the tasks behind them, without times and names, whatever the order of the lists."""
+    rows = [{name: value for name, value in row.items() if name not in TIMES} for row in bundle.rows]
+    lists = sorted(map(repr, bundle.lists.to_pylist()))
+    return hashlib.sha256(repr((rows, lists, _identities(bundle))).encode()).hexdigest()
+
+
+def _tasks(bundles: dict[Path, Bundle], reference: Path | None) -> dict[Task, Identity]:
+    """What each task is: in the reference, else in most submissions, of several the first."""
+    if reference is not None:
+        return _identities(read_bundle(reference))
+    votes: dict[Task, Counter[Identity]] = {}
+    for bundle in bundles.values():
+        for task, identity in _identities(bundle).items():
+            votes.setdefault(task, Counter())[identity] += 1
+    return {task: counted.most_common(1)[0][0] for task, counted in votes.items()}
+
+
+def _identities(bundle: Bundle) -> dict[Task, Identity]:
+    return {
+        task: (qrels.fingerprint, hashlib.sha256(repr(qrels.table().to_pydict()).encode()).hexdigest())
+        for task, qrels in bundle.qrels.items()
+    }
+
+
+def _comparable(bundles: dict[Path, Bundle], tasks: dict[Task, Identity]) -> tuple[dict[Path, Bundle], list[Rejected]]:
+    """Submissions on the right tasks, and the others."""
+    taken, rejected = {}, []
+    for file, bundle in bundles.items():
+        reason = next((r for t, own in _identities(bundle).items() if (r := _mismatch(t, own, tasks.get(t)))), "")
+        if reason:
+            rejected.append(Rejected(file.name, reason))
+        else:
+            taken[file] = bundle
+    return taken, rejected
+
+
+def _mismatch(task: Task, own: Identity, right: Identity | None) -> str:
+    """Why a task is not the right one; empty where it is."""
+    name = f"{task[0]} seed {task[1]}"
+    if right is None:
+        return f"{name} is not a task of the reference"
+    if own[0] != right[0]:
+        return f"it ran on other data: {name} is {own[0]} and not {right[0]}"
+    return "" if own[1] == right[1] else f"its labels of {name} are not those of the task {own[0]}"
+
+
+def _entry(
+    bundle: Bundle, method: str, metrics: list[str], levels: tuple[int, ...], tasks: list[Task]
+) -> StandingsEntry:
+    """One method; the first of the metrics is the headline."""
+    facts = bundle.manifest.methods[method]
+    rows = [
+        row for row in bundle.rows if (row["method"], row["labels"], row["status"]) == (method, facts.labels[-1], DONE)
+    ]
+    by_metric = {name: _by_level(rows, name, levels, tasks) for name in metrics}
+    by_level, first = by_metric[metrics[0]], levels[0]
+    finished = {(row["dataset"], int(row["seed"])) for row in rows if int(row["rho"]) == first and row.get(metrics[0])}
+    missing = sum(task not in finished for task in tasks)
+    return StandingsEntry(
+        submission=bundle.name,
+        method=method,
+        title=facts.title,
+        family=facts.family,
+        means={rho: _mean(own.values()) for rho, own in by_level.items()},
+        datasets=by_level[first],
+        others={name: _mean(by_metric[name][first].values()) for name in metrics[1:]},
+        partial=missing > 0,
+        flags=tuple(_flags(bundle, missing, len(tasks))),
+    )
+
+
+def _by_level(
+    rows: Sequence[dict[str, str]], metric: str, levels: tuple[int, ...], tasks: list[Task]
+) -> dict[int, dict[str, float]]:
+    """Level -> dataset -> mean of a metric over the split seeds."""
+    values = {(r["dataset"], int(r["seed"]), int(r["rho"])): float(r[metric]) for r in rows if r.get(metric)}
+    seeds: dict[str, list[int]] = {}
+    for dataset, seed in tasks:
+        seeds.setdefault(dataset, []).append(seed)
+    return {rho: {d: _mean(values.get((d, s, rho)) for s in own) for d, own in seeds.items()} for rho in levels}
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    """Mean of what there is; NaN where there is nothing."""
+    known = [value for value in values if value is not None and not np.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def _flags(bundle: Bundle, missing: int, tasks: int) -> Iterable[str]:
+    trained = bundle.manifest.declared.trained_on
+    if trained is None:
+        yield "training data not declared"
+    elif seen := sorted({name.split("(")[0] for name in bundle.plan.datasets} & set(trained)):
+        yield f"possible leakage: trained on {', '.join(seen)}"
+    if missing:
+        yield f"partial: {tasks - missing} of {tasks} tasks"
+    if bundle.unchecked:
+        yield f"not installed here, so not checked and not shown: {', '.join(bundle.unchecked)}"
+
+
+def _join(entries: Iterable[StandingsEntry]) -> list[StandingsEntry]:
+    """Each method with the same values once; the same method with other values is flagged.
+
+    What was said of one submission alone does not hold for values that another reached without it.
+    """
+    found: list[StandingsEntry] = []
+    for entry in entries:
+        same = [place for place, known in enumerate(found) if known.method == entry.method]
+        twin = next((place for place in same if _values(found[place]) == _values(entry)), None)
+        if twin is not None:
+            known = found[twin]
+            shared = tuple(flag for flag in known.flags if flag in entry.flags)
+            found[twin] = replace(known, also=(*known.also, entry.submission), flags=shared)
+        elif same and not entry.partial and not found[same[0]].partial:
+            odd = f"differs from the run of {found[same[0]].submission}"
+            found.append(replace(entry, flags=(*entry.flags, odd)))
+        else:
+            found.append(entry)
+    return found
+
+
+def _values(entry: StandingsEntry) -> tuple[str, str]:
+    """What two runs of one method share; as text, in which NaN equals NaN."""
+    return repr(entry.means), repr(entry.datasets)
+
+
+NOTES = (
+    "Every number was computed again from the lists and labels of its submission.",
+    "A method without a place does not have every task. What a system was trained on is what its authors declared.",
+)
+SIMULATED_NOTE = "† simulated data: these numbers say nothing about real plants."
+
+
+def standings_table(board: Standings) -> ReportTable:
+    """One row an entry: the headline at each level, other metrics at the first; partial ones have no place."""
+    others = [metric.title for metric in board.others]
+    header = ["Place", "Method", "Submission", *(f"ρ={rho}%" for rho in board.levels), *others, "Remarks"]
+    rows = []
+    for place, entry in zip(_places(board), board.entries, strict=True):
+        names = [place, entry.title, ", ".join((entry.submission, *entry.also))]
+        numbers = [*(entry.means[rho] for rho in board.levels), *entry.others.values()]
+        rows.append([*names, *map(_number, numbers), "; ".join(entry.flags)])
+    beside = f"; {', '.join(others)} at ρ={board.levels[0]}%" if others else ""
+    caption = (
+        f"{board.metric.name}, mean over datasets{beside}. Datasets: {len(board.datasets)};"
+        f" submissions: {len(board.declared)}"
+    )
+    return ReportTable("leaderboard", caption, header, rows, labels=3)
+
+
+def by_dataset_table(board: Standings) -> ReportTable:
+    """One row an entry: the headline on each dataset."""
+    datasets = [f"{name}†" if name in board.simulated else name for name in board.datasets]
+    rows = [
+        [place, entry.title, entry.submission, *(_number(entry.datasets[name]) for name in board.datasets)]
+        for place, entry in zip(_places(board), board.entries, strict=True)
+    ]
+    caption = f"{board.metric.name} by dataset at ρ={board.levels[0]}%, mean over split seeds"
+    return ReportTable("datasets", caption, ["Place", "Method", "Submission", *datasets], rows, labels=3)
+
+
+def rejected_table(board: Standings) -> ReportTable:
+    """Files that were not taken, and why."""
+    rows = [[one.file, one.reason] for one in board.rejected]
+    return ReportTable("rejected", "Not taken", ["File", "Reason"], rows, labels=2)
+
+
+def write_standings(board: Standings, folder: Path) -> list[Path]:
+    """Write `index.html`, `leaderboard.md`, `leaderboard.json` and one CSV a table; returns what was written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = [standings_table(board), by_dataset_table(board)]
+    refused = [rejected_table(board)] if board.rejected else []
+    notes = "\n".join(f"- {note}" for note in _notes(board)) + "\n"
+    contents = {
+        "index.html": _page(tables, refused, _notes(board)),
+        "leaderboard.md": "\n".join([*(table.markdown() for table in tables), notes, *(t.markdown() for t in refused)]),
+        "leaderboard.json": json.dumps(_facts(board), indent=1) + "\n",
+    }
+    contents |= {f"{table.name}.csv": table.csv() for table in tables}
+    for name, text in contents.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in contents]
+
+
+def _places(board: Standings) -> list[str]:
+    return ["-" if entry.partial else str(place) for place, entry in enumerate(board.entries, start=1)]
+
+
+def _number(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.3f}"
+
+
+def _notes(board: Standings) -> tuple[str, ...]:
+    return (*NOTES, SIMULATED_NOTE) if board.simulated else NOTES
+
+
+def _facts(board: Standings) -> dict[str, Any]:
+    """Everything, for programs; JSON knows no NaN."""
+    entries = [asdict(entry) for entry in board.entries]
+    for entry in entries:
+        for name in ("means", "datasets", "others"):
+            entry[name] = {key: None if np.isnan(value) else value for key, value in entry[name].items()}
+    return {
+        "metric": asdict(board.metric),
+        "entries": entries,
+        "submissions": [declared.model_dump() for declared in board.declared],
+        "rejected": [asdict(one) for one in board.rejected],
+    }
+
+
+def _page(tables: Sequence[ReportTable], refused: Sequence[ReportTable], notes: Sequence[str]) -> str:
+    """One file without a reference to any other."""
+    assets = files("readbench.benchmark.report")
+    theme, start, importmap = web.asset(web.THEME), web.asset("standings.js", assets), web.import_map(web.modules())
+    return Template(web.asset("standings.html", assets)).substitute(
+        policy=web.closed_policy(theme, importmap, start),
+        style=web.asset("style.css"),
+        theme=theme,
+        importmap=importmap,
+        tables="\n".join(map(_html, tables)),
+        notes="".join(f"<li>{escape(note)}</li>" for note in notes),
+        rejected="\n".join(map(_html, refused)),
+        start=start,
+    )
+
+
+def _html(table: ReportTable) -> str:
+    """A table whose columns can be sorted; names and remarks stand left, numbers right."""
+    words = {*table.header[: table.labels], "Remarks"}
+    kinds = ["name" if title in words else "number" for title in table.header]
+    head = "".join(
+        f'<th scope="col" class="{kind}"><button type="button">{escape(title)}</button></th>'
+        for kind, title in zip(kinds, table.header, strict=True)
+    )
+    body = "".join(
+        "<tr>" + "".join(f'<td class="{k}">{escape(cell)}</td>' for k, cell in zip(kinds, row, strict=True)) + "</tr>"
+        for row in table.rows
+    )
+    parts = f"<caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<div class="frame {table.name}"><table>{parts}</table></div>'

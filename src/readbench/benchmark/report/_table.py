@@ -1,0 +1,166 @@
+"""Tables as plain cells, and as terminal text, markdown, CSV or LaTeX.
+
+One table as plain cells, and as markdown or CSV; LaTeX is in `latex`.
+
+A table as LaTeX: booktabs rules, the best bold, the second best underlined.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal
+
+Mark = Literal["best", "second"]
+MARKDOWN = {"best": "**{}**", "second": "<ins>{}</ins>"}
+"""How marked cells look; GitHub underlines what is inserted."""
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A caption, a header and rows of text; the first `labels` columns are names, the others numbers.
+
+    Args:
+        name: of its files.
+        caption: what it shows, over which data.
+        header: title of each column.
+        rows: texts, as many in each as there are columns.
+        labels: how many of the first columns are names.
+        over: what stands over each column where several share a heading; empty without such headings.
+        marks: (row, column) -> best or second best.
+        rules: rows that begin a new block.
+    """
+
+    name: str
+    caption: str
+    header: list[str]
+    rows: list[list[str]]
+    labels: int = 2
+    over: tuple[str, ...] = ()
+    marks: Mapping[tuple[int, int], Mark] = field(default_factory=dict)
+    rules: tuple[int, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """Full title of each column, with what stands over it."""
+        over = self.over or ("",) * len(self.header)
+        return [f"{above} {title}".strip() for above, title in zip(over, self.header, strict=True)]
+
+    def markdown(self) -> str:
+        """GitHub markdown with the caption above."""
+        rule = ["---"] * self.labels + ["---:"] * (len(self.header) - self.labels)
+        cells = [[self._marked(r, c) for c in range(len(row))] for r, row in enumerate(self.rows)]
+        lines = [" | ".join(line) for line in ([_piped(title) for title in self.columns], rule, *cells)]
+        return f"**{self.caption}**\n\n" + "\n".join(f"| {line} |" for line in lines) + "\n"
+
+    def csv(self) -> str:
+        """Comma-separated, header first, without marks."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
+        return text.getvalue()
+
+    def _marked(self, row: int, column: int) -> str:
+        text = _piped(self.rows[row][column])
+        mark = self.marks.get((row, column))
+        return MARKDOWN[mark].format(text) if mark else text
+
+
+def _piped(text: str) -> str:
+    """A bar inside a cell does not end it."""
+    return text.replace("|", "\\|")
+
+
+WIDE = 10
+"""Columns from which a table is scaled to the width of the text."""
+MARKED = {"best": r"\textbf{%s}", "second": r"\underline{%s}"}
+ESCAPED = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": "$|$",
+    "ρ": r"$\rho$",
+    "σ": r"$\sigma$",
+    "Δ": r"$\Delta$",
+    "χ": r"$\chi$",
+    "²": "$^2$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": "$-$",
+    "–": "--",
+    "≤": r"$\le$",
+    "†": r"$^\dagger$",
+    "‡": r"$^\ddagger$",
+}
+_TRANSLATION = str.maketrans(ESCAPED)
+
+
+def escape(text: str) -> str:
+    r"""Text that LaTeX prints as it stands.
+
+    >>> escape("road_100%")
+    'road\\_100\\%'
+    """
+    return text.translate(_TRANSLATION)
+
+
+def latex(table: ReportTable) -> str:
+    """A `table` environment that needs the packages booktabs and, where it is wide, graphicx."""
+    body = "\n".join(_tabular(table))
+    if len(table.header) >= WIDE:
+        body = "\\resizebox{\\textwidth}{!}{%\n" + body + "%\n}"
+    return (
+        "\\begin{table}[t]\n\\centering\n\\scriptsize\n"
+        f"\\caption{{{escape(table.caption)}.}}\n\\label{{tab:{table.name}}}\n{body}\n\\end{{table}}\n"
+    )
+
+
+def _tabular(table: ReportTable) -> list[str]:
+    alignment = "l" * table.labels + "r" * (len(table.header) - table.labels)
+    rows = []
+    for r, row in enumerate(table.rows):
+        rows += [r"\addlinespace"] if r in table.rules else []
+        rows.append(_line(_cell(table, r, c) for c in range(len(row))))
+    header = [*_headings(table), _line(map(escape, table.header))]
+    return [
+        f"\\begin{{tabular}}{{{alignment}}}",
+        r"\toprule",
+        *header,
+        r"\midrule",
+        *rows,
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def _cell(table: ReportTable, row: int, column: int) -> str:
+    text, mark = escape(table.rows[row][column]), table.marks.get((row, column))
+    return MARKED[mark] % text if mark else text
+
+
+def _line(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _headings(table: ReportTable) -> list[str]:
+    """The headings that several columns share, each with a rule under it."""
+    if not any(table.over):
+        return []
+    cells, rules, at = [], [], 1
+    for title, group in groupby(table.over):
+        width = len(list(group))
+        cells.append(f"\\multicolumn{{{width}}}{{c}}{{{escape(title)}}}")
+        rules += [f"\\cmidrule(lr){{{at}-{at + width - 1}}}"] if title else []
+        at += width
+    return [_line(cells), "".join(rules)]

@@ -1,0 +1,253 @@
+"""The report of a run: on the terminal, and as files.
+
+Report files of a run, and the first tables for the terminal.
+
+```
+leaderboard.md      leaderboard, datasets, comparisons, what the tests allow to be said, the figures
+tables.md           the paper's tables for this run, each followed by the paper's values; what the run has nothing for
+methods.md          every metric of every method, on each dataset at each level
+tables/NAME.csv, .tex      each of these tables; those of single methods in tables/methods/
+figures/NAME.svg, .png     each figure
+```
+
+The first tables of a report: leaderboard, datasets, comparisons, and what must be said beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from readbench.benchmark.report._budgets import budget_table, curves
+from readbench.benchmark.report._figures import absent_figures, all_curves, figures
+from readbench.benchmark.report._grid import TableStudy
+from readbench.benchmark.report._methods import PARTIAL, SIMULATED, describe, is_partial, mark_partial, under
+from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
+from readbench.benchmark.report._results import Leaderboard, Results, dataset_scores, leaderboard
+from readbench.benchmark.report._significance import (
+    PairedComparison,
+    bracket,
+    comparisons,
+    friedman_sentences,
+    outcome,
+    sentence,
+)
+from readbench.benchmark.report._table import ReportTable, latex
+from readbench.common.plots import save
+
+
+def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
+    """Methods from best to worst: headline at each level, mean rank, other metrics at the first level."""
+    first = results.levels[0]
+    others = list(board.rows[0].others)
+    header = ["Method", "Family", *(f"ρ={rho}%" for rho in results.levels), "Rank", *others]
+    rows = [
+        [row.title, row.family, *(str(row.headline[rho]) for rho in results.levels), _number(row.rank, 2)]
+        + [_number(figure.mean) for figure in row.others.values()]
+        for row in board.rows
+    ]
+    count = len(results.seeds)
+    spread = f"mean ± standard deviation over {count} split seeds" if count > 1 else "one split seed"
+    beside = " and ".join(filter(None, [", ".join(["rank", *others[:-1]]), *others[-1:]]))
+    caption = f"{results.headline} over {describe(results)}, {spread}; {beside} at ρ={first}%"
+    return ReportTable("leaderboard", caption + under(results), header, rows)
+
+
+def comparison_table(results: Results, compared: list[PairedComparison]) -> ReportTable:
+    """The best method against each other one, and what may be said of them."""
+    turned = "" if results.metrics[results.headline].larger_is_better else " (less is better: differences are turned)"
+    caption = (
+        f"{results.title(compared[0].best)} minus the others, {results.headline}{turned} at ρ={results.levels[0]}% over"
+        " all queries, with 95 % paired bootstrap intervals; p: Wilcoxon over datasets, Holm" + under(results)
+    )
+    several = compared[0].over_datasets is not None
+    header = ["Other", "Difference", "over queries", "over split groups"]
+    header += ["over datasets", "p", "outcome"] if several else ["outcome"]
+    rows = [
+        [
+            results.title(c.other),
+            f"{c.over_queries.mean:+.3f}",
+            bracket(c.over_queries),
+            bracket(c.over_groups) if c.over_groups else "one group",
+            *([bracket(c.over_datasets)] if c.over_datasets else []),
+            *([_number(c.p_value)] if several else []),
+            outcome(c),
+        ]
+        for c in compared
+    ]
+    return ReportTable("comparisons", caption, header, rows, labels=1)
+
+
+def dataset_table(results: Results, board: Leaderboard) -> ReportTable:
+    """The headline metric per dataset at the first level, methods in leaderboard order."""
+    first = results.levels[0]
+    scores = dataset_scores(results, first)
+    names = [mark_partial(results, dataset) for dataset in results.datasets]
+    rows = [[row.title, *map(_number, scores[:, results.methods.index(row.method)])] for row in board.rows]
+    caption = f"{results.headline} per dataset at ρ={first}%" + under(results)
+    return ReportTable("datasets", caption, ["Method", *names], rows, labels=1)
+
+
+def remarks(results: Results, board: Leaderboard) -> list[str]:
+    """What must be said beside the tables: tests, what is simulated, what failed, notes of the tasks."""
+    lines = friedman_sentences(board)
+    if any(map(results.simulated, results.datasets)):
+        lines.append(f"{SIMULATED} simulated data: these numbers say nothing about real plants.")
+    if any(is_partial(results, dataset) for dataset in results.datasets):
+        lines.append(
+            f"{PARTIAL} partial data: official files are missing, or sizes or classes are not those of the paper; see"
+            " the table `composition`."
+        )
+    lines += [f"{task}: {note}" for task, notes in results.manifest["notes"].items() for note in notes]
+    return lines + _failures(results)
+
+
+def _failures(results: Results) -> list[str]:
+    """One line per reason, with how many cells it failed and the first of them."""
+    cells: dict[str, list[str]] = {}
+    for cell, reason in results.failures:
+        cells.setdefault(reason, []).append(cell)
+    return [f"{len(found)} cells {reason} (the first: {found[0]})" for reason, found in cells.items()]
+
+
+def _number(value: float, digits: int = 3) -> str:
+    return "-" if np.isnan(value) else f"{value:.{digits}f}"
+
+
+STYLES = {"best": "bold", "second": "underline"}
+"""How marked cells look in a terminal."""
+MOST_ROWS = 40
+"""Rows of a table in a terminal; the files have all of them."""
+
+
+@dataclass(frozen=True)
+class RunOverview:
+    """What a reader sees first.
+
+    Args:
+        tables: leaderboard, datasets, curves as numbers, comparisons.
+        remarks: what must be said beside them.
+        findings: what the tests allow to be said of the best method against each other.
+    """
+
+    tables: list[ReportTable]
+    remarks: list[str]
+    findings: list[str]
+
+
+@lru_cache(maxsize=2)
+def overview(results: Results) -> RunOverview:
+    """The first tables of a run, and what may be said of them; remembered, because its tests draw many resamples."""
+    board = leaderboard(results)
+    compared = comparisons(results, board)
+    tables = [leaderboard_table(results, board), dataset_table(results, board)]
+    tables += [budget_table(curve) for curve in curves(results)]
+    tables += [comparison_table(results, compared)] if compared else []
+    return RunOverview(tables, remarks(results, board), [sentence(results, one) for one in compared])
+
+
+def write_report(study: TableStudy, folder: Path) -> list[Path]:
+    """Write the files of a report into a folder.
+
+    Args:
+        study: a run, and others that belong into its report.
+        folder: is made where it is not there.
+
+    Returns:
+        What was written, the page to begin with first.
+    """
+    first, beside = overview(study.results), _beside(study)
+    tables, single = paper_tables(study), method_tables(study)
+    drawings = _write_figures(study, folder / "figures")
+    absent = absent_tables(tables) | absent_figures(path.stem for path in drawings)
+    pages = {
+        "leaderboard": [
+            *_markdown([*first.tables, *beside]),
+            *_listed(first.remarks),
+            *_listed(first.findings),
+            *_shown(drawings),
+        ],
+        "tables": [*_markdown(tables), *_absences(absent)],
+        "methods": _markdown(single),
+    }
+    files = [_write(folder / f"{name}.md", "\n".join(parts) + "\n") for name, parts in pages.items()]
+    files += _write_tables([*first.tables, *beside, *tables], folder / "tables")
+    return files + _write_tables(single, folder / "tables" / "methods") + drawings
+
+
+def show_report(results: Results, console: Console) -> None:
+    """Print the first tables and remarks."""
+    first = overview(results)
+    for table in first.tables:
+        show_table(table, console, MOST_ROWS)
+    for line in first.remarks:
+        console.print(line, style="dim", highlight=False)
+
+
+def show_table(table: ReportTable, console: Console, most: int | None = None) -> None:
+    """Print one table, or its first rows; where it is too wide, names are broken rather than numbers."""
+    view = RichTable(title=table.caption, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, name in enumerate(table.columns):
+        named = i < table.labels
+        view.add_column(name, justify="left" if named else "right", no_wrap=not named, overflow="fold")
+    for r, row in enumerate(table.rows[:most]):
+        marks = [table.marks.get((r, c)) for c in range(len(row))]
+        view.add_row(*(Text(cell, STYLES[mark] if mark else "") for cell, mark in zip(row, marks, strict=True)))
+    console.print(view)
+    if most is not None and len(table.rows) > most:
+        console.print(f"and {len(table.rows) - most} more, in {table.name}.csv", style="dim", highlight=False)
+
+
+def _beside(study: TableStudy) -> list[ReportTable]:
+    """The curves of the other runs as tables; those of the run itself are in its overview."""
+    own = {curve.name for curve in curves(study.results)}
+    return [budget_table(curve) for curve in all_curves(study) if curve.name not in own]
+
+
+def _absences(absent: dict[str, str]) -> list[str]:
+    """What a run has nothing for, and what would fill it."""
+    lines = [f"`{name}`: {filled_by}" for name, filled_by in absent.items()]
+    return ["**Not in this run**\n", *_listed(lines)] if lines else []
+
+
+def _write_tables(tables: Iterable[ReportTable], folder: Path) -> list[Path]:
+    return [
+        _write(folder / f"{table.name}.{suffix}", text)
+        for table in tables
+        for suffix, text in (("csv", table.csv()), ("tex", latex(table)))
+    ]
+
+
+def _write_figures(study: TableStudy, folder: Path) -> list[Path]:
+    files = []
+    for drawn in figures(study):
+        for suffix in ("svg", "png"):
+            files.append(folder / f"{drawn.name}.{suffix}")
+            save(drawn.figure, files[-1])
+    return files
+
+
+def _markdown(tables: Iterable[ReportTable]) -> list[str]:
+    return [table.markdown() for table in tables]
+
+
+def _listed(lines: Sequence[str]) -> list[str]:
+    return ["\n".join(f"- {line}" for line in lines) + "\n"] if lines else []
+
+
+def _shown(drawings: Iterable[Path]) -> list[str]:
+    return [f"![{path.stem}](figures/{path.name})\n" for path in drawings if path.suffix == ".svg"]
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path

@@ -1,0 +1,145 @@
+"""Cases of one task, packed for the page: what each list shows first, and the windows to draw.
+
+A pack is a compressed stream of bytes: the length of its header (uint32), the header as JSON, padding to a multiple of
+four bytes, then three arrays, all little-endian: float32 headline values (columns, Q), uint16 lists (columns, Q, 10) of
+window numbers, and uint8 sketches. A column is one method at one pollution level under one label budget.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from readbench.benchmark.report import Methods, Results
+from readbench.benchmark.report.site._content import CellScores, Place, by_cell
+from readbench.benchmark.runs import COARSEST, DEPTH, FINEST, GalleryWindow
+from readbench.engine.preparation import thin_series
+from readbench.engine.spec import COMPOSED
+
+MOST_VALUES = 12_000_000
+"""Points of all sketches on a page together."""
+MOST_METHODS = 40
+"""Methods that the case browser offers."""
+NOTHING = 0xFFFF
+"""Stands for no window, where a list is shorter than ten."""
+
+
+def shown_methods(results: Results) -> list[str]:
+    """Methods that the case browser offers, in plan order.
+
+    Base retrievers, supervised references and our own systems by name; then the best at the first level.
+    """
+    methods = Methods(results)
+    named = [text for text in COMPOSED.values() if text in results.methods]
+    means = results.orient(results.at(results.headline, results.levels[0]).mean(axis=(0, 1)))
+    best = np.argsort(-np.nan_to_num(means, nan=-np.inf), kind="stable")
+    order = dict.fromkeys([*methods.bases, *methods.references, *named, *(results.methods[m] for m in best)])
+    return sorted(list(order)[:MOST_METHODS], key=results.methods.index)
+
+
+def list_found(lists: Iterable[NDArray[Any]], exhibits: Iterable[GalleryWindow]) -> list[GalleryWindow]:
+    """The queries, and the windows that stand in one of the lists."""
+    found = {item for items in lists for item in np.unique(items).tolist()}
+    return [exhibit for exhibit in exhibits if exhibit.query or exhibit.window in found]
+
+
+def read_lists(folder: Path, dataset: str, seed: int, methods: Sequence[str]) -> dict[Place, NDArray[Any]]:
+    """The first items of each list of one task, (Q, up to 10) ids a cell, queries in the order of the answers."""
+    filters = [("seed", "=", seed), ("place", "<=", DEPTH), ("method", "in", list(methods))]
+    table = pq.read_table(folder / "rankings" / f"{dataset}.parquet", filters=filters)
+    return {
+        place: np.array(cell["item"].to_pylist()).reshape(-1, int(cell["place"].to_numpy().max()))
+        for place, cell in by_cell(table)
+    }
+
+
+def finest(exhibits: Iterable[GalleryWindow]) -> int:
+    """Points of a channel at which all windows of a page stay within `MOST_VALUES`."""
+    shapes = [exhibit.drawn.codes.shape for exhibit in exhibits if exhibit.drawn]
+    points = FINEST
+    while points > COARSEST and sum(channels * min(own, points) for channels, own in shapes) > MOST_VALUES:
+        points //= 2
+    return points
+
+
+def pack_windows(
+    results: Results,
+    answers: CellScores,
+    lists: dict[Place, NDArray[Any]],
+    exhibits: Sequence[GalleryWindow],
+    points: int,
+) -> bytes:
+    """Pack the cases of one task.
+
+    Args:
+        results: of the run.
+        answers: per-query metrics of the dataset.
+        lists: the first items of each list of the task.
+        exhibits: its windows.
+        points: most of a channel.
+    """
+    seed = next(iter(lists))[0]
+    number = {exhibit.window: i for i, exhibit in enumerate(exhibits)}
+    values = np.stack([answers.metric(results.headline, place) for place in lists]).astype("<f4")
+    top = np.stack([_numbers(items, number) for items in lists.values()]).astype("<u2")
+    drawn, codes = _sketches(exhibits, points)
+    header = {
+        "queries": [number[query] for query in answers.queries[seed]],
+        "columns": [[results.levels.index(rho), labels, results.methods.index(m)] for _, rho, labels, m in lists],
+        "windows": _windows(exhibits) | drawn,
+    }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 4)
+    payload = struct.pack("<I", len(text)) + text + values.tobytes() + top.tobytes() + codes
+    return gzip.compress(payload, mtime=0)
+
+
+def _numbers(items: NDArray[Any], number: dict[str, int]) -> NDArray[np.int64]:
+    """(Q, 10) window numbers of a list of ids (Q, up to 10)."""
+    out = np.full((len(items), DEPTH), NOTHING, np.int64)
+    out[:, : items.shape[1]] = np.vectorize(number.__getitem__, otypes=[np.int64])(items)
+    return out
+
+
+def _windows(exhibits: Sequence[GalleryWindow]) -> dict[str, Any]:
+    """Columns of facts about the windows; class and channel names as numbers into their lists."""
+    labels = list(dict.fromkeys(exhibit.label for exhibit in exhibits))
+    channels = list(dict.fromkeys(name for exhibit in exhibits for name in exhibit.channels))
+    place = {name: i for i, name in enumerate(channels)}
+    return {
+        "labels": labels,
+        "channel_names": channels,
+        "id": [exhibit.window for exhibit in exhibits],
+        "label": [labels.index(exhibit.label) for exhibit in exhibits],
+        "group": [exhibit.group for exhibit in exhibits],
+        "asset": [exhibit.asset for exhibit in exhibits],
+        "length": [exhibit.length for exhibit in exhibits],
+        "span": [list(exhibit.span) for exhibit in exhibits],
+        "channels": [[place[name] for name in exhibit.channels] for exhibit in exhibits],
+    }
+
+
+def _sketches(exhibits: Sequence[GalleryWindow], most: int) -> tuple[dict[str, Any], bytes]:
+    """Where each window's points begin and how many a channel has, its scales, and all points as one byte each."""
+    facts: dict[str, list[Any]] = {"at": [], "points": [], "low": [], "high": []}
+    parts: list[bytes] = []
+    at = 0
+    for exhibit in exhibits:
+        codes = np.empty((0, 0), np.uint8)
+        if exhibit.drawn:
+            codes = (thin_series(exhibit.drawn.codes, most) >> 8).astype(np.uint8)
+        facts["at"].append(at)
+        facts["points"].append(codes.shape[1])
+        facts["low"].append([float(f"{v:.6g}") for v in exhibit.drawn.low] if exhibit.drawn else [])
+        facts["high"].append([float(f"{v:.6g}") for v in exhibit.drawn.high] if exhibit.drawn else [])
+        parts.append(codes.tobytes())
+        at += codes.size
+    return facts, b"".join(parts)

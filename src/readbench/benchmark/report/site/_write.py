@@ -1,0 +1,116 @@
+"""The site as files: one page with all it needs, and the cases beside it.
+
+From a run folder to `index.html`.
+
+One HTML file from the parts: style, modules, data. It loads nothing and may load nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from itertools import chain
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from readbench.benchmark.metrics import DEFAULT_METRIC
+from readbench.benchmark.report import SHOWS, Results, read_results
+from readbench.benchmark.report.site._cases import finest, list_found, pack_windows, read_lists, shown_methods
+from readbench.benchmark.report.site._content import CellScores, content, judge_means, read_answers
+from readbench.benchmark.runs import Gallery, read_gallery
+from readbench.common import web
+
+ASSETS = files("readbench.benchmark.report.site") / "assets"
+STYLES = ("site.css", "cases.css")
+NAME = "#site/"
+"""How modules call the folder of the site."""
+ENTRY = "app.js"
+"""The module that starts the page."""
+
+
+def page(title: str, data: Mapping[str, Any], packs: Mapping[str, bytes]) -> str:
+    """The whole page.
+
+    Args:
+        title: of the window.
+        data: what `content` gives.
+        packs: bytes by element id.
+    """
+    importmap = web.import_map(web.modules() | web.modules(NAME, ASSETS))
+    theme, start = web.asset(web.THEME), f'import "{NAME}{ENTRY}";'
+    return Template(web.asset("page.html", ASSETS)).substitute(
+        title=escape(title),
+        policy=web.closed_policy(theme, importmap, start),
+        style="\n".join([web.asset("style.css"), *(web.asset(name, ASSETS) for name in STYLES)]),
+        theme=theme,
+        importmap=importmap,
+        start=start,
+        data=_embedded(data),
+        packs="\n".join(
+            f'<script type="text/plain" id="{name}">{base64.b64encode(content).decode()}</script>'
+            for name, content in packs.items()
+        ),
+    )
+
+
+def _embedded(data: Mapping[str, Any]) -> str:
+    """JSON that no text in it can end early: every `<` is written as an escape."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+PAGE = "index.html"
+MOST_PAIRS = 2_000_000
+"""Covariances that the page holds; a run with more pairs of methods goes without marking ties."""
+
+
+def write_site(run: Path, out: Path | None = None, figures: Sequence[Path] = (), metric: str = DEFAULT_METRIC) -> Path:
+    """Write the page of a run; it opens from disk, needs no network, and depends on nothing but the run folder.
+
+    Args:
+        run: a run folder.
+        out: folder to write to; `report` in the run folder by default.
+        figures: files of the report's figures, of which the page shows those in SVG.
+        metric: the headline.
+
+    Returns:
+        The file.
+    """
+    results, gallery = read_results(run, metric), read_gallery(Path(run))
+    answers = {dataset: read_answers(results.folder, dataset) for dataset in results.datasets}
+    measured = judge_means(results, list(answers.values()), gallery)
+    tasks, packs = _packed(results, answers, gallery)
+    if measured.joint.size <= MOST_PAIRS:
+        packs["joint"] = gzip.compress(measured.joint.astype("<f4").tobytes(), mtime=0)
+    drawings = {path.stem: path.read_bytes() for path in figures if path.suffix == ".svg"}
+    shown = [{"name": name, "shows": SHOWS[name], "id": f"figure-{name}"} for name in drawings]
+    packs |= {f"figure-{name}": drawing for name, drawing in drawings.items()}
+    data = content(results, gallery, measured) | {"cases": tasks, "joint": "joint" in packs, "figures": shown}
+    target = (out or results.folder / "report") / PAGE
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f"{PAGE}.partial")
+    partial.write_text(page(f"{data['name']} · READ-Bench", data, packs), encoding="utf-8")
+    partial.replace(target)
+    return target
+
+
+def _packed(
+    results: Results, answers: dict[str, CellScores], gallery: Gallery | None
+) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
+    """Which tasks have cases and under which element id, and the packs themselves."""
+    kept = {key: own for key, own in gallery.exhibits.items() if key[0] in answers} if gallery else {}
+    methods = shown_methods(results)
+    lists = {key: read_lists(results.folder, *key, methods) for key in kept}
+    exhibits = {key: list_found(lists[key].values(), own) for key, own in kept.items() if lists[key]}
+    points = finest(chain.from_iterable(exhibits.values()))
+    tasks: list[dict[str, Any]] = []
+    packs: dict[str, bytes] = {}
+    for (dataset, seed), own in exhibits.items():
+        name = f"cases-{len(tasks)}"
+        tasks.append({"dataset": dataset, "seed": seed, "id": name})
+        packs[name] = pack_windows(results, answers[dataset], lists[dataset, seed], own, points)
+    return tasks, packs

@@ -1,0 +1,110 @@
+"""Plan -> cells -> execute -> store; a run that was interrupted continues when started again."""
+
+from readbench.benchmark.runs._budget import ALL, Budget, parse_budget, parse_budgets, with_noise
+from readbench.benchmark.runs._cells import RANKING_DEPTH, Setup, code_version
+from readbench.benchmark.runs._costs import Forecast, forecasts
+from readbench.benchmark.runs._encode import encode_first
+from readbench.benchmark.runs._execute import CellReport, Setting
+from readbench.benchmark.runs._executors import (
+    TRIES,
+    Executor,
+    ExecutorName,
+    InOrder,
+    Local,
+    LostItem,
+    Processes,
+    RayCluster,
+    Work,
+    executor_of,
+)
+from readbench.benchmark.runs._gallery import COARSEST, DEPTH, FINEST, Gallery, GalleryWindow, read_gallery
+from readbench.benchmark.runs._merge import merge, plan_of
+from readbench.benchmark.runs._opinions import (
+    HeldOut,
+    Quality,
+    TaskOpinions,
+    form_opinions,
+    novel_faults,
+    quality,
+    require_opinions,
+)
+from readbench.benchmark.runs._plan import DEFAULT_LEVELS, DEFAULT_SEEDS, EVERY_LABEL, WHOLE, Cell, Plan, parse_shard
+from readbench.benchmark.runs._runner import RunListener, RunSummary, run
+from readbench.benchmark.runs._store import (
+    DONE,
+    KEY,
+    OPINION,
+    QRELS_COLUMNS,
+    TIMES,
+    Qrels,
+    RunStore,
+    metric_columns,
+    read_qrels,
+    score_columns,
+)
+from readbench.benchmark.runs._suites import NOVEL, SUITES, Suite, suite
+
+__all__ = [
+    "ALL",
+    "COARSEST",
+    "DEFAULT_LEVELS",
+    "DEFAULT_SEEDS",
+    "DEPTH",
+    "DONE",
+    "EVERY_LABEL",
+    "FINEST",
+    "KEY",
+    "NOVEL",
+    "OPINION",
+    "QRELS_COLUMNS",
+    "RANKING_DEPTH",
+    "SUITES",
+    "TIMES",
+    "TRIES",
+    "WHOLE",
+    "Budget",
+    "Cell",
+    "CellReport",
+    "Executor",
+    "ExecutorName",
+    "Forecast",
+    "Gallery",
+    "GalleryWindow",
+    "HeldOut",
+    "InOrder",
+    "Local",
+    "LostItem",
+    "Plan",
+    "Processes",
+    "Qrels",
+    "Quality",
+    "RayCluster",
+    "RunListener",
+    "RunStore",
+    "RunSummary",
+    "Setting",
+    "Setup",
+    "Suite",
+    "TaskOpinions",
+    "Work",
+    "code_version",
+    "encode_first",
+    "executor_of",
+    "forecasts",
+    "form_opinions",
+    "merge",
+    "metric_columns",
+    "novel_faults",
+    "parse_budget",
+    "parse_budgets",
+    "parse_shard",
+    "plan_of",
+    "quality",
+    "read_gallery",
+    "read_qrels",
+    "require_opinions",
+    "run",
+    "score_columns",
+    "suite",
+    "with_noise",
+]

@@ -1,0 +1,231 @@
+"""How many labels a method is given, and how many of them are wrong.
+
+The label budget: how many labels of the corpus are known, which is an axis of the experiment.
+
+A case archive is seldom labelled throughout. A budget says what of the labels a method may know:
+
+* `all`: every label.
+* `20`: for each query the labels of the first 20 items of its base ranking, the one before any reranker: what an expert
+  can look at when the case comes in. Pools grow with it to max(pool, 20).
+* `10%`: the labels of that share of the corpus, the same for all queries: what a site has resolved so far. Sites
+  resolve whole cases, so labels are granted group by group, in an order that the split seed and the group's name fix;
+  the last group is cut off where the share is reached. A larger share contains every smaller one.
+* `all~20%`, `20~20%`, `10%~20%`: the same of an archive in which that share of the faults is mislabelled
+  (`readbench.benchmark.runs`).
+
+Evaluation always uses the true labels.
+
+Wrong labels: how many cases of the archive carry the name of another fault type.
+
+Labels are given case by case, so a wrong one is wrong for all windows of a fault in a recording. Cases become wrong in
+an order that the split seed and their names fix, until the share of the corpus's faults is reached; the last case is
+cut off there. A larger share contains every smaller one, and the same case gets the same wrong name under both. Normals
+stay normal, and the wrong names are those of other fault types of the corpus.
+
+Only what methods may know is changed: queries and evaluation keep the true labels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.benchmark.protocol import Task
+from readbench.engine.method import Method, conceal
+from readbench.engine.protocols import Scores
+from readbench.engine.ranking import rank
+from readbench.engine.registry import RERANKERS
+from readbench.engine.spec import MethodSpec, Stage
+from readbench.engine.windows import NORMAL, UNLABELLED, WindowSet, strings
+from readbench.errors import UsageError
+
+Labels = NDArray[np.int32]
+
+
+def add_label_noise(task: Task, percent: float) -> Labels:
+    """(N,) labels of the largest corpus, of whose faults so many percent are called something else.
+
+    A corpus of one fault type has no other name to give and keeps its labels.
+    """
+    true = task.corpus.labels
+    faults = np.flatnonzero(true > NORMAL)
+    classes = np.unique(true[faults])
+    labels = true.copy()
+    if len(classes) < 2:
+        return labels
+    cases = [f"{task.seed} wrong {group} {label}" for group, label in zip(task.corpus.groups, true, strict=True)]
+    digests = {case: hashlib.sha256(case.encode()).digest() for case in sorted(set(cases))}
+    order = sorted(faults.tolist(), key=lambda item: digests[cases[item]])
+    for item in order[: round(percent / 100 * len(faults))]:
+        others = classes[classes != true[item]]
+        labels[item] = others[int.from_bytes(digests[cases[item]][-8:], "big") % len(others)]
+    return labels
+
+
+WRONG = "~"
+"""Stands between what is known of the labels and how many of them are wrong."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What of the labels is known; everything where neither limit is set.
+
+    Args:
+        per_query: how many first hits of each query show their labels.
+        percent: share of the corpus that shows its labels; at least one label is granted.
+        wrong: share of the faults whose label names another fault type, in percent.
+
+    >>> str(parse_budget("020")), str(parse_budget("2.50%")), str(parse_budget("100%~5%"))
+    ('20', '2.5%', 'all~5%')
+    """
+
+    per_query: int | None = None
+    percent: float | None = None
+    wrong: float = 0.0
+
+    def __str__(self) -> str:
+        return self.extent + (f"{WRONG}{self.wrong:g}%" if self.wrong else "")
+
+    @property
+    def extent(self) -> str:
+        """What is known of the labels, right or wrong: `all`, `20`, `10%`."""
+        if self.per_query is not None:
+            return str(self.per_query)
+        return "all" if self.percent is None else f"{self.percent:g}%"
+
+    @property
+    def words(self) -> str:
+        """The budget in a sentence: `all labels`, `20 labels a query`, `10% of the labels, 5% of them wrong`."""
+        error = f", {self.wrong:g}% of them wrong" if self.wrong else ""
+        if self.per_query is not None:
+            return f"{self.extent} labels a query{error}"
+        return ("all labels" if self.percent is None else f"{self.extent} of the labels") + error
+
+    def check(self, method: Method) -> None:
+        """Refuse methods whose legs read labels of the whole corpus before there is any ranking to grant them by."""
+        if self.per_query is not None and method.legs_use_labels:
+            readers = " and ".join(str(leg.spec) for leg in method.legs if leg.uses_labels)
+            raise UsageError(
+                f"{readers} learns from the labels of the whole corpus, which a budget of {self.words} does not"
+                " grant. Give it a share of the corpus, as in --label-budget 10%, or all."
+            )
+
+    def widened(self, spec: MethodSpec) -> MethodSpec:
+        """The method with pools large enough for the labels of a query; rerankers without a `pool` stay as they are."""
+        return replace(spec, rerankers=tuple(self._widened(stage) for stage in spec.rerankers))
+
+    def _widened(self, stage: Stage) -> Stage:
+        declared = RERANKERS.get(stage.name).parameters
+        given = dict(stage.parameters)
+        own = given.get("pool", declared["pool"].default) if "pool" in declared else None
+        if self.per_query is None or not isinstance(own, int) or own >= self.per_query:
+            return stage
+        given["pool"] = self.per_query
+        return replace(stage, parameters=tuple((name, given[name]) for name in declared if name in given))
+
+    def shown(self, task: Task) -> Task:
+        """The task as a method may see it: of the corpus nothing but windows and the labels that all queries may know.
+
+        Names and spans of the items go with the labels, since they may tell the same. Which windows are of one
+        recording stays known, by numbers that tell nothing else. That the normals beside the corpus are normal is no
+        secret.
+        """
+        if self == ALL:
+            return task
+        labels = np.where(self._granted(task), self.archive(task), np.int32(UNLABELLED))
+        normals = np.full(len(task.normals), NORMAL, np.int32)
+        return replace(task, corpus=_labelled(task.corpus, labels), normals=_labelled(task.normals, normals))
+
+    def archive(self, task: Task) -> Labels:
+        """(N,) labels of the largest corpus as the archive has them: wrong ones where some are wrong."""
+        return add_label_noise(task, self.wrong) if self.wrong else task.corpus.labels
+
+    def _granted(self, task: Task) -> NDArray[np.bool_]:
+        """(N,) items of the largest corpus whose labels all queries may know.
+
+        The share is taken of the smallest corpus and of what each level adds, so that it holds at every level and the
+        label of an item is known at all levels or at none.
+        """
+        granted, seen = np.zeros(len(task.corpus), bool), np.zeros(len(task.corpus), bool)
+        if self.percent is None:
+            return np.full(len(task.corpus), self.per_query is None)
+        groups = [hashlib.sha256(f"{task.seed} {group}".encode()).digest() for group in task.corpus.groups]
+        for rho in sorted(task.levels):
+            added = [item for item in task.levels[rho].tolist() if not seen[item]]
+            count = max(int(not seen.any()), round(self.percent / 100 * len(added)))
+            granted[sorted(added, key=lambda item: groups[item])[:count]] = True
+            seen[added] = True
+        return granted
+
+    def known(self, shown: Labels, archive: Labels, scores: Scores) -> Labels:
+        """(N,) labels that all queries may know, or (Q, N) where each may know its own; -1 elsewhere.
+
+        Args:
+            shown: (N,) labels that all queries may know.
+            archive: (N,) all labels of the archive.
+            scores: (Q, N) base scores.
+        """
+        if not self.per_query:
+            return shown
+        known = np.full(scores.shape, UNLABELLED, np.int32)
+        first = rank(scores, self.per_query)
+        np.put_along_axis(known, first, archive[first], axis=1)
+        return known
+
+
+ALL = Budget()
+
+
+def _labelled(windows: WindowSet, labels: Labels) -> WindowSet:
+    """The windows with these labels, numbered recordings and nothing else."""
+    numbers: dict[str, str] = {}  # by appearance: the order of names may tell the fault
+    groups = [numbers.setdefault(group, str(len(numbers))) for group in windows.groups.tolist()]
+    return replace(conceal(windows), labels=labels, classes=windows.classes, groups=strings(groups, len(windows)))
+
+
+def parse_budget(text: str) -> Budget:
+    """Read `all`, labels per query (`20`) or a share of the corpus (`10%`), and the share of wrong ones behind `~`.
+
+    A share of 100 % is `all`, one of 0 % behind `~` is none.
+    """
+    text = text.strip().lower()
+    extent, _, wrong = text.partition(WRONG)
+    error = _percent(wrong) if wrong else 0.0
+    if error is not None and error < 100 and text[-1:] != WRONG:
+        if extent == "all":
+            return Budget(wrong=error)
+        if re.fullmatch(r"\d+", extent):
+            return Budget(per_query=int(extent), wrong=error)
+        if percent := _percent(extent):
+            return Budget(percent=percent if percent < 100 else None, wrong=error)
+    raise UsageError(
+        "A label budget is a number of labels a query (20), a share of the corpus above 0% (10%), or all; behind ~ a"
+        f" share of wrong labels below 100% (all~10%). Got {text!r}."
+    )
+
+
+def _percent(text: str) -> float | None:
+    """A percentage from 0 to 100; None where the text is none."""
+    percent = float(text[:-1]) if re.fullmatch(r"\d+(\.\d+)?%", text) else -1.0
+    return percent if 0 <= percent <= 100 else None
+
+
+def parse_budgets(text: str) -> tuple[str, ...]:
+    """Canonical texts of several budgets, separated by commas."""
+    return tuple(str(parse_budget(part)) for part in text.split(",") if part.strip())
+
+
+def with_noise(labels: tuple[str, ...], percents: tuple[int, ...]) -> tuple[str, ...]:
+    """Each budget with each share of wrong labels.
+
+    >>> with_noise(("all", "10%"), (0, 20))
+    ('all', 'all~20%', '10%', '10%~20%')
+    """
+    if any(not 0 <= percent < 100 for percent in percents):
+        raise UsageError(f"Shares of wrong labels are percentages from 0 to 99. Got {', '.join(map(str, percents))}.")
+    noisy = [str(replace(parse_budget(text), wrong=float(percent))) for text in labels for percent in percents]
+    return tuple(dict.fromkeys(noisy))

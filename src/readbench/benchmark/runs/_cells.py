@@ -1,0 +1,271 @@
+"""One cell: scores, reranking, metrics; and the version of the code that decides its numbers.
+
+One cell, from a task and a method to a result: scores (remembered on disk), ranking, metrics.
+
+The version of everything that decides a number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import readbench
+from readbench.benchmark.metrics import PerQuery, evaluate, plugin_metrics
+from readbench.benchmark.protocol import Task
+from readbench.benchmark.runs._budget import ALL, Budget
+from readbench.benchmark.runs._opinions import TaskOpinions
+from readbench.benchmark.runs._plan import Cell
+from readbench.engine.llm import ModelOptions
+from readbench.engine.method import (
+    STAGES,
+    BuiltLeg,
+    FittedLeg,
+    FittedMethod,
+    Knowledge,
+    Method,
+    Progress,
+    Ranking,
+    Scored,
+    conceal,
+)
+from readbench.engine.protocols import Scores, View
+from readbench.engine.ranking import rank
+from readbench.engine.spec import Leg, MethodSpec
+from readbench.engine.vectors import VectorFolder
+from readbench.engine.windows import WindowSet
+
+ROOMS = (
+    "engine",
+    "benchmark/protocol",
+    "benchmark/sources",
+    "benchmark/simulators",
+    "benchmark/exchange",
+    "benchmark/metrics",
+)
+MODULES = ("benchmark/runs/_budget.py",)
+
+
+@cache
+def code_version() -> str:
+    """Package version and a hash of the source files that decide numbers: results of other code are never mixed in."""
+    package = Path(readbench.__file__).parent
+    digest = hashlib.sha256()
+    files = [package / name for name in MODULES]
+    files += [path for room in ROOMS for path in sorted((package / room).rglob("*.py"))]
+    for path in files:
+        digest.update(path.relative_to(package).as_posix().encode())
+        digest.update(path.read_bytes())
+    return f"{readbench.__version__}+{digest.hexdigest()[:12]}"
+
+
+RANKING_DEPTH = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a finished cell leaves behind; `failure` is empty when it succeeded.
+
+    Args:
+        cell: which one.
+        fingerprint: of task, method, level, label budget, weights and code.
+        seconds: wall time per stage, as measured when the scores were computed.
+        queries: ids of the Q queries.
+        groups: their split groups, for cluster bootstraps.
+        per_query: metrics.
+        ranking: (Q, D) ids of the best items.
+        scores: (Q, D) their scores.
+        usage: what it took beside time, by name: calls, tokens, dollars and failures of language models.
+        opinions: on the fault type of each query, and the truth; None where the method has none.
+        failure: why it failed.
+    """
+
+    cell: Cell
+    fingerprint: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    queries: list[str] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    per_query: PerQuery | None = None
+    ranking: NDArray[Any] | None = None
+    scores: Scores | None = None
+    usage: dict[str, float] = field(default_factory=dict)
+    opinions: TaskOpinions | None = None
+    failure: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """A task, and where what was computed on it is kept.
+
+    Args:
+        task: with all labels.
+        fingerprint: of the task.
+        cache: cache root.
+        models: what goes before the profiles of language models.
+    """
+
+    task: Task
+    fingerprint: str
+    cache: Path
+    models: ModelOptions = field(default_factory=ModelOptions)
+
+    @classmethod
+    def of(cls, task: Task, cache: Path) -> Setup:
+        """A task that was just loaded."""
+        return cls(task, task.fingerprint(), cache)
+
+    def method(self, spec: MethodSpec, progress: Progress | None = None) -> Method:
+        """A method that keeps its vectors in the cache and knows what the source says of itself."""
+        method = Method(spec, vectors=VectorFolder(self.cache), progress=progress, models=self.models)
+        return method.brief(self.task.info.description)
+
+    def fit(self, method: Method, rho: int, budget: Budget = ALL) -> FittedMethod:
+        """A method on the corpus of one level as a budget shows it; its legs' scores are remembered on disk."""
+        shown = budget.shown(self.task)
+        memo = ScoreCache(self, shown, rho, _budget_key(budget))
+        return method.fit(shown.corpus_at(rho), shown.normals, memo=memo)
+
+
+def cell_fingerprint(setup: Setup, method: Method, rho: int, budget: Budget) -> str:
+    """Hash of everything a cell's result depends on."""
+    further = (*method.content_keys, _budget_key(budget), plugin_metrics())
+    return _fingerprint(setup.fingerprint, method.spec, rho, *further)
+
+
+def _fingerprint(task_fingerprint: str, spec: MethodSpec, rho: int, *further: str) -> str:
+    """Hash of a task, a method, a level, the code and whatever further there is: empty parts do not count."""
+    identity = (task_fingerprint, spec.fingerprint(), rho, code_version(), *filter(None, further))
+    return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+
+
+def _budget_key(budget: Budget) -> str:
+    return "" if budget == ALL else f"labels {budget}"
+
+
+def judge(cell: Cell, fingerprint: str, task: Task, ranking: Ranking) -> Outcome:
+    """Evaluate, and keep the top of the lists."""
+    corpus = task.corpus_at(cell.rho)
+    order = rank(ranking.scores, RANKING_DEPTH)
+    return Outcome(
+        cell=cell,
+        fingerprint=fingerprint,
+        seconds=ranking.seconds,
+        queries=task.queries.ids.tolist(),
+        groups=task.queries.groups.tolist(),
+        per_query=evaluate(order, task.queries.labels, corpus.labels),
+        ranking=corpus.ids[order],
+        scores=np.take_along_axis(ranking.scores, order, axis=1),
+        usage=ranking.usage,
+        opinions=TaskOpinions(task.queries.labels, ranking.opinions) if ranking.opinions else None,
+    )
+
+
+def rank_level(setup: Setup, method: Method, rho: int, budget: Budget = ALL) -> Ranking:
+    """The queries of a task ranked by a method at one level, under one label budget.
+
+    The method meets the task as the budget shows it, and nothing else of it.
+    """
+    budget.check(method)
+    fitted = setup.fit(method, rho, budget)
+    asked = fitted.ask(setup.task.queries)
+    archive = budget.archive(setup.task)[setup.task.levels[rho]]
+    labels = budget.known(fitted.corpus.labels, archive, asked.base) if method.rerankers else fitted.corpus.labels
+    return asked.rank(RANKING_DEPTH, Knowledge(labels))
+
+
+class ScoreCache:
+    """The memo of one task at one level: what legs computed, on disk.
+
+    A pairwise leg is scored once, on the largest corpus; every smaller corpus is a subset of its columns. One that
+    depends on the whole corpus is fitted and scored at each level; one that reads labels, under each budget.
+
+    Args:
+        setup: the task with all labels, and where scores are kept.
+        shown: the task as legs may see it.
+        rho: the level.
+        labels: which labels are shown, as part of a fingerprint; empty for all.
+    """
+
+    def __init__(self, setup: Setup, shown: Task, rho: int, labels: str) -> None:
+        self._setup = setup
+        self._shown = shown
+        self._rho = rho
+        self._labels = labels
+
+    def score(self, leg: FittedLeg, queries: WindowSet) -> Scored:
+        """The score matrix of one leg: from the cache, or computed and cached."""
+        built, task = leg.built, self._shown
+        level = self._rho if built.corpus_dependent else max(task.levels)
+        path = self._path(built, level)
+        scored = _read(path)
+        if scored is None:
+            own = leg if level == self._rho else leg.on(task.corpus_at(level), task.normals)
+            scored = own.measure(queries)
+            _write(path, scored)
+        if level == self._rho:
+            return scored
+        columns = np.isin(task.levels[level], task.levels[self._rho])
+        return replace(scored, scores=scored.scores[:, columns])
+
+    def view(self, leg: FittedLeg, queries: WindowSet | None) -> View:  # noqa: ARG002 - those of the task
+        """Queries and corpus as rerankers see them, the same under every budget."""
+        return _represent(self._setup.task, leg.built.leg, leg.built.content_key, self._rho, self._setup.cache)
+
+    def among_items(self, *, labelled: bool) -> ItemScores:
+        """The scores between the items of the level."""
+        return ItemScores(self._setup, self._shown, self._rho, self._labels, labelled=labelled)
+
+    def _path(self, built: BuiltLeg, level: int) -> Path:
+        labels = self._labels if built.uses_labels else ""
+        name = _fingerprint(self._setup.fingerprint, built.spec, level, built.content_key, labels)
+        return self._setup.cache / "scores" / f"{name}.npz"
+
+
+class ItemScores(ScoreCache):
+    """The same where the items of the largest corpus are the queries; rows of the level are taken from there.
+
+    A reranker holds it, so it knows the labels only where a leg reads them.
+    """
+
+    def __init__(self, setup: Setup, shown: Task, rho: int, labels: str, *, labelled: bool) -> None:
+        corpus = shown.corpus if labelled else conceal(shown.corpus)
+        task = replace(shown, queries=corpus, corpus=corpus)
+        super().__init__(Setup(task, f"{setup.fingerprint} corpus", setup.cache), task, rho, labels)
+
+    def score(self, leg: FittedLeg, queries: WindowSet) -> Scored:  # noqa: ARG002 - the items of the largest corpus are
+        """(N, N) of the level."""
+        scored = super().score(leg, conceal(self._shown.corpus))
+        return replace(scored, scores=scored.scores[self._shown.levels[self._rho]])
+
+
+@lru_cache(maxsize=8)
+def _represent(task: Task, leg: Leg, content: str, rho: int, cache: Path) -> View:  # noqa: ARG001
+    """Queries and corpus of one level as a leg represents them; `content`: other weights are other vectors."""
+    built = BuiltLeg(leg, VectorFolder(cache))
+    empty = task.corpus[:0]
+    return FittedLeg(built, empty, empty).on(task.corpus_at(rho), task.normals).represent(conceal(task.queries))
+
+
+def _read(path: Path) -> Scored | None:
+    if not path.exists():
+        return None
+    with np.load(path) as stored:
+        seconds = dict(zip(STAGES, stored["seconds"].tolist(), strict=True))
+        return Scored(stored["scores"], seconds, json.loads(str(stored["usage"])))
+
+
+def _write(path: Path, scored: Scored) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    with partial.open("wb") as file:
+        seconds = np.array([scored.seconds[s] for s in STAGES])
+        np.savez(file, scores=scored.scores, seconds=seconds, usage=np.array(json.dumps(scored.usage)))
+    partial.replace(path)

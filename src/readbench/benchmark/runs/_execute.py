@@ -1,0 +1,155 @@
+"""One job, wherever it runs: its task, its cells, what became of them."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+from readbench.benchmark.protocol import Composition, Task, composition_row, load_task
+from readbench.benchmark.runs._budget import Budget, parse_budget
+from readbench.benchmark.runs._cells import Outcome, Setup, cell_fingerprint, judge, rank_level
+from readbench.benchmark.runs._plan import Cell, Job, Plan
+from readbench.benchmark.runs._store import RunStore, keep_qrels
+from readbench.common.files import cache_root, data_root
+from readbench.engine.llm import ModelOptions
+from readbench.engine.method import Method, Progress, Ranking
+from readbench.engine.spec import build_source, parse
+from readbench.errors import RunError
+
+Compute = Callable[[Setup, Method, int, Budget], Ranking]
+"""From a method on a task, at one level and under one label budget, to its ranking."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every job of a run shares."""
+
+    folder: Path
+    cache: Path
+    root: Path | None
+    composition: Composition
+    models: ModelOptions = field(default_factory=ModelOptions)
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        out: Path,
+        root: Path | None = None,
+        cache: Path | None = None,
+        models: ModelOptions | None = None,
+    ) -> Setting:
+        """That of a run, with paths that hold in any process; the run folder is there from now on."""
+        data, folder = data_root(root), Path(out).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        cached = (cache or cache_root()).absolute()
+        return cls(folder, cached, data and data.absolute(), plan.composition, models or ModelOptions())
+
+
+@dataclass(frozen=True)
+class CellReport:
+    """What happened to one cell: computed, already there (`reused`), or failed for a reason.
+
+    `task` is the fingerprint of its task, `notes` what the task's build had to say, and `sizes` its composition.
+    """
+
+    cell: Cell
+    failure: str = ""
+    reused: bool = False
+    task: str = ""
+    notes: tuple[str, ...] = ()
+    sizes: dict[str, Any] = field(default_factory=dict)
+
+
+def run_job(job: Job, progress: Progress, setting: Setting) -> list[CellReport]:
+    """Compute and store the cells of a job that are not there yet.
+
+    One linear-algebra thread per job: results then do not depend on how many jobs run beside it.
+    """
+    if not setting.folder.is_dir():
+        raise RunError(
+            f"{platform.node()} does not see the run folder {setting.folder}. Put it on storage that all nodes mount"
+            " at the same place, or run parts (--shard) and merge them."
+        )
+    return _run_job(job, progress, setting, rank_level)
+
+
+def give_up(job: Job, setting: Setting, reason: str) -> list[CellReport]:
+    """Fail the cells of a job that no worker finished; those that are there stay."""
+
+    def refuse(*_: object) -> NoReturn:
+        raise RunError(reason)
+
+    return _run_job(job, lambda *_: None, setting, refuse)
+
+
+def _run_job(job: Job, progress: Progress, setting: Setting, compute: Compute) -> list[CellReport]:
+    store = RunStore(setting.folder)
+    try:
+        setup = Setup(*load_cell_task(job.dataset, job.seed, setting), setting.cache, setting.models)
+        keep_qrels(setting.folder, job.dataset, setup.task, setup.fingerprint)
+    except Exception as error:  # noqa: BLE001 - reported in the table, the other jobs go on
+        return [_failed(store, cell, "", error) for cell in job.cells()]
+    known = _Fingerprints(setup)
+    reports = [_run_cell(cell, store, setup, progress, compute, known) for cell in job.cells()]
+    sizes = _sizes(setup.task)
+    return [replace(report, task=setup.fingerprint, notes=setup.task.notes, sizes=sizes) for report in reports]
+
+
+class _Fingerprints:
+    """Fingerprints of cells of one method, which is built once for all its levels: asking for them is cheap."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._methods: dict[str, Method] = {}
+
+    def of(self, cell: Cell) -> str:
+        """That of a cell; fails where its method cannot be built."""
+        budget = parse_budget(cell.labels)
+        if cell.labels not in self._methods:
+            self._methods[cell.labels] = self._setup.method(budget.widened(parse(cell.method)))
+        return cell_fingerprint(self._setup, self._methods[cell.labels], cell.rho, budget)
+
+
+def _run_cell(
+    cell: Cell, store: RunStore, setup: Setup, progress: Progress, compute: Compute, known: _Fingerprints
+) -> CellReport:
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import, needed only here
+
+    fingerprint = ""
+    try:
+        fingerprint = known.of(cell)
+        if store.finished(cell) == fingerprint:
+            return CellReport(cell, reused=True)
+        budget = parse_budget(cell.labels)
+        method = setup.method(budget.widened(parse(cell.method)), progress)
+        with threadpool_limits(1):
+            ranking = compute(setup, method, cell.rho, budget)
+            store.save(judge(cell, fingerprint, setup.task, ranking))
+    except Exception as error:  # noqa: BLE001 - reported in the table, the other cells go on
+        return _failed(store, cell, fingerprint, error)
+    return CellReport(cell)
+
+
+def _failed(store: RunStore, cell: Cell, fingerprint: str, error: Exception) -> CellReport:
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    store.save(Outcome(cell, fingerprint, failure=reason))
+    return CellReport(cell, failure=reason)
+
+
+@lru_cache(maxsize=2)
+def _sizes(task: Task) -> dict[str, Any]:
+    """The composition of a task; the last ones are remembered."""
+    return composition_row(task)
+
+
+@lru_cache(maxsize=2)
+def load_cell_task(dataset: str, seed: int, setting: Setting) -> tuple[Task, str]:
+    """A task and its fingerprint; the last ones stay in memory."""
+    source = build_source(dataset)
+    task = load_task(source, seed=seed, root=setting.root, cache=setting.cache, settings=setting.composition)
+    return task, task.fingerprint()

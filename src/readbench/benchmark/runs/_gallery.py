@@ -1,0 +1,446 @@
+"""What a browser of cases draws: queries and the windows found, thinned to what a screen shows.
+
+`gallery.parquet`: what a case browser draws, so that a report needs nothing but the run folder.
+
+One row for each query and each window among the first ten of any list, by dataset and split seed: its class, where it
+comes from, where the fault lies in it, and a sketch of its most telling channels. The file stays within a fixed size:
+the more windows, the coarser the sketches. A source whose licence does not let its data be passed on has rows without
+sketches. The file's metadata hold the units of the channels, and the windows of each class in each task.
+
+The content is a function of the rankings and the data, so a run that was interrupted ends with the same bytes, and a
+finished one does not write it again.
+
+Windows small enough to be drawn in a browser: few points, few bits, spikes kept.
+
+Which channels tell the classes of a corpus apart: those worth drawing where there are too many to draw all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from readbench.benchmark.protocol import Task
+from readbench.engine.preparation import channel_axis, thin_series
+from readbench.engine.windows import NORMAL, WindowSet, concatenate
+
+FINEST = 512
+"""Most points of a channel; more than a drawing has pixels."""
+COARSEST = 64
+"""Fewest points that a channel is thinned to."""
+LEVELS = 65_535
+"""Steps between the lowest and the highest value of a channel."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """Some channels of one window, each on its own scale.
+
+    Args:
+        low: (C,) value of code 0.
+        high: (C,) value of the highest code; equal to `low` where a channel is constant.
+        codes: (C, P) little-endian uint16, P at most `FINEST`.
+    """
+
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+    codes: NDArray[np.uint16]
+
+    def values(self) -> NDArray[np.float64]:
+        """(C, P) the values again, to 1/65535 of the channel's range."""
+        low = self.low.astype(np.float64)[:, None]
+        return low + self.codes / LEVELS * (self.high.astype(np.float64)[:, None] - low)
+
+
+def sketch(values: NDArray[np.float32], points: int = FINEST) -> Sketch:
+    """Thin a window (C, T) to at most `points` values a channel and code them.
+
+    >>> drawn = sketch(np.array([[0, 1, 5, 1, 0, 0]], np.float32), points=4)
+    >>> drawn.values().round(3).tolist()
+    [[0.0, 5.0, 1.0, 0.0]]
+    """
+    thin = thin_series(values, points).astype(np.float64)
+    low, high = thin.min(axis=1), thin.max(axis=1)
+    scale = np.where(high > low, high - low, 1.0)
+    codes = np.rint((thin - low[:, None]) / scale[:, None] * LEVELS).astype("<u2")
+    return Sketch(low.astype(np.float32), high.astype(np.float32), codes)
+
+
+def points_within(budget: int, channels: int) -> int:
+    """The finest halving of `FINEST` at which that many channels stay within a budget of values.
+
+    >>> points_within(1_000_000, 1_000), points_within(100_000, 1_000), points_within(1, 1_000)
+    (512, 64, 64)
+    """
+    points = FINEST
+    while points > COARSEST and points * channels > budget:
+        points //= 2
+    return points
+
+
+MOST_WINDOWS = 2_000
+"""Windows looked at, evenly spaced."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelRelevance:
+    """Channels by how far each class departs in them from all other windows.
+
+    Args:
+        channels: all channel names of the corpus.
+        labels: (K,) classes that have windows, without normal.
+        departure: (K, C) in standard deviations; 0 where a class lacks the channel.
+    """
+
+    channels: tuple[str, ...]
+    labels: NDArray[np.int32]
+    departure: NDArray[np.float64]
+
+    def order(self) -> tuple[str, ...]:
+        """All channels, so that the first few show as much as they can of every class.
+
+        A channel shows a class to the share of its departure in the class's best channel. Each place goes to the
+        channel that adds most to what those before it show, all classes together; what adds nothing comes last.
+        """
+        share = self.departure / np.maximum(self.departure.max(axis=1, initial=0.0, keepdims=True), 1e-12)
+        seen = np.zeros((len(share), 1))
+        order: list[int] = []
+        while len(order) < len(self.channels):
+            gain = np.maximum(share - seen, 0.0).sum(axis=0)
+            best = int(gain.argmax())
+            if gain[best] <= 0.0:
+                break
+            order.append(best)
+            seen = np.maximum(seen, share[:, [best]])
+        rest = sorted(set(range(len(self.channels))) - set(order), key=lambda c: -float(share[:, c].sum()))
+        return tuple(self.channels[c] for c in (*order, *rest))
+
+    def best(self, among: Collection[str]) -> dict[int, str]:
+        """The channel of some that tells most, by class."""
+        places = [c for c, name in enumerate(self.channels) if name in among]
+        best = self.departure[:, places].argmax(axis=1)
+        return {int(k): self.channels[places[c]] for k, c in zip(self.labels, best, strict=True)}
+
+
+def rank_channels(corpus: WindowSet) -> ChannelRelevance:
+    """Compare mean, deviation and mean absolute step of each channel between each class and the rest."""
+    if len(corpus) > MOST_WINDOWS:
+        corpus = corpus[np.linspace(0, len(corpus) - 1, MOST_WINDOWS).astype(np.intp)]
+    channels = channel_axis(corpus)
+    features = _features(corpus, channels)
+    labels = np.unique(corpus.labels[corpus.labels > NORMAL])
+    departure = np.zeros((len(labels), len(channels)))
+    for k, label in enumerate(labels):
+        departure[k] = _departure(features[corpus.labels == label], features[corpus.labels != label])
+    return ChannelRelevance(channels, labels, departure)
+
+
+def _departure(own: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(C,) the largest difference of means over the features (N, C, 3), in pooled deviations."""
+    (mean, spread), (other, other_spread) = _moments(own), _moments(rest)
+    pooled = np.sqrt((spread**2 + other_spread**2) / 2)
+    floor = 1e-6 * (np.abs(mean) + np.abs(other)) + 1e-12
+    apart = np.abs(mean - other) / np.maximum(pooled, floor)
+    return np.nan_to_num(apart, nan=0.0).max(axis=1)
+
+
+def _moments(features: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(C, 3) mean and deviation over the windows that have the channel; NaN where none has."""
+    present = ~np.isnan(features)
+    count = np.where(present.any(axis=0), present.sum(axis=0), np.nan)
+    mean = np.where(present, features, 0.0).sum(axis=0) / count
+    return mean, np.sqrt((np.where(present, features - mean, 0.0) ** 2).sum(axis=0) / count)
+
+
+def _features(windows: WindowSet, channels: tuple[str, ...]) -> NDArray[np.float64]:
+    """(N, C, 3) mean, deviation and mean absolute step; NaN where a window lacks the channel."""
+    place = {name: c for c, name in enumerate(channels)}
+    rows = [np.array([place[name] for name in names], np.intp) for names in windows.channel_sets]
+    out = np.full((len(windows), len(channels), 3), np.nan)
+    for i in range(len(windows)):
+        values = windows.values(i).astype(np.float64)
+        steps = np.abs(np.diff(values, axis=1, prepend=values[:, :1])).mean(axis=1)
+        out[i, rows[windows.channel_set[i]]] = np.stack([values.mean(axis=1), values.std(axis=1), steps], axis=1)
+    return out
+
+
+NAME = "gallery.parquet"
+FORMAT = 1
+"""Raised whenever the same rankings make another file."""
+DEPTH = 10
+"""Places of each list that are shown."""
+MOST_CHANNELS = 6
+"""Channels kept of a window."""
+MOST_VALUES = 2_500_000
+"""Values of all sketches of a task together: 5 MB before compression."""
+PLAIN = ("window", "query", "label", "group", "asset", "length", "channels")
+"""Columns that are fields of an exhibit under the same name."""
+SCHEMA = pa.schema(
+    {
+        "dataset": pa.string(),
+        "seed": pa.int32(),
+        "window": pa.string(),
+        "query": pa.bool_(),
+        "label": pa.string(),
+        "group": pa.string(),
+        "asset": pa.string(),
+        "length": pa.int32(),
+        "start": pa.int32(),
+        "stop": pa.int32(),
+        "channels": pa.list_(pa.string()),
+        "low": pa.list_(pa.float32()),
+        "high": pa.list_(pa.float32()),
+        "codes": pa.binary(),
+    }
+)
+
+Facts = dict[str, dict[str, Any]]
+Loader = Callable[[str, int], Task]
+"""The task of a dataset and a split seed."""
+
+
+@dataclass(frozen=True, eq=False)
+class GalleryWindow:
+    """One window of the gallery.
+
+    Args:
+        window: its id.
+        query: whether it is a query; otherwise it is an item of the corpus.
+        label: class name.
+        group: split group.
+        asset: the machine, well or patient it comes from; "" where unknown.
+        length: timesteps of the window itself.
+        span: first and one past the last faulty step; equal where unknown.
+        channels: names of the channels that are drawn, the most telling first.
+        drawn: the sketch, or None where the licence forbids it.
+    """
+
+    window: str
+    query: bool
+    label: str
+    group: str
+    asset: str
+    length: int
+    span: tuple[int, int]
+    channels: tuple[str, ...]
+    drawn: Sketch | None
+
+
+@dataclass(frozen=True, eq=False)
+class Gallery:
+    """All exhibits of a run by (dataset, split seed), and facts about each dataset.
+
+    Args:
+        exhibits: queries first, then items, both by id.
+        facts: by dataset, `units` by channel and `tasks` by seed: class -> windows among `queries` and in the largest
+            `corpus`, and the most `rank_channels` of the channels that are drawn.
+    """
+
+    exhibits: dict[tuple[str, int], list[GalleryWindow]]
+    facts: Facts
+
+
+def write_gallery(folder: Path, datasets: Iterable[str], load: Loader) -> Path | None:
+    """Write the gallery of a run folder, unless it is up to date.
+
+    Args:
+        folder: a run folder with its rankings.
+        datasets: names, in plan order; those without rankings are left out.
+        load: gives the tasks that were ranked.
+
+    Returns:
+        The file, or None where there are no rankings.
+    """
+    rankings = _rankings(folder, datasets)
+    if not rankings:
+        return None
+    origin = _origin(rankings)
+    if _metadata(folder / NAME).get("origin") == origin:
+        return folder / NAME
+    tables: list[pa.Table] = []
+    facts: Facts = {}
+    for dataset, ranking in rankings.items():
+        for seed, wanted in _tops(ranking).items():
+            task = load(dataset, seed)
+            told = rank_channels(task.corpus)
+            units = {channel.name: channel.unit for channel in task.info.channels if channel.unit}
+            facts.setdefault(dataset, {"units": units, "tasks": {}})["tasks"][str(seed)] = _task_facts(task, told)
+            tables.append(_sorted(_table(dataset, seed, _exhibits(task, told, wanted))))
+    return _write(folder, tables, {"origin": origin, "datasets": facts})
+
+
+def merge_galleries(parts: Iterable[Path], folder: Path, datasets: Iterable[str]) -> Path | None:
+    """Write the gallery of a run folder whose rankings were merged from parts of one run.
+
+    The bytes are those of a run in one piece: how a window is drawn depends on its task alone.
+    """
+    rankings = _rankings(folder, datasets)
+    sources = [part / NAME for part in parts if (part / NAME).exists()]
+    if not rankings or not sources:
+        return None
+    facts: Facts = {}
+    for dataset in rankings:
+        known = [own for source in sources if (own := _metadata(source)["datasets"].get(dataset))]
+        tasks = {seed: task for own in known for seed, task in own["tasks"].items()}
+        facts[dataset] = known[0] | {"tasks": {seed: tasks[seed] for seed in sorted(tasks, key=int)}}
+    tables = [
+        _sorted(pa.concat_tables([pq.read_table(source, filters=_of(dataset, int(seed))) for source in sources]))
+        for dataset, own in facts.items()
+        for seed in own["tasks"]
+    ]
+    return _write(folder, tables, {"origin": _origin(rankings), "datasets": facts})
+
+
+def read_gallery(folder: Path) -> Gallery | None:
+    """The gallery of a run folder; None where it has none."""
+    path = folder / NAME
+    if not path.exists():
+        return None
+    exhibits: dict[tuple[str, int], list[GalleryWindow]] = {}
+    for row in pq.read_table(path).to_pylist():
+        exhibits.setdefault((row["dataset"], row["seed"]), []).append(_exhibit(row))
+    return Gallery(exhibits, _metadata(path)["datasets"])
+
+
+def _rankings(folder: Path, datasets: Iterable[str]) -> dict[str, Path]:
+    return {name: path for name in datasets if (path := folder / "rankings" / f"{name}.parquet").exists()}
+
+
+def _origin(rankings: dict[str, Path]) -> str:
+    """Hash of what the gallery is made from."""
+    digest = hashlib.sha256(repr(FORMAT).encode())
+    for name, path in rankings.items():
+        digest.update(name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _of(dataset: str, seed: int) -> list[tuple[str, str, Any]]:
+    return [("dataset", "=", dataset), ("seed", "=", seed)]
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    """Rows of one task, each window once: queries first, both by id."""
+    keys = zip(rows["query"].to_pylist(), rows["window"].to_pylist(), strict=True)
+    first = {(not query, window): i for i, (query, window) in enumerate(keys)}
+    return rows.take([first[key] for key in sorted(first)])
+
+
+def _metadata(path: Path) -> dict[str, Any]:
+    """What the file says about itself; nothing where it is not there or cannot be read."""
+    try:
+        content: dict[str, Any] = json.loads(pq.read_schema(path).metadata[b"readbench"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return content
+
+
+def _tops(ranking: Path) -> dict[int, set[str]]:
+    """Items among the first places of any list, by split seed."""
+    table = pq.read_table(ranking, columns=["seed", "item"], filters=[("place", "<=", DEPTH)])
+    seeds, items = table["seed"].to_numpy(), table["item"].combine_chunks()
+    return {int(s): set(items.filter(pa.array(seeds == s)).unique().to_pylist()) for s in np.unique(seeds)}
+
+
+def _exhibits(task: Task, told: ChannelRelevance, wanted: set[str]) -> Iterator[GalleryWindow]:
+    """All queries, then the wanted items."""
+    items = task.corpus[np.isin(task.corpus.ids, np.array(sorted(wanted), task.corpus.ids.dtype))]
+    windows = concatenate([task.queries.with_stats(None), items.with_stats(None)])
+    chosen = _chosen(windows, told)
+    points = _points(task) if task.info.redistributable else None
+    for i in range(len(windows)):
+        yield _seen(windows, i, query=i < len(task.queries), channels=chosen[windows.channel_set[i]], points=points)
+
+
+def _chosen(windows: WindowSet, told: ChannelRelevance) -> list[tuple[str, ...]]:
+    """The channels that are drawn of windows with each set of channels, the most telling first."""
+    order = {name: place for place, name in enumerate(told.order())}
+    return [
+        tuple(sorted(names, key=lambda name: order.get(name, len(order)))[:MOST_CHANNELS])
+        for names in windows.channel_sets
+    ]
+
+
+def _points(task: Task) -> int:
+    """Points of a channel at which all windows of a task, shown or not, would stay within the budget."""
+    counts = np.concatenate([task.queries.channel_counts, task.corpus.channel_counts])
+    return points_within(MOST_VALUES, int(np.minimum(counts, MOST_CHANNELS).sum()))
+
+
+def _seen(windows: WindowSet, i: int, *, query: bool, channels: tuple[str, ...], points: int | None) -> GalleryWindow:
+    rows = [windows.channels(i).index(name) for name in channels]
+    return GalleryWindow(
+        window=str(windows.ids[i]),
+        query=query,
+        label=windows.classes[windows.labels[i]],
+        group=str(windows.groups[i]),
+        asset=str(windows.assets[i]),
+        length=int(windows.lengths[i]),
+        span=(int(windows.spans[i, 0]), int(windows.spans[i, 1])),
+        channels=channels,
+        drawn=None if points is None else sketch(windows.values(i)[rows], points),
+    )
+
+
+def _task_facts(task: Task, told: ChannelRelevance) -> dict[str, Any]:
+    """Windows of each class, and which of the channels that are drawn tells most of it."""
+    drawn = {name for names in _chosen(task.corpus, told) for name in names}
+    classes, best = task.corpus.classes, told.best(drawn)
+    return {
+        classes[label]: {
+            "queries": int((task.queries.labels == label).sum()),
+            "corpus": int((task.corpus.labels == label).sum()),
+            "telling": best.get(int(label), ""),
+        }
+        for label in np.union1d(task.corpus.labels, task.queries.labels)
+    }
+
+
+def _table(dataset: str, seed: int, exhibits: Iterator[GalleryWindow]) -> pa.Table:
+    return pa.Table.from_pylist([_row(dataset, seed, exhibit) for exhibit in exhibits], SCHEMA)
+
+
+def _row(dataset: str, seed: int, exhibit: GalleryWindow) -> dict[str, Any]:
+    own, drawn = {name: getattr(exhibit, name) for name in PLAIN}, exhibit.drawn
+    place = {"dataset": dataset, "seed": seed, "start": exhibit.span[0], "stop": exhibit.span[1]}
+    if drawn is None:
+        return place | own
+    return place | own | {"low": drawn.low, "high": drawn.high, "codes": drawn.codes.tobytes()}
+
+
+def _exhibit(row: dict[str, Any]) -> GalleryWindow:
+    channels = tuple(row["channels"])
+    drawn = None
+    if row["codes"] is not None:
+        codes = np.frombuffer(row["codes"], "<u2").reshape(len(channels), -1)
+        drawn = Sketch(np.array(row["low"], np.float32), np.array(row["high"], np.float32), codes)
+    return GalleryWindow(
+        **{name: row[name] for name in PLAIN} | {"channels": channels},
+        span=(row["start"], row["stop"]),
+        drawn=drawn,
+    )
+
+
+def _write(folder: Path, tables: list[pa.Table], metadata: dict[str, Any]) -> Path:
+    """Write the file whole, or not at all."""
+    path = folder / NAME
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    table = (
+        pa.concat_tables(tables)
+        .combine_chunks()
+        .cast(SCHEMA)
+        .replace_schema_metadata({"readbench": json.dumps(metadata)})
+    )
+    pq.write_table(table, partial, compression="zstd")
+    partial.replace(path)
+    return path

@@ -1,0 +1,175 @@
+"""Run a plan: build data, execute what is missing, write tables; start again to continue."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from readbench.benchmark.exchange import status_of
+from readbench.benchmark.protocol import build
+from readbench.benchmark.runs._cells import code_version
+from readbench.benchmark.runs._execute import CellReport, Setting, give_up, load_cell_task, run_job
+from readbench.benchmark.runs._executors import Executor, Local, LostItem
+from readbench.benchmark.runs._gallery import write_gallery
+from readbench.benchmark.runs._plan import WHOLE, Job, Plan, Shard
+from readbench.benchmark.runs._store import RunStore
+from readbench.engine.llm import ModelOptions
+from readbench.engine.spec import build_source, parse
+
+REFRESH_S = 2.0
+"""Least time between two rewrites of the score tables while a run goes on."""
+REFRESH_SHARE = 20
+"""A rewrite waits at least so many times as long as the last one took."""
+
+
+class RunListener:
+    """What a run tells its caller; override what you need."""
+
+    def building(self, dataset: str, recordings: int, windows: int) -> None:
+        """A dataset is being built: so many recordings and windows so far."""
+
+    def encoding(self, leg: str, done: int, total: int) -> None:
+        """A leg computes vectors: so many of the windows at hand have theirs."""
+
+    def cell(self, report: CellReport) -> None:
+        """A cell has ended."""
+
+
+@dataclass
+class RunSummary:
+    """How a run ended."""
+
+    folder: Path
+    computed: int = 0
+    reused: int = 0
+    failures: list[CellReport] = field(default_factory=list)
+    seconds: float = 0.0
+    tasks: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    sizes: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def run(  # noqa: PLR0913 - what a run may be told
+    plan: Plan,
+    out: Path,
+    *,
+    executor: Executor | None = None,
+    shard: Shard = WHOLE,
+    root: Path | None = None,
+    cache: Path | None = None,
+    models: ModelOptions | None = None,
+    listener: RunListener | None = None,
+) -> RunSummary:
+    """Run a plan into a folder.
+
+    Cells that are already there and depend on the same data, method and code are kept, so a run that was killed
+    continues where it was. A method that raises fails its own cells only.
+
+    Args:
+        plan: what to do.
+        out: the run folder.
+        executor: where jobs run; in this process by default. All workers must see the folder.
+        shard: the part of the plan to run; see `merge`.
+        root: data root.
+        cache: cache root.
+        models: what goes before the profiles of language models.
+        listener: told about progress.
+    """
+    began = time.time()
+    listener = listener or RunListener()
+    executor = executor or Local()
+    setting = Setting.of(plan, out, root, cache, models)
+    jobs = shard.of(list(plan.jobs()))
+    store = RunStore(setting.folder)
+    summary = RunSummary(Path(out))
+    _build_all(jobs, setting, listener)
+    due = time.monotonic() + REFRESH_S
+    try:
+        for job, result in executor.map(partial(run_job, setting=setting), jobs, listener.encoding):
+            for report in give_up(job, setting, result.reason) if isinstance(result, LostItem) else result:
+                _count(summary, report)
+                listener.cell(report)
+            if (now := time.monotonic()) > due:
+                store.write_scores(plan)
+                due = time.monotonic() + max(REFRESH_S, REFRESH_SHARE * (time.monotonic() - now))
+    finally:
+        store.write_tables(plan)
+        summary.seconds = time.time() - began
+        store.write_manifest(_manifest(plan, executor, shard, setting.root, summary))
+    write_gallery(setting.folder, plan.datasets, lambda dataset, seed: load_cell_task(dataset, seed, setting)[0])
+    return summary
+
+
+def _build_all(jobs: Sequence[Job], setting: Setting, listener: RunListener) -> None:
+    """Build all data before any worker needs them; a dataset that cannot be built fails its own cells later."""
+    for dataset in dict.fromkeys(job.dataset for job in jobs):
+        try:
+            build(build_source(dataset), setting.root, setting.cache, _builder(listener, dataset))
+        except Exception:  # noqa: BLE001, S112 - the same error comes back in each of its cells, with its reason
+            continue
+
+
+def _builder(listener: RunListener, dataset: str) -> Callable[[int, int], None]:
+    def tell(recordings: int, windows: int) -> None:
+        listener.building(dataset, recordings, windows)
+
+    return tell
+
+
+def _count(summary: RunSummary, report: CellReport) -> None:
+    if report.task:
+        name = f"{report.cell.dataset}/seed-{report.cell.seed}"
+        summary.tasks[name] = report.task
+        summary.sizes[name] = report.sizes
+        if report.notes:
+            summary.notes[name] = report.notes
+    if report.failure:
+        summary.failures.append(report)
+    elif report.reused:
+        summary.reused += 1
+    else:
+        summary.computed += 1
+
+
+def _manifest(plan: Plan, executor: Executor, shard: Shard, root: Path | None, summary: RunSummary) -> dict[str, Any]:
+    return {
+        "plan": asdict(plan),
+        "simulated": [d for d in plan.datasets if build_source(d).info.simulated],
+        "datasets": {dataset: _dataset_facts(dataset, root) for dataset in plan.datasets},
+        "composition": asdict(plan.composition),
+        "code": code_version(),
+        "methods": {method: _method_facts(plan, method) for method in plan.methods},
+        "tasks": dict(sorted(summary.tasks.items())),
+        "notes": dict(sorted(summary.notes.items())),
+        "sizes": dict(sorted(summary.sizes.items())),
+        "versions": {name: version(name) for name in ("numpy", "scipy", "pyarrow")}
+        | {"python": platform.python_version()},
+        "machine": {"system": platform.system(), "processor": platform.machine()},
+        "executor": executor.name,
+        "shard": str(shard),
+        "cells": {"computed": summary.computed, "reused": summary.reused, "failed": len(summary.failures)},
+        "wall_s": round(summary.seconds, 2),
+    }
+
+
+def _dataset_facts(dataset: str, root: Path | None) -> dict[str, str]:
+    """What the source says of itself, and how much of its official files were there."""
+    info = build_source(dataset).info
+    names = ("title", "domain", "description", "licence", "citation", "url", "split_unit", "asset_unit")
+    return {name: getattr(info, name) for name in names} | {"files": status_of(info, root).state}
+
+
+def _method_facts(plan: Plan, method: str) -> dict[str, Any]:
+    spec = parse(method)
+    return {
+        "title": spec.title,
+        "family": spec.entries()[0].family,
+        "labels": plan.budgets[method],
+        "fingerprint": spec.fingerprint(),
+    }

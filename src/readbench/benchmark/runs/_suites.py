@@ -1,0 +1,211 @@
+"""Named plans: what `readbench run --suite NAME` runs, and what of it cannot run here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from readbench.benchmark.runs._budget import parse_budget
+from readbench.benchmark.runs._plan import Plan
+from readbench.engine.method import Method
+from readbench.engine.registry import SOURCES
+from readbench.engine.spec import COMPOSED, parse
+from readbench.errors import UnknownNameError, UsageError
+
+FLOORS = ("random", "majority")
+SHORTCUTS = ("channel-presence", "stats")
+DISTANCES = ("euclidean", "sbd-d", "dtw-i", "dtw-d")
+SYMBOLIC = ("sax-bm25", "sfa-bm25")
+EMBEDDERS = ("charm", "chronos-2", "mantis", "tirex", "rocket", "sonde")
+FUSION_LEGS = ("dtw-i", "dtw-d", "sbd-d", "sax-bm25", "sfa-bm25")
+FUSION_MODES = ("|", "|ws|", "|2step|")
+LABEL_AWARE = ("purity", "qpurity", "majvote", "gpc")
+RERANKERS = ("prf", *LABEL_AWARE)
+REFERENCES = ("mr-hydra", "rdst")
+REAL = ("ctsr", "mit_bih", "petrobras_3w", "road", "skab", "tennessee_eastman")
+"""Real sources that suites run on. Of the others often only fragments are at hand: name them with `--datasets`."""
+WITH_NORMALS = COMPOSED["flagship"].replace("verdict", "verdict(drop_normals=false)")
+"""The flagship, to which normal is one more class."""
+QUICK_DATASETS = ("sim_tanks", "sim_motor", "sim_ecg")
+NOVEL = "novel"
+"""The suite whose plan is measured as `readbench opinions` does: fault types held out, no ranking judged."""
+AXES: dict[str, dict[str, Any]] = {
+    "budget": {"labels": ("0", "5", "10", "20", "50", "100")},
+    "share": {"labels": ("1%", "2%", "5%", "10%", "20%", "50%", "all"), "levels": (0,)},
+    "noise": {"labels": ("all", "all~10%", "all~20%", "all~30%"), "levels": (0,)},
+    "pollution": {"levels": (0, 10, 20, 30, 40, 50)},
+    NOVEL: {"levels": (0,)},
+}
+"""Parts of the plan that a suite varies."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A plan of what can run here, and why the rest cannot."""
+
+    plan: Plan
+    skipped: dict[str, str]
+
+    def under(self, labels: tuple[str, ...]) -> Suite:
+        """The suite under other label budgets, without the methods that cannot run under some of them."""
+        refused: dict[str, str] = {}
+        for method in self.plan.methods:
+            try:
+                for text in labels:
+                    parse_budget(text).check(Method(method))
+            except UsageError as error:
+                refused[method] = str(error)
+        methods = tuple(method for method in self.plan.methods if method not in refused)
+        return Suite(replace(self.plan, methods=methods, labels=labels), self.skipped | refused)
+
+
+def suite(name: str, root: Path | None) -> Suite:
+    """The suite of a name over the data that are at hand; an unknown name answers with the nearest right ones.
+
+    Args:
+        name: one of `SUITES`.
+        root: data root; sources without a folder there are left out.
+    """
+    if name not in SUITES:
+        raise UnknownNameError("suite", name, SUITES)
+    methods, skipped = _runnable(SUITES[name]())
+    if not methods:
+        reasons = "; ".join(sorted(set(skipped.values())))
+        raise UsageError(f"Nothing of suite {name!r} can run here: {reasons}")
+    if name == "quick":
+        return Suite(Plan(datasets=QUICK_DATASETS, methods=methods, seeds=(0,)), skipped)
+    return Suite(Plan(datasets=_datasets(root), methods=methods, **AXES.get(name, {})), skipped)
+
+
+def quick() -> Iterable[str]:
+    """Floors, a shortcut probe, distances, encoders and our own systems, on the smaller of the embedded data."""
+    return ("random", "stats", "euclidean", "dtw-i", "rocket", "sonde", "ours", "flagship")
+
+
+def flagship() -> Iterable[str]:
+    """Our systems beside the paper's composition on the encoders that run here, and the supervised references.
+
+    The flagship stands in it twice: with known normals dropped, and with normal as one more class, as the references
+    have it.
+    """
+    ours = ("dtw-i", "rocket", "sonde", "ours", "flagship", WITH_NORMALS, "flagship-pool")
+    return (*ours, "rocket+nr|dtw-i+gpc", "sonde+nr|dtw-i+gpc", *REFERENCES, "mr-hydra(form=joint)")
+
+
+def classical() -> Iterable[str]:
+    """Every distance and symbolic retriever of the paper, with the floors and the shortcut probes."""
+    return (*FLOORS, *SHORTCUTS, *DISTANCES, *SYMBOLIC)
+
+
+def sbd() -> Iterable[str]:
+    """SBD with its own lag per channel against one shared lag."""
+    return ("sbd-i", "sbd-d")
+
+
+def norm() -> Iterable[str]:
+    """How raw windows are scaled, for each distance."""
+    return [f"{m}(norm={n})" for m in (*DISTANCES, "sbd-i") for n in ("channel", "window", "none", "normals")]
+
+
+def metric() -> Iterable[str]:
+    """Cosine against Euclidean distance for each embedder."""
+    return [f"{e}(metric={m})" for e in EMBEDDERS for m in ("euclidean", "cosine")]
+
+
+def nr() -> Iterable[str]:
+    """Each embedder with and without normal-residual scoring."""
+    return [text for e in EMBEDDERS for text in (e, f"{e}+nr")]
+
+
+def nr_k() -> Iterable[str]:
+    """Normal-residual scoring with 1, 3, 10, 30 and 100 neighbours."""
+    return [f"{e}+nr({k})" for e in EMBEDDERS for k in (1, 3, 10, 30, 100)]
+
+
+def fusion() -> Iterable[str]:
+    """Every embedder and its NR variant with every shape or symbolic leg in three modes."""
+    return [f"{e}{mode}{leg}" for e in nr() for leg in FUSION_LEGS for mode in FUSION_MODES]
+
+
+def rerank() -> Iterable[str]:
+    """Every reranker on every pool."""
+    pools = (*nr(), "dtw-i", *(f"{e}+nr|dtw-i" for e in EMBEDDERS))
+    return [text for pool in pools for text in (pool, *(f"{pool}+{r}" for r in RERANKERS))]
+
+
+def budget() -> Iterable[str]:
+    """Label-aware rerankers on one pool, from no label to 100 labels a query; GPC also with a window that stays."""
+    pool = "rocket+nr|dtw-i"
+    return [pool, *(f"{pool}+{reranker}" for reranker in (*LABEL_AWARE, "gpc(k=20)"))]
+
+
+def robustness() -> Iterable[str]:
+    """Our systems with and without labels, the paper's composition, and the most frequent label."""
+    return ("ours", "flagship", "flagship-pool", "rocket+nr|dtw-i+gpc", "majority")
+
+
+def pollution() -> Iterable[str]:
+    """The same, and the flagship without dropping known normals, which otherwise hides pollution from it."""
+    return (*robustness(), WITH_NORMALS)
+
+
+def novel() -> Iterable[str]:
+    """Our system, asked about faults that were taken out of its corpus."""
+    return ("flagship",)
+
+
+def paper() -> Iterable[str]:
+    """Everything of the paper: base retrievers, NR, the fusion grid, rerankers, references."""
+    return [*classical(), *nr(), *fusion(), *rerank(), *REFERENCES]
+
+
+def full() -> Iterable[str]:
+    """Something for every table and figure of a report: the paper, its sweeps, scalings, and our systems."""
+    return [*paper(), *nr_k(), *metric(), *sbd(), *norm(), *flagship()]
+
+
+SUITES: dict[str, Callable[[], Iterable[str]]] = {
+    "quick": quick,
+    "flagship": flagship,
+    "classical": classical,
+    "sbd": sbd,
+    "norm": norm,
+    "metric": metric,
+    "nr": nr,
+    "nr-k": nr_k,
+    "fusion": fusion,
+    "rerank": rerank,
+    "budget": budget,
+    "share": robustness,
+    "noise": robustness,
+    "pollution": pollution,
+    NOVEL: novel,
+    "paper": paper,
+    "full": full,
+}
+
+
+def _runnable(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Canonical texts of what can run here, and the reason for each of the others."""
+    methods: dict[str, None] = {}
+    skipped: dict[str, str] = {}
+    for text in texts:
+        try:
+            spec = parse(text)
+        except UsageError as error:
+            skipped[text] = str(error)
+            continue
+        reason = next((f"{e.name} {r}" for e in spec.entries() if (r := e.unavailable())), "")
+        if reason:
+            skipped[str(spec)] = reason
+        else:
+            methods[str(spec)] = None
+    return tuple(methods), skipped
+
+
+def _datasets(root: Path | None) -> tuple[str, ...]:
+    """Real sources of `REAL` that have a folder under the root, else the simulated ones."""
+    real = [name for name in REAL if root is not None and (root / name).is_dir()]
+    return tuple(real or [e.name for e in SOURCES if e.origin != "imported" and e.build().info.simulated])

@@ -1,0 +1,36 @@
+"""Real data sources, a module each; importing this room registers all of them."""
+
+from readbench.benchmark.sources._ctsr import Ctsr
+from readbench.benchmark.sources._damadics import Damadics
+from readbench.benchmark.sources._exathlon import Exathlon
+from readbench.benchmark.sources._files import fingerprint_files, plain_name
+from readbench.benchmark.sources._hai import Hai
+from readbench.benchmark.sources._mit_bih import MitBih
+from readbench.benchmark.sources._petrobras_3w import Petrobras3W
+from readbench.benchmark.sources._rats40k import Rats40k
+from readbench.benchmark.sources._rcaeval import RcaEval
+from readbench.benchmark.sources._road import Road
+from readbench.benchmark.sources._robot_failures import RobotFailures
+from readbench.benchmark.sources._skab import Skab
+from readbench.benchmark.sources._telecomts import TelecomTs
+from readbench.benchmark.sources._tennessee_eastman import TennesseeEastman
+from readbench.benchmark.sources._voraus import Voraus
+
+__all__ = [
+    "Ctsr",
+    "Damadics",
+    "Exathlon",
+    "Hai",
+    "MitBih",
+    "Petrobras3W",
+    "Rats40k",
+    "RcaEval",
+    "Road",
+    "RobotFailures",
+    "Skab",
+    "TelecomTs",
+    "TennesseeEastman",
+    "Voraus",
+    "fingerprint_files",
+    "plain_name",
+]

@@ -1,0 +1,226 @@
+"""Petrobras 3W: undesirable events in offshore oil wells, real, simulated and drawn by hand.
+
+Layout: `petrobras_3w/dataset/<0..9>/<instance>.parquet` (version 2 of the dataset) or `.csv` (version 1), also with
+`benchmark/protocol/` for `dataset/` or with the ten folders directly in `petrobras_3w/`; CSV files may be gzipped. Both
+versions were read here: real instances of version 1 for classes 0, 1, 2 and 5 to 8, real and simulated ones of version
+2 for classes 3, 4 and 9. Never seen working: the whole official dataset, hand-drawn instances, real ones of class 9.
+
+The seven sensors that both versions have and that real wells record are read by name; what else version 2 holds is
+left out. Four things need care:
+
+* Labels: `class` is 0, the event's number in its steady phase, or 100 more during the transient before it. A row
+  without class (the first hour of real instances in version 2, single rows in version 1) is not normal: it is removed.
+* Sentinels: some sensors stand at impossible values. By default (rule `c`) a pressure must be above 0 and at most
+  1e9 Pa, any reading at most 1e10 in size; the others are no readings. This leaves 2 to 7 sensors per instance, the
+  range that the benchmark's paper states.
+* Sensors that an instance never recorded are no channels, and rows with a gap in another sensor are left out.
+* Clock change: two instances of class 0 run through the end of daylight saving time on 18 February 2017. Their clock
+  goes back by one hour while the readings run on, so the order of the rows is right and is kept; sorting by time would
+  mix two hours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, SourceInfo
+from readbench.benchmark.sources._files import (
+    check_times,
+    check_unique,
+    find_files,
+    fingerprint_files,
+    numbers_of,
+    open_binary,
+    plain_name,
+    read_csv,
+    short_name,
+)
+from readbench.engine.registry import SOURCES
+from readbench.errors import DataError
+
+VERSION = 1
+"""Raise when the same files give other recordings."""
+
+Sentinels = Literal["c", "b", "a"]
+Table = dict[str, NDArray[np.float64]]
+
+SENSORS = (
+    Channel("P-PDG", "Pa", "pressure at the permanent downhole gauge"),
+    Channel("P-TPT", "Pa", "pressure at the temperature and pressure transducer"),
+    Channel("T-TPT", "°C", "temperature at the temperature and pressure transducer"),
+    Channel("P-MON-CKP", "Pa", "pressure upstream of the production choke"),
+    Channel("T-JUS-CKP", "°C", "temperature downstream of the production choke"),
+    Channel("P-JUS-CKGL", "Pa", "pressure downstream of the gas lift choke"),
+    Channel("QGL", "m³/s", "gas lift flow rate"),
+)
+NAMES = tuple(sensor.name for sensor in SENSORS)
+PRESSURES = np.array([sensor.unit == "Pa" for sensor in SENSORS])
+
+TRANSIENT = 100
+EVENTS_WITH_TRANSIENT = (1, 2, 5, 6, 7, 8, 9)
+ONSET_CODES = tuple((TRANSIENT + event, event) for event in EVENTS_WITH_TRANSIENT)
+VOCABULARY = (*range(10), *(code for code, _ in ONSET_CODES))
+
+LARGEST_READING = 1e10
+LARGEST_PRESSURE = 1e9  # Pa
+CLOCK_CHANGE = 3600.0  # s
+
+_INSTANCE = re.compile(r"(?P<asset>WELL-\d+)_\d{14}|(?P<made>SIMULATED|DRAWN)_\d+")
+_PLACES = ("dataset/", "benchmark/protocol/", "")
+
+
+@SOURCES.register("petrobras_3w", title="Petrobras 3W")
+@dataclass(eq=False)
+class Petrobras3W(CutSource):
+    """Nine kinds of undesirable events in oil wells, 2 to 7 sensors per instance.
+
+    Args:
+        sentinels: which readings count as missing. `a`: larger than 1e10 in size. `b`: also pressures below 0 or above
+            1e9 Pa. `c`: also pressures of exactly 0, at which dead sensors stand.
+    """
+
+    sentinels: Sentinels = "c"
+
+    info = SourceInfo(
+        name="petrobras_3w",
+        title="Petrobras 3W",
+        domain="condition monitoring",
+        description=(
+            "Offshore oil wells of one operator, watched once a second by pressure and temperature sensors from the "
+            "bottom of the well to the production choke, and by the gas lift flow. Each instance is a stretch of hours "
+            "around one event; experts marked its normal, transient and steady phases. The transient of an event "
+            "counts as the event. Some instances were simulated or drawn by experts, because the event is rare. Wells "
+            "lack different sensors, so instances have 2 to 7 channels."
+        ),
+        channels=SENSORS,
+        faults=(
+            "abrupt increase of basic sediment and water",
+            "spurious closure of the downhole safety valve",
+            "severe slugging",
+            "flow instability",
+            "rapid productivity loss",
+            "quick restriction in the production choke",
+            "scaling in the production choke",
+            "hydrate in the production line",
+            "hydrate in the service line",
+        ),
+        protocol=Protocol(length=256, stride=256, label_rule="majority", missing="drop", onset_codes=ONSET_CODES),
+        split_unit="instance",
+        asset_unit="well",
+        licence="CC-BY-4.0",
+        citation=(
+            "Vargas et al. 2019, A realistic and public dataset with rare undesirable real events in oil wells, "
+            "J. Petroleum Science and Engineering 181:106223"
+        ),
+        url="https://github.com/petrobras/3W",
+        size="2.7 GB",
+        verified=True,
+        redistributable=True,
+    )
+
+    def fingerprint(self, root: Path | None) -> str:
+        """Hash of the contents and places of all instances, and of the rule for sentinels."""
+        files = self._files(root)
+        names = [short_name(path) for path in files]
+        return fingerprint_files(files, "petrobras_3w", VERSION, self.sentinels, names)
+
+    def recordings(self, root: Path | None) -> Iterator[Recording]:
+        """Stream the instances, one file each, by class folder and name; unlabelled rows are already left out."""
+        for path in self._files(root):
+            yield self._recording(path)
+
+    def _files(self, root: Path | None) -> list[Path]:
+        patterns = [f"{place}[0-9]/*.{kind}" for place in _PLACES for kind in ("parquet", "csv")]
+        files = find_files(self.info, root, patterns)
+        check_unique(files)
+        return files
+
+    def _recording(self, path: Path) -> Recording:
+        instance, asset = short_name(path), _asset(path)
+        columns = (*NAMES, "class")
+        is_parquet = plain_name(path.name).endswith(".parquet")
+        table = _read_parquet(path, columns) if is_parquet else read_csv(path, columns, time="timestamp")
+        check_times(path, table["timestamp"], clock_change=CLOCK_CHANGE)
+        labelled = _labelled(path, table["class"])
+        values = np.stack([table[name][labelled] for name in NAMES])
+        return Recording(
+            id=instance,
+            values=drop_sentinels(values, self.sentinels),
+            channels=NAMES,
+            labels=table["class"][labelled].astype(np.int32),
+            group=instance,
+            asset=asset,
+            start=float(table["timestamp"][labelled][0]),
+        )
+
+
+def drop_sentinels(values: NDArray[np.float64], rule: Sentinels) -> NDArray[np.float64]:
+    """Readings (7, T) with NaN where a sensor stands at an impossible value, by one of the three rules."""
+    wrong = np.abs(values) > LARGEST_READING
+    if rule in ("b", "c"):
+        wrong |= PRESSURES[:, None] & ((values < 0) | (values > LARGEST_PRESSURE))
+    if rule == "c":
+        wrong |= PRESSURES[:, None] & (values == 0)
+    return np.where(wrong, np.nan, values)
+
+
+def _asset(path: Path) -> str:
+    """The well of a real instance; all simulated instances are one asset, and so are all drawn ones."""
+    match = _INSTANCE.fullmatch(Path(plain_name(path.name)).stem)
+    if match is None:
+        raise DataError(
+            f"{path}: instances are named WELL-<number>_<14 digits>, SIMULATED_<number> or DRAWN_<number>. "
+            "Rename or remove the file."
+        )
+    return match["asset"] or match["made"].lower()
+
+
+def _read_parquet(path: Path, columns: tuple[str, ...]) -> Table:
+    """Columns of one instance, (rows,) each, NaN where there is nothing; `timestamp` in seconds since 1970."""
+    try:
+        with open_binary(path) as file:
+            # Instances are a few megabytes, and from memory a gzipped one is read like any other.
+            content = pyarrow.parquet.ParquetFile(pa.BufferReader(file.read()))
+            _check_columns(path, content.schema_arrow, columns)
+            table = content.read(columns=[*columns, "timestamp"], use_threads=False)
+        numbers: Table = {name: numbers_of(table[name]) for name in (*columns, "timestamp")}
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{path}: {str(error).strip()}. The file is damaged or no parquet file: get it again."
+        ) from error
+    if not table.num_rows:
+        raise DataError(f"{path}: no rows. The file is incomplete: get it again.")
+    return numbers
+
+
+def _check_columns(path: Path, schema: pa.Schema, columns: tuple[str, ...]) -> None:
+    wrong = [name for name in (*columns, "timestamp") if schema.names.count(name) != 1]
+    if wrong:
+        raise DataError(
+            f"{path}: not one column {', '.join(wrong)}; it has {', '.join(schema.names)}. Get the file again."
+        )
+    if not pa.types.is_timestamp(schema.field("timestamp").type):
+        raise DataError(f"{path}: 'timestamp' holds {schema.field('timestamp').type}, not times. Get the file again.")
+
+
+def _labelled(path: Path, codes: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(rows,) which rows have a class; any class must be one that the dataset defines."""
+    labelled = ~np.isnan(codes)
+    wrong = np.flatnonzero(labelled & ~np.isin(codes, VOCABULARY))
+    if wrong.size:
+        raise DataError(
+            f"{path}, row {wrong[0] + 1}: class {codes[wrong[0]]:g} is none of {', '.join(map(str, VOCABULARY))}. "
+            "The file is damaged or of a newer version of the dataset."
+        )
+    if not labelled.any():
+        raise DataError(f"{path}: no row has a class. Get the file again, or remove it.")
+    return labelled

@@ -1,0 +1,162 @@
+"""SKAB: a water circulation test bench with a pump and valves, one anomaly per experiment.
+
+Layout: `skab/valve1/*.csv`, `skab/valve2/*.csv`, `skab/other/*.csv` and `skab/anomaly-free/anomaly-free.csv`, or the
+same four folders inside `skab/data/` as in the official repository; each file plain or gzipped. Read here: all 35
+files of version 0.9.
+
+Rows come about once a second; single seconds are missing, and six files have pauses of 16 to 247 seconds. The series
+is taken row by row: a window may reach across a pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, SourceInfo
+from readbench.benchmark.sources._files import (
+    check_times,
+    check_unique,
+    find_files,
+    fingerprint_files,
+    read_csv,
+    short_name,
+)
+from readbench.engine.registry import SOURCES
+from readbench.errors import DataError
+
+VERSION = 1
+"""Raise when the same files give other recordings."""
+
+OUTLET_VALVE, INLET_VALVE, FLUID, IMBALANCE, WATER, CAVITATION, HOT_WATER = range(1, 8)
+FAULT_FOLDERS = {"valve1": OUTLET_VALVE, "valve2": INLET_VALVE}
+FAULT_EXPERIMENTS = {
+    **dict.fromkeys(range(1, 5), FLUID),
+    **dict.fromkeys(range(5, 10), IMBALANCE),
+    **dict.fromkeys(range(10, 12), WATER),
+    **dict.fromkeys(range(12, 14), CAVITATION),
+    14: HOT_WATER,
+}
+"""Class of each numbered file of the folder `other`, as the official readme lists them."""
+NORMAL_FOLDER = "anomaly-free"
+FOLDERS = (NORMAL_FOLDER, "other", *FAULT_FOLDERS)
+
+
+@SOURCES.register("skab", title="SKAB")
+class Skab(CutSource):
+    """Skoltech Anomaly Benchmark: 34 experiments with one anomaly each, and one without."""
+
+    info = SourceInfo(
+        name="skab",
+        title="SKAB",
+        domain="condition monitoring",
+        description=(
+            "A test bench in which a pump drives water round a closed loop with two valves and a tank. Eight sensors "
+            "are read about once a second: vibration, motor current and voltage, pressure, two temperatures and flow. "
+            "In each experiment one anomaly is brought about by hand and its steps are marked. The kind of anomaly "
+            "follows from the experiment: a closing valve, leaking or added fluid, an unbalanced rotor, too much "
+            "water, cavitation or hot water. One long recording has no anomaly."
+        ),
+        channels=(
+            Channel("Accelerometer1RMS", "g", "vibration acceleration, first accelerometer"),
+            Channel("Accelerometer2RMS", "g", "vibration acceleration, second accelerometer"),
+            Channel("Current", "A", "current of the pump's motor"),
+            Channel("Pressure", "bar", "pressure in the loop after the pump"),
+            Channel("Temperature", "°C", "temperature of the motor's body"),
+            Channel("Thermocouple", "°C", "temperature of the fluid in the loop"),
+            Channel("Voltage", "V", "voltage of the pump's motor"),
+            Channel("Volume Flow RateRMS", "l/min", "flow of the fluid in the loop"),
+        ),
+        faults=(
+            "valve closing after the pump",
+            "valve closing before the pump",
+            "fluid leak or addition",
+            "rotor imbalance",
+            "increase of water in the loop",
+            "cavitation",
+            "hot water supply",
+        ),
+        protocol=Protocol(length=64, stride=32, label_rule="majority-or-coverage"),
+        split_unit="experiment",
+        asset_unit="test bench",
+        licence="GPL-3.0",
+        citation="Katser and Kozitsin 2020, Skoltech Anomaly Benchmark (SKAB), doi:10.34740/KAGGLE/DSV/1693952",
+        url="https://github.com/waico/SKAB",
+        size="35 CSV files, 4 MB",
+        verified=True,
+        redistributable=True,
+    )
+
+    def fingerprint(self, root: Path | None) -> str:
+        """Hash of the contents and places of all files."""
+        files = self._files(root)
+        return fingerprint_files(files, "skab", VERSION, [short_name(path) for path in files])
+
+    def recordings(self, root: Path | None) -> Iterator[Recording]:
+        """Stream the experiments, one file each, by folder and number."""
+        for path in self._files(root):
+            yield self._recording(path)
+
+    def _files(self, root: Path | None) -> list[Path]:
+        """All files; every folder must be there, or a class would be missing without a word."""
+        files = [
+            path
+            for folder in FOLDERS
+            for path in find_files(self.info, root, (f"{folder}/*.csv", f"benchmark/protocol/{folder}/*.csv"))
+        ]
+        check_unique(files)
+        return files
+
+    def _recording(self, path: Path) -> Recording:
+        fault = _fault(path)
+        names = tuple(channel.name for channel in self.info.channels)
+        columns = names if fault is None else (*names, "anomaly")
+        table = read_csv(path, columns, time="datetime", delimiter=";")
+        values = np.stack([table[name] for name in names])
+        check_times(path, table["datetime"])
+        _check_channels(path, values, names)
+        experiment = short_name(path)
+        return Recording(
+            id=experiment,
+            values=values,
+            channels=names,
+            labels=np.zeros(values.shape[1], np.int32) if fault is None else _labels(path, table["anomaly"], fault),
+            group=experiment,
+            asset="testbed",
+            start=float(table["datetime"][0]),
+        )
+
+
+def _fault(path: Path) -> int | None:
+    """Class of the anomaly in a file, by its place; None where there is no anomaly."""
+    folder, _, number = short_name(path).partition("/")
+    if folder == NORMAL_FOLDER:
+        return None
+    if folder in FAULT_FOLDERS:
+        return FAULT_FOLDERS[folder]
+    if not number.isdecimal() or int(number) not in FAULT_EXPERIMENTS:
+        raise DataError(
+            f"{path}: the kind of anomaly is known for other/1.csv to other/14.csv only. Remove the file, or get the "
+            "files of version 0.9."
+        )
+    return FAULT_EXPERIMENTS[int(number)]
+
+
+def _labels(path: Path, anomaly: NDArray[np.float64], fault: int) -> NDArray[np.int32]:
+    """(T,) the fault where the file marks an anomaly."""
+    wrong = np.flatnonzero(~np.isin(anomaly, (0.0, 1.0)))
+    if wrong.size:
+        raise DataError(
+            f"{path}, row {wrong[0] + 1}: 'anomaly' is {anomaly[wrong[0]]:g}, but only 0 and 1 have a meaning. "
+            "Get the file again."
+        )
+    return np.where(anomaly == 1.0, fault, 0).astype(np.int32)
+
+
+def _check_channels(path: Path, values: NDArray[np.float64], names: tuple[str, ...]) -> None:
+    for name, readings in zip(names, values, strict=True):
+        if not np.isfinite(readings).any():
+            raise DataError(f"{path}: column {name!r} has no reading at all. Get the file again.")

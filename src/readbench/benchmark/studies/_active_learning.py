@@ -1,0 +1,98 @@
+"""What an order of labelling is worth: the ranking after so many labels, against labels in random order.
+
+An expert labels the cases of a corpus one by one: in batches that `readbench.engine.rerankers` asks for, learning from
+the labels so far, or in an order that is drawn, several times. After each batch the method ranks anew and is judged by
+the true labels of all cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.benchmark.metrics import DEFAULT_METRIC, evaluate
+from readbench.benchmark.protocol import Task
+from readbench.benchmark.runs import RANKING_DEPTH, Setup
+from readbench.engine.method import FittedMethod, Knowledge, Progress
+from readbench.engine.rerankers import next_cases
+from readbench.engine.spec import MethodSpec
+from readbench.engine.windows import UNLABELLED
+
+COUNTS = (5, 10, 20, 50, 100, 200, 500)
+"""Labels after which the ranking is judged."""
+DRAWS = 3
+"""Random orders."""
+LEARNING_METRIC = DEFAULT_METRIC
+TELLING, RANDOM = "most telling first", "random order"
+
+
+@dataclass(frozen=True, eq=False)
+class LabellingResult:
+    """How good a method was after each batch of labels.
+
+    Args:
+        counts: (B,) labels known.
+        values: order -> (B, Q) metric of each query, the mean over the draws for the random order.
+        groups: (Q,) recordings of the queries.
+    """
+
+    counts: tuple[int, ...]
+    values: dict[str, NDArray[np.float64]]
+    groups: list[str]
+
+
+def simulate_labelling(
+    task: Task, rho: int, method: MethodSpec, cache: Path, progress: Progress | None = None
+) -> LabellingResult:
+    """Label the corpus of a level in both orders.
+
+    Args:
+        task: with all labels.
+        rho: pollution level in percent.
+        method: one that ends with `+verdict`.
+        cache: cache root.
+        progress: told how far encodings have come.
+    """
+    setup = Setup.of(task, cache)
+    expert = _Expert(setup.fit(setup.method(method, progress), rho), task)
+    size = len(expert.labels)
+    counts = tuple(sorted({min(count, size) for count in COUNTS}))
+    orders = [np.random.default_rng([task.seed, draw]).permutation(size) for draw in range(DRAWS)]
+    drawn = np.mean([expert.values(order, counts) for order in orders], axis=0)
+    values = {TELLING: expert.values(expert.telling_order(counts), counts), RANDOM: drawn}
+    return LabellingResult(counts, values, task.queries.groups.tolist())
+
+
+class _Expert:
+    """Knows all labels of a corpus, tells some of them, and judges the ranking that follows."""
+
+    def __init__(self, fitted: FittedMethod, task: Task) -> None:
+        self.fitted = fitted
+        self.asked = fitted.ask(task.queries)
+        self.labels, self.truth = fitted.corpus.labels, task.queries.labels
+
+    def telling_order(self, counts: Sequence[int]) -> NDArray[np.intp]:
+        """Positions of as many cases as the last count, asked for batch by batch."""
+        order = np.empty(0, np.intp)
+        for count in counts:
+            asked = next_cases(self.fitted.units, self._told(order), self.fitted.groups, count - len(order))
+            order = np.append(order, asked)
+        return order
+
+    def values(self, order: NDArray[np.intp], counts: Sequence[int]) -> NDArray[np.float64]:
+        """(B, Q) the metric when the first cases of an order are labelled."""
+        return np.stack([self._judged(order[:count]) for count in counts])
+
+    def _judged(self, first: NDArray[np.intp]) -> NDArray[np.float64]:
+        ranking = self.asked.rank(RANKING_DEPTH, Knowledge(self._told(first)))
+        return evaluate(ranking.order, self.truth, self.labels, [LEARNING_METRIC]).values[LEARNING_METRIC]
+
+    def _told(self, items: NDArray[np.intp]) -> NDArray[np.int32]:
+        """(N,) the labels of some items, -1 elsewhere."""
+        labels = np.full(len(self.labels), UNLABELLED, np.int32)
+        labels[items] = self.labels[items]
+        return labels

@@ -1,0 +1,237 @@
+"""From a ranking to an answer: cases, votes, and what the fault may be.
+
+From rankings to answers: which cases are listed, how likely they are, and what the reader must know.
+
+From an opinion on known fault types to one in which "unlike anything here" is an option.
+
+How likely the next fault is of a type that the library has never seen, π, is told by the types it has seen once
+(`readbench.engine.rerankers.estimate_unseen_share`, Good and Turing's estimate, which Verdict uses too). How strange a
+window is comes as a p-value p among the library's own held-out cases, and speaks for a new type by -1 / (e p ln p) at
+most (Sellke, Bayarri and Berger, 2001). So
+
+    P(unlike) = π / (π + (1 - π) b),     b = -e p ln p for p < 1/e, else 1
+
+and the known types share the rest as their posterior says.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from readbench.cases._models import UNLIKE, Answer, Case, Fault, Hit, Vote
+from readbench.cases._search import SearchResult
+from readbench.cases._snapshot import Snapshot
+from readbench.engine.rerankers import Opinion, estimate_unseen_share
+
+
+def novelty_probability(p_value: float, prior: float) -> float:
+    """Probability of a type that the library does not know.
+
+    >>> round(novelty_probability(0.5, 0.1), 3), round(novelty_probability(0.001, 0.1), 3)
+    (0.1, 0.855)
+    """
+    known = -math.e * p_value * math.log(p_value) if p_value < 1 / math.e else 1.0
+    return prior / (prior + (1.0 - prior) * known)
+
+
+def estimate_unseen_types(labels: NDArray[np.int32], groups: NDArray[np.int64]) -> float:
+    """Probability that the next case is of a new type, before it is looked at.
+
+    The estimate is never taken for certainty: where every type was met once it is 1, and nothing that a window shows
+    could then speak for a known type. G recordings are not enough to say more than G / (G + 1).
+
+    Args:
+        labels: (L,) of the resolved cases.
+        groups: (L,) their recordings.
+
+    >>> estimate_unseen_types(np.int32([1, 1, 2]), np.array([0, 1, 2]))
+    0.5
+    """
+    recordings = len(np.unique(groups))
+    return min(estimate_unseen_share(labels, groups), recordings / (recordings + 1))
+
+
+def list_fault_options(
+    opinion: Opinion, posterior: NDArray[np.float64], new: float, classes: tuple[str, ...]
+) -> list[Fault]:
+    """All options, most likely first.
+
+    Args:
+        opinion: on the known types.
+        posterior: (K,) their probabilities, which may rule out what the opinion does not.
+        new: probability of a new type.
+        classes: names by label.
+    """
+    known = [
+        Fault(
+            label=classes[label],
+            probability=float(p) * (1.0 - new),
+            possible=int(label) in opinion.candidates and p > 0,
+        )
+        for label, p in zip(opinion.classes, posterior, strict=True)
+    ]
+    known.append(Fault(label=UNLIKE, probability=new, possible=opinion.novel or new > 0.05))
+    return sorted(known, key=lambda fault: -fault.probability)
+
+
+MOST_VOTES = 10
+FEW_LABELS = 10
+
+
+class Filter(BaseModel):
+    """Which cases are listed; the opinion on the fault type is formed on all.
+
+    Args:
+        asset: only this asset.
+        label: only this fault type.
+        tag: only with this tag.
+        since: not before, in seconds since the epoch.
+        until: not after.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    asset: str | None = None
+    label: str | None = None
+    tag: str | None = None
+    since: float | None = None
+    until: float | None = None
+
+    def admits(self, case: Case) -> bool:
+        """Whether a case is listed; one without a time is not, where a time is asked for."""
+        time = case.time
+        return (
+            (self.asset is None or case.asset == self.asset)
+            and (self.label is None or case.label == self.label)
+            and (self.tag is None or self.tag in case.tags)
+            and (self.since is None or (time is not None and time >= self.since))
+            and (self.until is None or (time is not None and time <= self.until))
+        )
+
+
+class Question(BaseModel):
+    """What is asked beside the window.
+
+    Args:
+        method: canonical text of the method.
+        k: most hits.
+        where: which cases are listed.
+        itself: the case whose window is asked about; it is not listed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    method: str
+    k: int
+    where: Filter = Filter()
+    itself: str | None = None
+
+
+def make_answer(snapshot: Snapshot, found: SearchResult, query: int, question: Question) -> Answer:
+    """One answer, to one of the windows that were asked about."""
+    said = _Said.of(found, query)
+    faults, new = _faults(snapshot, said)
+    return Answer(
+        hits=_hits(snapshot, said, question, new),
+        faults=tuple(faults),
+        novelty=None if said.opinion is None else said.opinion.novelty,
+        novel=said.opinion is not None and said.opinion.novel,
+        votes=_votes(snapshot, said, question.itself),
+        method=question.method,
+        change=snapshot.state.change,
+        compared=len(found.positions),
+        total=len(snapshot),
+        remarks=tuple(_remarks(snapshot, said, question)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Said:
+    """What a method says of one window, about positions in the library.
+
+    Args:
+        positions: (N,) in the library, best first.
+        scores: (N,) in the same order.
+        shared: (N,) probabilities of sharing the window's fault type, in the same order; None without labels.
+        opinion: on the fault type; None without labels.
+        votes: (L,) what each of the resolved cases says about the most likely type; positive is for it.
+        voters: (L,) their positions in the library.
+    """
+
+    positions: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    shared: NDArray[np.float64] | None
+    opinion: Opinion | None
+    votes: NDArray[np.float64]
+    voters: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, found: SearchResult, query: int) -> _Said:
+        """Taken from a ranking."""
+        ranking = found.ranking
+        order = ranking.order[query]
+        scores = ranking.scores if ranking.judged is None else ranking.judged
+        positions, own = found.positions[order], scores[query][order]
+        lesson, opinions = ranking.lesson, ranking.opinions
+        if lesson is None or opinions is None:
+            return cls(positions, own, None, None, np.empty(0), np.empty(0, np.int64))
+        opinion = opinions[query]
+        shared = (opinion.posterior @ lesson.guesses.T)[order]
+        return cls(positions, own, shared, opinion, lesson.votes(query, opinion), found.positions[lesson.cases])
+
+
+def _hits(snapshot: Snapshot, said: _Said, question: Question, new: float) -> tuple[Hit, ...]:
+    hits: list[Hit] = []
+    for place, position in enumerate(said.positions.tolist()):
+        case = snapshot.case(position)
+        if len(hits) == question.k:
+            break
+        if case.id == question.itself or not question.where.admits(case):
+            continue
+        shared = None if said.shared is None else float(said.shared[place]) * (1.0 - new)
+        hits.append(Hit(place=len(hits) + 1, case=case, score=float(said.scores[place]), probability=shared))
+    return tuple(hits)
+
+
+def _faults(snapshot: Snapshot, said: _Said) -> tuple[list[Fault], float]:
+    """The options, most likely first, and the probability of a new type; nothing without labels."""
+    if said.opinion is None:
+        return [], 0.0
+    groups = np.array([snapshot.case(int(i)).group or snapshot.case(int(i)).id for i in said.voters])
+    prior = estimate_unseen_types(snapshot.labels[said.voters], np.unique(groups, return_inverse=True)[1])
+    new = novelty_probability(1.0 - said.opinion.novelty, prior)
+    if not said.opinion.posterior.sum():  # everything known is ruled out
+        new = 1.0
+    return list_fault_options(said.opinion, said.opinion.posterior, new, snapshot.classes), new
+
+
+def _votes(snapshot: Snapshot, said: _Said, itself: str | None) -> tuple[Vote, ...]:
+    strongest = np.argsort(-np.abs(said.votes), kind="stable")
+    votes = [
+        Vote(case=snapshot.case(int(said.voters[i])), weight=float(said.votes[i])) for i in strongest[: MOST_VOTES + 1]
+    ]
+    return tuple(vote for vote in votes if vote.case.id != itself)[:MOST_VOTES]
+
+
+def _remarks(snapshot: Snapshot, said: _Said, question: Question) -> list[str]:
+    remarks = []
+    if len(said.positions) < len(snapshot):
+        remarks.append(
+            f"The library is large: the {len(said.positions)} cases nearest at first sight were compared by the"
+            f" method, out of {len(snapshot)}."
+        )
+    resolved = len(said.voters)
+    if not resolved:
+        remarks.append("No case has a label yet: the order is by likeness alone, and no fault type can be named.")
+    elif resolved < FEW_LABELS:
+        remarks.append(f"Only {resolved} cases have a label: take the probabilities with care.")
+    if not len(snapshot.normals):
+        remarks.append("The library has no normal windows: departures are measured by the cases themselves.")
+    if question.itself and (label := snapshot.state.cases[question.itself].case.label):
+        remarks.append(f"This case is already resolved as {label!r}, and the opinion knows that.")
+    return remarks

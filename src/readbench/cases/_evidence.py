@@ -1,0 +1,139 @@
+"""Why a case is like a window: channels that depart together, aligned and drawn.
+
+Why a case resembles a window: the channels that depart from normal operation in the same way.
+
+A window and a case laid over each other, channel by channel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.cases._models import Case, ChannelEvidence, Evidence
+from readbench.cases._snapshot import Snapshot
+from readbench.common.plots import FAULT, NORMAL_GREY, REFERENCE_GREY, STYLE
+from readbench.engine.alignment import warping_path
+from readbench.engine.preparation import ChannelStats, resample
+from readbench.engine.windows import Window
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+MOST_STEPS = 256
+"""Windows are brought to at most so many steps before they are laid over each other."""
+DEPARTS = 2.0
+"""Root mean square from which a channel counts as departing; in normal operation it is about 1."""
+ALIKE = 0.5
+"""Cosine of two departures from which they count as the same."""
+FARTHEST = 20.0
+"""Departures end here, so that one dead sensor does not decide the alignment."""
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NormalReference:
+    """What normal is: statistics of the channels, and where they come from."""
+
+    stats: ChannelStats
+    words: str
+
+    def departures(self, window: Window, channels: list[str]) -> Series:
+        """(C, T) values of some channels in standard deviations from normal; a channel that never moves reads 0."""
+        rows = [window.channels.index(name) for name in channels]
+        values = resample(window.values[rows], min(MOST_STEPS, window.values.shape[1])).astype(np.float64)
+        mean = np.array([self.stats.mean.get(name, 0.0) for name in channels])[:, None]
+        std = np.array([self.stats.std.get(name, 0.0) for name in channels])[:, None]
+        scores = np.divide(values - mean, std, out=np.zeros_like(values), where=std > 1e-7 * np.abs(mean))
+        return scores.clip(-FARTHEST, FARTHEST)
+
+
+def reference_for(snapshot: Snapshot, asset: str) -> NormalReference:
+    """Normal operation of an asset; of all assets where it has none; of the cases where there are no normals."""
+    normals = snapshot.normals
+    own = normals[np.flatnonzero(normals.assets == asset)] if asset else normals[:0]
+    if len(own):
+        return NormalReference(ChannelStats.of(own), f"{len(own)} normal windows of {asset}")
+    if len(normals):
+        return NormalReference(ChannelStats.of(normals), f"{len(normals)} normal windows of all assets")
+    return NormalReference(snapshot.reference, "the cases themselves, for want of normal windows")
+
+
+def explain_match(snapshot: Snapshot, window: Window, case: Case) -> Evidence:
+    """Compare a window with a case, each with the normal operation of its own asset."""
+    stored = snapshot.windows([snapshot.position(case.id)])[0]
+    shared = [name for name in window.channels if name in stored.channels]
+    ours, theirs = reference_for(snapshot, window.asset), reference_for(snapshot, case.asset)
+    channels, path, distance = _compared(ours.departures(window, shared), theirs.departures(stored, shared), shared)
+    return Evidence(
+        case=case,
+        channels=tuple(sorted(channels, key=lambda c: (not c.same_way, -min(c.window, c.case)))),
+        only_window=tuple(name for name in window.channels if name not in shared),
+        only_case=tuple(name for name in stored.channels if name not in shared),
+        path=tuple((int(i), int(j)) for i, j in path),
+        distance=distance,
+        reference=ours.words if ours.words == theirs.words else f"{ours.words}; for the case, {theirs.words}",
+    )
+
+
+def _compared(window: Series, case: Series, names: list[str]) -> tuple[list[ChannelEvidence], NDArray[np.int64], float]:
+    """Evidence of each channel, the common path, and the root mean square distance along it."""
+    if not names:
+        return [], np.empty((0, 2), np.int64), float("inf")
+    path, cost = warping_path(window, case)
+    left, right = window[:, path[:, 0]], case[:, path[:, 1]]
+    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    cosines = np.divide((left * right).sum(axis=1), lengths, out=np.zeros(len(names)), where=lengths > 0)
+    far = [np.sqrt((series**2).mean(axis=1)) for series in (window, case)]
+    channels = [
+        ChannelEvidence(
+            name=name,
+            window=float(far[0][c]),
+            case=float(far[1][c]),
+            agreement=float(cosines[c]),
+            same_way=bool(min(far[0][c], far[1][c]) >= DEPARTS and cosines[c] >= ALIKE),
+            window_series=tuple(window[c].tolist()),
+            case_series=tuple(case[c].tolist()),
+        )
+        for c, name in enumerate(names)
+    ]
+    return channels, path, float(np.sqrt(cost / (len(path) * len(names))))
+
+
+MOST_PANELS = 6
+
+
+def draw_evidence(evidence: Evidence) -> Figure:
+    """The channels that tell most: the window, and the case moved onto its steps by the alignment."""
+    import matplotlib as mpl  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    channels = evidence.channels[:MOST_PANELS]
+    path = np.array(evidence.path, np.intp).reshape(-1, 2)
+    rows = max(1, -(-len(channels) // 2))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 1.6 * rows + 0.9), layout="constrained")
+        axes = np.atleast_1d(figure.subplots(rows, 2, sharex=True)).ravel()
+        for axis, channel in zip(axes, channels, strict=False):
+            axis.axhspan(-2, 2, color=NORMAL_GREY, alpha=0.18, lw=0)
+            axis.plot(path[:, 0], np.array(channel.case_series)[path[:, 1]], color=REFERENCE_GREY, lw=1.2, ls="--")
+            axis.plot(np.arange(len(channel.window_series)), channel.window_series, color=FAULT, lw=1.2)
+            same = ", same way" if channel.same_way else ""
+            axis.set_title(f"{channel.name} (agreement {channel.agreement:+.2f}{same})")
+        for axis in axes[len(channels) :]:
+            axis.set_visible(False)
+        for axis in axes[-2:]:
+            axis.set_xlabel("step of the window")
+        figure.supylabel("departure from normal, standard deviations", fontsize=9)
+        label = evidence.case.label or "unresolved"
+        figure.suptitle(
+            f"red: the window; dashed: {evidence.case.id} ({label}), aligned; grey: normal operation, ±2 sd",
+            fontsize=9,
+            x=0.01,
+            ha="left",
+        )
+    return figure

@@ -1,0 +1,194 @@
+"""The journal: what happened in a library, in order; its state at any time follows from it.
+
+Every row holds all that is known of one case after a change. A change is never altered: a later row replaces an
+earlier one of the same case, and `undo` is a row that takes a whole change back. So a store only ever appends, which
+back ends do atomically, and every earlier state can be read again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from readbench.cases._models import Case, Change
+
+What = Literal["add", "normals", "edit", "delete", "undo"]
+SCHEMA = pa.schema(
+    [
+        ("step", pa.int64()),
+        ("change", pa.int64()),
+        ("what", pa.string()),
+        ("stamp", pa.float64()),
+        ("target", pa.int64()),
+        ("id", pa.string()),
+        ("place", pa.int64()),
+        ("normal", pa.bool_()),
+        ("digest", pa.string()),
+        ("label", pa.string()),
+        ("asset", pa.string()),
+        ("time", pa.float64()),
+        ("group", pa.string()),
+        ("notes", pa.string()),
+        ("tags", pa.list_(pa.string())),
+        ("links", pa.list_(pa.string())),
+        ("rejected", pa.list_(pa.string())),
+    ]
+)
+"""`step` numbers all rows; `place` is the step that first wrote the case, which orders the corpus; `target` is the
+change that an undo takes back; `normal` marks windows of normal operation, which are no cases."""
+
+
+@dataclass(frozen=True)
+class JournalEntry:
+    """One case or normal window as the journal knows it.
+
+    Args:
+        case: what is known of it.
+        place: orders the corpus.
+        digest: of its window.
+        normal: it shows normal operation and is no case.
+    """
+
+    case: Case
+    place: int
+    digest: str
+    normal: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A library at one time: entries by id in the order of their places, and where the journal stands.
+
+    Args:
+        cases: by id.
+        normals: by id.
+        changes: all of them, oldest first.
+        steps: rows so far.
+    """
+
+    cases: dict[str, JournalEntry]
+    normals: dict[str, JournalEntry]
+    changes: tuple[Change, ...]
+    steps: int
+
+    @property
+    def change(self) -> int:
+        """Number of the last change; 0 for an empty library."""
+        return self.changes[-1].number if self.changes else 0
+
+
+def fold(journal: pa.Table, as_of: float | None = None) -> State:
+    """The state after all changes, or after those up to one.
+
+    Args:
+        journal: rows of `SCHEMA` in any order.
+        as_of: number of the last change that counts.
+    """
+    journal = journal.sort_by("step")
+    if as_of is not None:
+        journal = journal.filter(pa.compute.less_equal(journal["change"], int(as_of)))
+    change, what = _column(journal, "change"), np.array(journal["what"].to_pylist(), object)
+    undone = set(_column(journal, "target")[what == "undo"].tolist())
+    valid = (what != "undo") & ~np.isin(change, list(undone))
+    entries = [entry for entry in _last_rows(journal, np.flatnonzero(valid)) if entry]
+    entries.sort(key=lambda entry: entry.place)
+    return State(
+        cases={entry.case.id: entry for entry in entries if not entry.normal},
+        normals={entry.case.id: entry for entry in entries if entry.normal},
+        changes=_changes(journal, undone),
+        steps=len(journal) and int(_column(journal, "step")[-1]) + 1,
+    )
+
+
+def advance(state: State, new: pa.Table) -> State | None:
+    """The state after further rows, without reading the others again; None where they take something back."""
+    if "undo" in set(new["what"].to_pylist()):
+        return None
+    cases, normals = dict(state.cases), dict(state.normals)
+    for row in new.sort_by("step").to_pylist():
+        entry, kept = _entry(row), normals if row["normal"] else cases
+        if entry is None:
+            kept.pop(row["id"], None)
+        else:
+            kept[row["id"]] = entry
+    changes = {change.number: change for change in state.changes}
+    for change in _changes(new, set()):
+        known = changes.get(change.number)
+        count = change.cases + (known.cases if known else 0)
+        changes[change.number] = (known or change).model_copy(update={"cases": count})
+    return State(cases, normals, tuple(changes.values()), state.steps + len(new))
+
+
+def journal_rows(entries: list[JournalEntry], what: What, change: int, first_step: int, stamp: float) -> pa.Table:
+    """Journal rows of one change, or of a part of it."""
+    return pa.Table.from_pylist(
+        [_row(entry, what, change, first_step + i, stamp) for i, entry in enumerate(entries)], schema=SCHEMA
+    )
+
+
+def undo_row(target: int, change: int, step: int, stamp: float) -> pa.Table:
+    """The row that takes a change back."""
+    entry = JournalEntry(Case(id=""), step, "")
+    return pa.Table.from_pylist([_row(entry, "undo", change, step, stamp) | {"target": target}], schema=SCHEMA)
+
+
+def _row(entry: JournalEntry, what: What, change: int, step: int, stamp: float) -> dict[str, Any]:
+    case = entry.case
+    return {
+        **case.model_dump(exclude={"changed"}),
+        "label": case.label or "",
+        "time": float("nan") if case.time is None else case.time,
+        "step": step,
+        "change": change,
+        "what": what,
+        "stamp": stamp,
+        "target": 0,
+        "place": entry.place,
+        "normal": entry.normal,
+        "digest": entry.digest,
+    }
+
+
+def _last_rows(journal: pa.Table, positions: NDArray[np.intp]) -> list[JournalEntry | None]:
+    """The last of the rows of each case; None where that one deletes it."""
+    last: dict[str, int] = {}
+    ids = journal["id"].to_pylist()
+    for position in positions.tolist():
+        last[ids[position]] = position
+    kept = journal.take(pa.array(sorted(last.values()), pa.int64()))
+    return [_entry(row) for row in kept.to_pylist()]
+
+
+def _entry(row: dict[str, Any]) -> JournalEntry | None:
+    if row["what"] == "delete":
+        return None
+    case = Case.model_construct(
+        id=row["id"],
+        label=row["label"] or None,
+        asset=row["asset"],
+        time=None if np.isnan(row["time"]) else row["time"],
+        group=row["group"],
+        notes=row["notes"],
+        tags=tuple(row["tags"]),
+        links=tuple(row["links"]),
+        rejected=tuple(row["rejected"]),
+        changed=row["stamp"],
+    )
+    return JournalEntry(case, row["place"], row["digest"], row["normal"])
+
+
+def _changes(journal: pa.Table, undone: set[int]) -> tuple[Change, ...]:
+    numbers, first, counts = np.unique(_column(journal, "change"), return_index=True, return_counts=True)
+    heads = journal.select(["what", "stamp"]).take(pa.array(first, pa.int64())).to_pylist()
+    return tuple(
+        Change(number=number, what=head["what"], cases=count, time=head["stamp"], undone=number in undone)
+        for number, count, head in zip(numbers.tolist(), counts.tolist(), heads, strict=True)
+    )
+
+
+def _column(journal: pa.Table, name: str) -> NDArray[np.int64]:
+    return journal[name].to_numpy()

@@ -1,0 +1,253 @@
+"""The library for agents: tools of the Model Context Protocol. Short answers, every one cited by case id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from readbench.cases._answer import Filter
+from readbench.cases._library import DEFAULT_METHOD, CaseLibrary
+from readbench.cases._models import Case
+from readbench.cases._reading import windows_from
+from readbench.common.tables import Limits
+from readbench.engine.window_tables import Roles
+from readbench.engine.windows import WindowSet
+from readbench.errors import ReadbenchError, UsageError
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+INSTRUCTIONS = (
+    "A library of resolved faults in time-series data. Ask find_similar_cases about a recording or a stored case, then"
+    " explain_match about the best ones, and read their notes with get_case. Cite cases by id. Probabilities are"
+    " calibrated; 'unlike anything here' is a real option."
+)
+MOST_HITS = 20
+MOST_CHANNELS = 8
+NOTE = 300
+LIMITS = Limits(max_bytes=256 * 2**20, max_rows=2_000_000, max_columns=2_000)
+
+
+class Brief(BaseModel):
+    """Base of the answers: frozen."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class FoundCase(Brief):
+    """One case of a ranking."""
+
+    id: str
+    fault: str | None
+    same_fault_probability: float | None
+    asset: str
+    notes: str
+
+
+class FoundCases(Brief):
+    """Cases, best first, and what the window may be."""
+
+    cases: list[FoundCase]
+    may_be: dict[str, float]
+    novel: bool
+    remarks: list[str]
+
+
+class NextCase(Brief):
+    """An open case to label: the likeliest fault, the doubt about it, and how many open cases it tells about."""
+
+    id: str
+    may_be: str | None
+    doubt: float
+    tells_about: int
+    asset: str
+    notes: str
+
+
+class DoubtfulLabel(Brief):
+    """A case whose label other recordings contradict."""
+
+    id: str
+    fault: str | None
+    fault_probability: float
+    rather: str
+    rather_probability: float
+
+
+class ChannelMatch(Brief):
+    """How far one channel departs from normal, in standard deviations, and whether both do so alike."""
+
+    name: str
+    window: float
+    case: float
+    agreement: float
+    departs_alike: bool
+
+
+class Match(Brief):
+    """Why a case resembles a window."""
+
+    case: str
+    fault: str | None
+    channels: list[ChannelMatch]
+    other_channels: int
+    only_in_window: list[str]
+    only_in_case: list[str]
+    normal_is: str
+
+
+class Tools:
+    """What an agent may call.
+
+    Args:
+        library: that is asked.
+        method: of every search.
+    """
+
+    def __init__(self, library: CaseLibrary, method: str = DEFAULT_METHOD) -> None:
+        self.library = library
+        self.method = method
+
+    def find_similar_cases(
+        self, case: str = "", file: str = "", time_column: str = "", k: int = 5, fault: str = "", asset: str = ""
+    ) -> FoundCases:
+        """Find the cases most like a stored case or a recording (path of a CSV, Parquet or NPZ file).
+
+        Give `case` or `file`. `fault` and `asset` limit what is listed. Returns at most 20 cases, best first, the
+        calibrated probabilities of the fault types, and remarks that matter for judging them.
+        """
+        where = Filter(label=fault or None, asset=asset or None)
+        asked = self._asked(case, file, time_column)
+        answer = self.library.search(asked, k=max(1, min(k, MOST_HITS)), method=self.method, where=where)
+        return FoundCases(
+            cases=[
+                FoundCase(
+                    id=hit.case.id,
+                    fault=hit.case.label,
+                    same_fault_probability=None if hit.probability is None else round(hit.probability, 3),
+                    asset=hit.case.asset,
+                    notes=_short(hit.case.notes),
+                )
+                for hit in answer.hits
+            ],
+            may_be={option.label: round(option.probability, 3) for option in answer.faults if option.possible},
+            novel=answer.novel,
+            remarks=list(answer.remarks),
+        )
+
+    def explain_match(self, like: str, case: str = "", file: str = "", time_column: str = "") -> Match:
+        """Say why the stored case `like` resembles a stored case or a recording: the channels that depart alike."""
+        evidence = self.library.explain(self._asked(case, file, time_column), like)
+        return Match(
+            case=evidence.case.id,
+            fault=evidence.case.label,
+            channels=[
+                ChannelMatch(
+                    name=channel.name,
+                    window=round(channel.window, 2),
+                    case=round(channel.case, 2),
+                    agreement=round(channel.agreement, 2),
+                    departs_alike=channel.same_way,
+                )
+                for channel in evidence.channels[:MOST_CHANNELS]
+            ],
+            other_channels=max(0, len(evidence.channels) - MOST_CHANNELS),
+            only_in_window=list(evidence.only_window[:MOST_CHANNELS]),
+            only_in_case=list(evidence.only_case[:MOST_CHANNELS]),
+            normal_is=evidence.reference,
+        )
+
+    def get_case(self, case: str) -> Case:
+        """Read what is known of a case: fault, asset, time, notes, tags, links."""
+        return self.library.case(case)
+
+    def cases_to_label_next(self, k: int = 5) -> list[NextCase]:
+        """List the open cases whose fault an expert should find out first, at most 20: they tell most about others."""
+        return [
+            NextCase(
+                id=own.case.id,
+                may_be=own.guess,
+                doubt=round(own.doubt, 3),
+                tells_about=own.tells,
+                asset=own.case.asset,
+                notes=_short(own.case.notes),
+            )
+            for own in self.library.next_to_label(max(1, min(k, MOST_HITS)), self.method)
+        ]
+
+    def doubtful_labels(self, k: int = 5) -> list[DoubtfulLabel]:
+        """List resolved cases, at most 20, whose fault looks wrong to all other recordings; a reason to look again."""
+        return [
+            DoubtfulLabel(
+                id=own.case.id,
+                fault=own.case.label,
+                fault_probability=round(own.probability, 3),
+                rather=own.rather,
+                rather_probability=round(own.rather_probability, 3),
+            )
+            for own in self.library.doubtful(max(1, min(k, MOST_HITS)), self.method)
+        ]
+
+    def add_case(self, file: str, fault: str = "", asset: str = "", notes: str = "", time_column: str = "") -> Case:
+        """Add the recording in a file as a case; without `fault` it stays open."""
+        windows = _read(file, time_column)
+        facts = Case(id="", label=fault or None, asset=asset, notes=notes)
+        return self.library.case(self.library.add(windows, [facts])[0])
+
+    def label_case(self, case: str, fault: str) -> Case:
+        """Say what a case was; "" where nobody knows any more. Counts in the next search."""
+        return self.library.label(case, fault or None)
+
+    def _asked(self, case: str, file: str, time_column: str) -> WindowSet | str:
+        if bool(case) == bool(file):
+            raise UsageError("Give either the id of a case or the path of a file.")
+        return case or _read(file, time_column)
+
+
+def agent_server(library: CaseLibrary, *, method: str = DEFAULT_METHOD, writable: bool = False) -> MCPServer:
+    """A server with the tools; those that change the library only where it is `writable`."""
+    from mcp.server.mcpserver import MCPServer  # noqa: PLC0415 - optional package
+    from mcp.types import ToolAnnotations  # noqa: PLC0415
+
+    tools = Tools(library, method)
+    server = MCPServer("readbench-cases", instructions=INSTRUCTIONS)
+    asking = tools.find_similar_cases, tools.explain_match, tools.get_case
+    for reading in (*asking, tools.cases_to_label_next, tools.doubtful_labels):
+        server.add_tool(_told(reading), annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
+    for writing in (tools.add_case, tools.label_case) if writable else ():
+        server.add_tool(_told(writing), annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False))
+    return server
+
+
+def _told(tool: Callable[P, R]) -> Callable[P, R]:
+    """A tool whose errors on purpose reach the agent as sentences."""
+    from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415 - optional package
+
+    @wraps(tool)
+    def telling(*args: P.args, **given: P.kwargs) -> R:
+        try:
+            return tool(*args, **given)
+        except ReadbenchError as error:
+            raise ToolError(str(error)) from error
+
+    return telling
+
+
+def _read(file: str, time_column: str) -> WindowSet:
+    path = Path(file).expanduser()
+    if not path.is_file():
+        raise UsageError(f"There is no file {file}. Give the path of a CSV, Parquet or NPZ file.")
+    windows = windows_from(path, Roles(time=time_column), limits=LIMITS)
+    if len(windows) != 1:
+        raise UsageError(f"{file} holds {len(windows)} windows. Give one at a time.")
+    return windows
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= NOTE else f"{text[: NOTE - 1]}…"

@@ -1,0 +1,295 @@
+"""Routes for programs.
+
+Routes for programs that read: a key with the role `read` is enough.
+
+Routes for programs that write: `write` adds, labels and edits; `admin` deletes, takes back and copies.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Annotated
+
+from fastapi import APIRouter, BackgroundTasks, File, Form, HTTPException, Query, UploadFile
+from fastapi.responses import FileResponse
+from pydantic import Field
+
+from readbench.cases import Answer, Case, Change, Doubt, Evidence, Filter, Suggestion, Summary, export_library
+from readbench.cases.server._bodies import (
+    Asked,
+    CasePage,
+    Edits,
+    ExplainBody,
+    LabelBody,
+    NewCase,
+    PairBody,
+    Problem,
+    SearchBody,
+    SearchManyBody,
+    Stored,
+    time_of,
+    window_of_file,
+    windows_of_bodies,
+)
+from readbench.cases.server._gate import Admin, Reader, Writer
+from readbench.cases.server._service import CaseService, Served
+from readbench.engine.windows import WindowSet
+from readbench.errors import UnknownNameError, UsageError
+
+PROBLEMS = {status: {"model": Problem} for status in (400, 401, 403, 404, 408, 413, 422, 503)}
+read_router = APIRouter(prefix="/api/v1", tags=["read"], responses={**PROBLEMS})
+MOST_LISTED = 1000
+MOST_REVIEWED = 100
+
+
+class ListQuery(Filter):
+    """Which cases are listed: a filter, words of the notes, and a part of the list."""
+
+    text: str = ""
+    offset: int = Field(0, ge=0)
+    limit: int = Field(100, ge=1, le=MOST_LISTED)
+
+
+@read_router.get("/stats")
+async def stats(service: Served, _caller: Reader) -> Summary:
+    """Counts by fault and by asset."""
+    return await service.work.do(service.library.stats)
+
+
+@read_router.get("/history")
+async def history(service: Served, _caller: Reader, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[Change]:
+    """The last changes, newest first."""
+    return await service.work.do(lambda: service.library.history()[: -limit - 1 : -1])
+
+
+@read_router.get("/next")
+async def next_to_label(
+    service: Served, _caller: Reader, k: Annotated[int, Query(ge=1, le=MOST_REVIEWED)] = 10
+) -> list[Suggestion]:
+    """The open cases that should be labelled next, those that tell most about the others first."""
+    return await service.work.do(lambda: service.library.next_to_label(k, service.settings.checked_method("")))
+
+
+@read_router.get("/doubtful")
+async def doubtful(
+    service: Served, _caller: Reader, k: Annotated[int, Query(ge=1, le=MOST_REVIEWED)] = 20
+) -> list[Doubt]:
+    """The resolved cases whose label other recordings contradict, the least likely label first."""
+    return await service.work.do(lambda: service.library.doubtful(k, service.settings.checked_method("")))
+
+
+@read_router.get("/cases")
+async def cases(service: Served, _caller: Reader, query: Annotated[ListQuery, Query()]) -> CasePage:
+    """Cases in the order in which they came; those whose notes match the text best first."""
+    return await service.work.do(lambda: list_cases(service, query))
+
+
+@read_router.get("/cases/{case:path}")
+async def case(service: Served, _caller: Reader, case: str) -> Case:
+    """What is known of a case."""
+    return await service.work.do(lambda: service.library.case(case))
+
+
+@read_router.get("/windows/{case:path}")
+async def window(service: Served, _caller: Reader, case: str) -> Stored:
+    """The readings of a case."""
+
+    def read() -> Stored:
+        own = service.library.window(case)
+        return Stored(case=service.library.case(case), channels=own.channels(0), values=own.values(0).tolist())
+
+    return await service.work.do(read)
+
+
+@read_router.post("/search")
+async def search(service: Served, _caller: Reader, body: SearchBody) -> Answer:
+    """The cases most like a window or a stored case, and what it may be."""
+
+    def find() -> Answer:
+        method = service.settings.checked_method(body.method)
+        return service.library.search(
+            requested_window(body, service), k=hits(body.k, service), method=method, where=body.where
+        )
+
+    return await service.work.do(find)
+
+
+@read_router.post("/search-many")
+async def search_many(service: Served, _caller: Reader, body: SearchManyBody) -> list[Answer]:
+    """The same for several windows at once."""
+
+    def find() -> list[Answer]:
+        windows = windows_of_bodies(body.windows, service.settings)
+        method = service.settings.checked_method(body.method)
+        return service.library.search_many(windows, k=hits(body.k, service), method=method, where=body.where)
+
+    return await service.work.do(find)
+
+
+@read_router.post("/search-file")
+async def search_file(
+    *,
+    service: Served,
+    _caller: Reader,
+    file: Annotated[UploadFile, File(description="CSV, Parquet or NPZ")],
+    asset: Annotated[str, Form()] = "",
+    time: Annotated[str, Form(description="column of the time")] = "",
+    first: Annotated[float | None, Form(description="first time of the window")] = None,
+    last: Annotated[float | None, Form()] = None,
+    k: Annotated[int, Form(ge=1)] = 10,
+    method: Annotated[str, Form()] = "",
+) -> Answer:
+    """The same for the window in a file; nothing of it is kept."""
+    content = await file.read()
+
+    def find() -> Answer:
+        chosen = service.settings.checked_method(method)
+        own = window_of_file(
+            file.filename or "", content, service.settings, time=time, interval=(first, last), asset=asset
+        )
+        return service.library.search(own, k=hits(k, service), method=chosen)
+
+    return await service.work.do(find)
+
+
+@read_router.post("/explain")
+async def explain(service: Served, _caller: Reader, body: ExplainBody) -> Evidence:
+    """Why a case is like a window: channels that depart from normal in the same way, and the alignment."""
+    return await service.work.do(lambda: service.library.explain(requested_window(body, service), body.like))
+
+
+def list_cases(service: CaseService, query: ListQuery) -> CasePage:
+    """A part of the cases that a filter and words of the notes choose."""
+    library = service.library
+    if query.text.strip():
+        found = [case for case in library.find(query.text, MOST_LISTED) if query.admits(case)]
+    else:
+        found = library.cases(query)
+    return CasePage(total=len(found), cases=tuple(found[query.offset : query.offset + query.limit]))
+
+
+def requested_window(body: Asked, service: CaseService) -> WindowSet | str:
+    """What a request asks about: the window that was sent, or the name of a case."""
+    if (body.window is None) == (body.case is None):
+        raise UsageError("Give either a window or the name of a case.")
+    if body.window is not None:
+        return windows_of_bodies((body.window,), service.settings)
+    return body.case or ""
+
+
+def hits(k: int, service: CaseService) -> int:
+    """How many hits are asked for, if that is not too many."""
+    if k > service.settings.max_hits:
+        raise UsageError(f"At most {service.settings.max_hits} hits are given; got k = {k}.")
+    return k
+
+
+write_router = APIRouter(prefix="/api/v1", tags=["write"], responses={**PROBLEMS, 409: {"model": Problem}})
+
+
+@write_router.post("/cases", status_code=201)
+async def add(service: Served, _caller: Writer, body: NewCase) -> Case:
+    """Add a case."""
+
+    def store() -> Case:
+        windows = windows_of_bodies((body.window,), service.settings)
+        facts = body.model_dump(exclude={"window"}) | {"asset": body.window.asset}
+        return add_case(service, windows, Case(**facts))
+
+    return await service.work.do(store)
+
+
+@write_router.post("/files", status_code=201)
+async def add_file(
+    *,
+    service: Served,
+    _caller: Writer,
+    file: Annotated[UploadFile, File(description="CSV, Parquet or NPZ")],
+    asset: Annotated[str, Form()] = "",
+    label: Annotated[str, Form()] = "",
+    notes: Annotated[str, Form()] = "",
+    time: Annotated[str, Form(description="column of the time")] = "",
+    first: Annotated[float | None, Form(description="first time of the window")] = None,
+    last: Annotated[float | None, Form()] = None,
+) -> Case:
+    """Add the case in a file."""
+    content = await file.read()
+
+    def store() -> Case:
+        windows = window_of_file(
+            file.filename or "", content, service.settings, time=time, interval=(first, last), asset=asset
+        )
+        return add_case(
+            service, windows, Case(id="", asset=asset, label=label or None, notes=notes, time=time_of(windows))
+        )
+
+    return await service.work.do(store)
+
+
+@write_router.patch("/cases/{case:path}")
+async def edit(service: Served, _caller: Writer, case: str, body: Edits) -> Case:
+    """Replace some of what is known of a case."""
+    return await service.work.do(lambda: service.library.edit(case, **body.model_dump(exclude_unset=True)))
+
+
+@write_router.post("/label")
+async def label(service: Served, _caller: Writer, body: LabelBody) -> Case:
+    """Say what a case was; the next search knows it."""
+    return await service.work.do(lambda: service.library.label(body.case, body.label))
+
+
+@write_router.post("/confirm")
+async def confirm(service: Served, _caller: Writer, body: PairBody) -> Case:
+    """Say that a case has the fault of another one."""
+    return await service.work.do(lambda: service.library.confirm(body.case, body.like))
+
+
+@write_router.post("/reject")
+async def reject(service: Served, _caller: Writer, body: PairBody) -> Case:
+    """Say that a case does not have the fault of another one."""
+    return await service.work.do(lambda: service.library.reject(body.case, body.like))
+
+
+@write_router.delete("/cases/{case:path}", status_code=204, tags=["admin"])
+async def delete(service: Served, _caller: Admin, case: str) -> None:
+    """Take a case out; undo brings it back."""
+    await service.work.do(lambda: service.library.delete([case]))
+
+
+@write_router.post("/undo", tags=["admin"])
+async def undo(service: Served, _caller: Admin) -> Change:
+    """Take the last change back that still stands."""
+    return await service.work.do(service.library.undo)
+
+
+@write_router.get("/export", response_class=FileResponse, tags=["admin"])
+async def export(service: Served, _caller: Admin, after: BackgroundTasks) -> FileResponse:
+    """The whole library as one Parquet file."""
+    folder = Path(mkdtemp(prefix="readbench-"))
+    path = folder / "cases.parquet"
+    after.add_task(_remove, path)
+    try:
+        await service.work.do(lambda: export_library(service.library, path))
+    except BaseException:
+        _remove(path)
+        raise
+    return FileResponse(path, filename=path.name, media_type="application/vnd.apache.parquet", background=after)
+
+
+def add_case(service: CaseService, windows: WindowSet, case: Case) -> Case:
+    """Add one case, and say 409 where there is one of its name."""
+    library = service.library
+    if case.id:
+        try:
+            library.case(case.id)
+        except UnknownNameError:
+            pass
+        else:
+            raise HTTPException(409, f"There is a case {case.id!r} already. Give another name.")
+    return library.case(library.add(windows, [case])[0])
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.parent.rmdir()

@@ -1,0 +1,217 @@
+"""The application put together, and a real server around it.
+
+The application: routes, errors, start and end.
+
+A real server: where it binds, with which certificate, and how it ends.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import uvicorn
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException as AnyHTTPException
+
+from readbench import __version__
+from readbench.cases import CaseLibrary
+from readbench.cases.server import _api as api_read
+from readbench.cases.server import _api as api_write
+from readbench.cases.server import _pages as pages
+from readbench.cases.server._bodies import Health
+from readbench.cases.server._gate import Gate, Reader
+from readbench.cases.server._keys import AuditLog, KeyFile
+from readbench.cases.server._service import BusyError, CaseService, Served, Settings, WorkerPool
+from readbench.common import web
+from readbench.errors import ReadbenchError, UnknownNameError, UsageError
+
+STATIC = Path(__file__).parent / "static"
+log = logging.getLogger("readbench.service")
+
+
+def create_app(
+    library: CaseLibrary, settings: Settings | None = None, keys: KeyFile | None = None, audit: AuditLog | None = None
+) -> FastAPI:
+    """The service of one library as an ASGI application.
+
+    Args:
+        library: that is served.
+        settings: limits and methods.
+        keys: who may do what; None lets everybody in who can reach localhost.
+        audit: who did what; None keeps no record.
+    """
+    settings = settings or Settings()
+    work = WorkerPool(settings.workers, settings.waiting, settings.timeout_s)
+    service = CaseService(library, settings, keys, audit or AuditLog(None, None), work)
+    app = FastAPI(
+        title="READ-Bench cases",
+        version=__version__,
+        summary="Find the historical case that explains a new fault in time-series data.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+    )
+    app.state.service = service
+    app.add_middleware(Gate, service=service)
+    app.include_router(api_read.read_router)
+    app.include_router(api_write.write_router)
+    app.include_router(pages.router)
+    app.mount("/static", StaticFiles(directory=STATIC, packages=[(web.PACKAGE, web.FOLDER)]), name="static")
+    _add_watching(app)
+    _add_errors(app)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Finish what is running before the process ends."""
+    yield
+    app.state.service.work.close()
+
+
+def _add_watching(app: FastAPI) -> None:
+    """What watches a service: is it there, can it answer, what does it count."""
+
+    @app.get("/healthz", tags=["open"], responses={**api_read.PROBLEMS})
+    async def healthz() -> Health:
+        """The process is there."""
+        return Health(status="ok")
+
+    @app.get("/readyz", tags=["open"], responses={**api_read.PROBLEMS})
+    async def readyz(service: Served) -> Health:
+        """The library can be read."""
+        return Health(status="ready", cases=await service.work.do(lambda: len(service.library)))
+
+    @app.get("/metrics", tags=["read"], response_class=PlainTextResponse, responses={**api_read.PROBLEMS})
+    async def metrics(service: Served, _caller: Reader) -> Response:
+        """Counters for Prometheus."""
+        service.metrics.running.set(service.work.running)
+        service.metrics.cases.set(await service.work.do(lambda: len(service.library)))
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _add_errors(app: FastAPI) -> None:
+    """Every error raised on purpose is one sentence, for a program or on a page."""
+
+    @app.exception_handler(ReadbenchError)
+    async def refused(request: Request, error: ReadbenchError) -> Response:
+        return _problem(request, 404 if isinstance(error, UnknownNameError) else 400, str(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return _problem(request, 422, f"{where}: {first['msg']}.")
+
+    @app.exception_handler(BusyError)
+    async def busy(request: Request, error: BusyError) -> Response:
+        response = _problem(request, 503, str(error))
+        response.headers["Retry-After"] = "2"
+        return response
+
+    @app.exception_handler(AnyHTTPException)
+    async def other(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 401 and _wants_page(request):
+            return RedirectResponse(f"/login?next={quote(request.url.path, safe='')}", 303)
+        response = _problem(request, error.status_code, str(error.detail))
+        response.headers.update(error.headers or {})
+        return response
+
+    @app.exception_handler(Exception)
+    async def unforeseen(request: Request, error: Exception) -> Response:
+        log.error("unforeseen error at %s", request.url.path, exc_info=error)
+        return _problem(request, 500, "Something went wrong here; the log of the service says what.")
+
+
+def _problem(request: Request, status: int, sentence: str) -> Response:
+    sentence = sentence.encode("utf-8", "replace").decode()
+    if _wants_page(request):
+        return pages.problem(request, status, sentence)
+    return JSONResponse({"detail": sentence}, status)
+
+
+def _wants_page(request: Request) -> bool:
+    return not request.url.path.startswith("/api/v1/") and "text/html" in request.headers.get("accept", "")
+
+
+GRACE_S = 20
+"""Longest that a request in flight may hold up the end."""
+KEEP_ALIVE_S = 30
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a service listens.
+
+    Args:
+        host: address; anything but this machine's own loopback needs keys.
+        port: 0 takes any that is free.
+        certificate: PEM file, for TLS without a proxy.
+        private_key: PEM file of the certificate's key.
+        proxies: addresses whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed, separated by commas.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    certificate: Path | None = None
+    private_key: Path | None = None
+    proxies: str = "127.0.0.1"
+
+
+def serve(library: CaseLibrary, place: Place, settings: Settings, keys: KeyFile, audit: AuditLog) -> None:
+    """Answer until SIGTERM or SIGINT; requests in flight are finished first."""
+    guarded = bool(keys.all())
+    check_place(place, guarded=guarded)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    config = uvicorn.Config(
+        create_app(library, settings, keys if guarded else None, audit),
+        host=place.host,
+        port=place.port,
+        ssl_certfile=place.certificate,
+        ssl_keyfile=place.private_key,
+        proxy_headers=True,
+        forwarded_allow_ips=place.proxies,
+        server_header=False,
+        access_log=False,
+        log_config=None,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    uvicorn.Server(config).run()
+
+
+def check_place(place: Place, *, guarded: bool) -> None:
+    """Refuse to be reachable from other machines without keys.
+
+    >>> check_place(Place("0.0.0.0"), guarded=True)
+    """
+    if not guarded and not is_loopback(place.host):
+        raise UsageError(
+            f"Without keys the service listens on this machine only, not on {place.host}. Make a key first:"
+            " readbench cases key add LIBRARY NAME --role write"
+        )
+    if (place.certificate is None) != (place.private_key is None):
+        raise UsageError("TLS needs both the certificate and its private key.")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,220 @@
+"""What is sent and answered, and how it becomes windows.
+
+What is sent and answered, beside the library's own models.
+
+From what was sent to a window, within limits.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from readbench.cases import FIRST_DATE, Case, Filter, Interval, windows_from
+from readbench.cases.server._service import Settings
+from readbench.engine.window_tables import Roles
+from readbench.engine.windows import WindowSet
+from readbench.errors import DataError, UsageError
+
+
+class ApiModel(BaseModel):
+    """Base: frozen, and nothing beside the declared fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class WindowBody(ApiModel):
+    """A window: one row of readings for each channel, all of one length; null where a reading is missing."""
+
+    channels: tuple[str, ...] = Field(min_length=1, examples=[["pressure", "flow"]])
+    values: tuple[tuple[float | None, ...], ...] = Field(min_length=1, examples=[[[1.0, 1.2, 0.7], [5.0, 5.0, 6.5]]])
+    asset: str = ""
+
+
+class Asked(ApiModel):
+    """What is asked about: a window, or the name of a stored case; exactly one of them."""
+
+    window: WindowBody | None = None
+    case: str | None = None
+
+
+class SearchBody(Asked):
+    """A search: `where` says which cases are listed; an empty `method` is the service's first one."""
+
+    k: int = Field(10, ge=1)
+    method: str = ""
+    where: Filter = Filter()
+
+
+class SearchManyBody(ApiModel):
+    """A search for several windows."""
+
+    windows: tuple[WindowBody, ...] = Field(min_length=1)
+    k: int = Field(10, ge=1)
+    method: str = ""
+    where: Filter = Filter()
+
+
+class ExplainBody(Asked):
+    """Why is the case `like` like what is asked about?"""
+
+    like: str
+
+
+class NewCase(ApiModel):
+    """A case to add; without an id it gets a name."""
+
+    window: WindowBody
+    id: str = ""
+    label: str | None = None
+    time: float | None = None
+    group: str = ""
+    notes: str = ""
+    tags: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+
+
+class Edits(ApiModel):
+    """Fields of a case to replace; those left out stay."""
+
+    label: str | None = None
+    asset: str = ""
+    time: float | None = None
+    group: str = ""
+    notes: str = ""
+    tags: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+
+
+class LabelBody(ApiModel):
+    """A case and what it was; null where nobody knows."""
+
+    case: str
+    label: str | None
+
+
+class PairBody(ApiModel):
+    """A case, and the stored one that it is or is not like."""
+
+    case: str
+    like: str
+
+
+class CasePage(ApiModel):
+    """A part of a list of cases, and how many there are."""
+
+    total: int
+    cases: tuple[Case, ...]
+
+
+class Stored(ApiModel):
+    """The window of a case: readings in rows, by channel."""
+
+    case: Case
+    channels: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...] = Field(repr=False)
+
+
+class Problem(ApiModel):
+    """Every error: one sentence that says what to do."""
+
+    detail: str
+
+
+class Health(ApiModel):
+    """Whether the service is there, and how many cases it holds."""
+
+    status: str
+    cases: int | None = None
+
+
+TIME_NAMES = ("time", "t", "timestamp", "datetime", "date", "seconds", "step")
+"""Columns of these names are the time, unless the sender says otherwise."""
+
+
+def window_of_file(
+    name: str, content: bytes, settings: Settings, *, time: str = "", interval: Interval = (None, None), asset: str = ""
+) -> WindowSet:
+    r"""The one window in a sent file.
+
+    Args:
+        name: of the file; its ending says what it is, and nothing is ever written under it.
+        content: of the file.
+        settings: limits.
+        time: column of the time; "" takes one of the usual names.
+        interval: first and last time.
+        asset: the machine it comes from.
+
+    >>> window_of_file("../a.csv", b"t,flow\n0,1\n1,2\n", Settings()).channels(0)
+    ('flow',)
+    """
+    own = PurePosixPath(name.replace("\\", "/")).name or "file"
+    given = (own, content)
+    column = time or _time_column(own, content)
+    windows = windows_from(given, Roles(time=column), interval, settings.file_limits)
+    if len(windows) != 1:
+        raise UsageError(f"{own} holds {len(windows)} windows. Send one at a time.")
+    return check_size(_without_facts(windows, asset), settings)
+
+
+def windows_of_bodies(bodies: tuple[WindowBody, ...], settings: Settings) -> WindowSet:
+    """Windows that were sent as JSON."""
+    if len(bodies) > settings.max_windows:
+        raise UsageError(f"Got {len(bodies)} windows: at most {settings.max_windows} in one request.")
+    values = [_matrix(body) for body in bodies]
+    windows = WindowSet.from_arrays(
+        values, channels=[body.channels for body in bodies], assets=[body.asset for body in bodies]
+    )
+    return check_size(windows, settings)
+
+
+def check_size(windows: WindowSet, settings: Settings) -> WindowSet:
+    """The windows, if none is too large."""
+    channels, points = windows.channel_counts, windows.channel_counts.astype(np.int64) * windows.lengths
+    if channels.max(initial=0) > settings.max_channels:
+        raise DataError(f"A window has {channels.max():,} channels, more than {settings.max_channels:,}.")
+    if points.max(initial=0) > settings.max_points:
+        raise DataError(f"A window has {points.max():,} readings, more than {settings.max_points:,}. Shorten it.")
+    return windows
+
+
+def time_of(windows: WindowSet) -> float | None:
+    """When the first window began; None where that is not known, or only counted from the beginning of a recording."""
+    time = float(windows.times[0])
+    return time if np.isfinite(time) and time >= FIRST_DATE else None
+
+
+def _matrix(body: WindowBody) -> np.ndarray:
+    """(C, T) readings, NaN where there is none."""
+    if len(body.values) != len(body.channels):
+        raise UsageError(f"The window has {len(body.channels)} channel names, but {len(body.values)} rows of readings.")
+    if len({len(row) for row in body.values}) != 1:
+        raise UsageError("All channels of a window have the same number of readings; put null where one is missing.")
+    if len(set(body.channels)) != len(body.channels):
+        raise UsageError("Two channels of the window have the same name. Rename one.")
+    if not body.values[0]:
+        raise UsageError("The window has no readings.")
+    rows = [[np.nan if value is None else value for value in row] for row in body.values]
+    with np.errstate(over="ignore"):
+        return np.array(rows, np.float64).astype(np.float32)
+
+
+def _time_column(name: str, content: bytes) -> str:
+    """The column of a CSV file that is called as times usually are; "" where there is none."""
+    if not name.lower().endswith((".csv", ".tsv", ".txt")):
+        return ""
+    header = content[: 2**16].split(b"\n", 1)[0].decode("utf-8-sig", "replace")
+    for delimiter in ",;\t|":
+        for column in header.split(delimiter):
+            if column.strip().strip('"').lower() in TIME_NAMES:
+                return column.strip().strip('"')
+    return ""
+
+
+def _without_facts(windows: WindowSet, asset: str) -> WindowSet:
+    """The bare window, of an asset: what a file says about labels is not taken from strangers."""
+    times = None if np.isnan(windows.times).all() else windows.times
+    return WindowSet.from_arrays([windows.values(0)], channels=windows.channels(0), assets=[asset], times=times)

@@ -1,0 +1,311 @@
+"""Routes for people: pages made on the server, with a little script for plots, keys and dropped files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, File, Form, HTTPException, Query, Request, Response, UploadFile
+from fastapi.responses import FileResponse, RedirectResponse
+from fastapi.templating import Jinja2Templates
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from readbench.cases import UNLIKE, Answer, Case, Fault, Filter, Summary
+from readbench.cases import _reading as times
+from readbench.cases.server import _views as words
+from readbench.cases.server._api import ListQuery, add_case, list_cases
+from readbench.cases.server._bodies import time_of, window_of_file
+from readbench.cases.server._gate import COOKIE, IMPORT_MAP, Admin, Reader, Writer, caller_of
+from readbench.cases.server._keys import NOBODY, KeyHolder, Role
+from readbench.cases.server._service import CaseService, Served
+from readbench.cases.server._views import MOST_LISTED, DrawnWindow, events_of, overview_of, signals_of
+from readbench.engine.windows import WindowSet
+
+HITS = 10
+OPTIONS = 5
+HUES = 12
+LATEST = 8
+PER_PAGE = 50
+WEEK_S = 7 * 24 * 3600
+ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+ENVIRONMENT.filters |= {
+    "when": times.format_time,
+    "percent": words.format_percent,
+    "link": words.make_link,
+    "short": words.shorten_text,
+    "done": words.describe_change,
+}
+ENVIRONMENT.globals["importmap"] = Markup(IMPORT_MAP)  # noqa: S704 - our own constant, told to the policy by its digest
+TEMPLATES = Jinja2Templates(env=ENVIRONMENT)
+router = APIRouter(include_in_schema=False)
+
+
+class Page(Filter):
+    """What a case page is asked to list; an empty text is no filter."""
+
+    method: str = ""
+
+    @property
+    def chosen(self) -> Filter:
+        """The filter without empty texts."""
+        return Filter(asset=self.asset or None, label=self.label or None, tag=self.tag or None)
+
+
+@router.get("/")
+async def home(request: Request, service: Served, caller: Reader) -> Response:
+    """Drop a file, or go on with an open case."""
+    cases, summary = await service.work.do(lambda: (service.library.cases(), service.library.stats()))
+    unresolved = [case for case in reversed(cases) if case.label is None]
+    shown: dict[str, Any] = {"open": unresolved[:LATEST], "unresolved": len(unresolved), "summary": summary}
+    latest = sorted((case for case in cases if case.label), key=lambda case: -case.changed)[:LATEST]
+    return _page(request, "home.html", caller, **shown, latest=latest, sample=service.settings.sample is not None)
+
+
+@router.get("/cases")
+async def cases(request: Request, service: Served, caller: Reader, query: Annotated[ListQuery, Query()]) -> Response:
+    """All cases, by filter and words of the notes."""
+    given = {name: getattr(query, name) or None for name in ("asset", "label", "tag")}
+    chosen = query.model_copy(update=given | {"limit": PER_PAGE})
+    found, summary = await service.work.do(lambda: (list_cases(service, chosen), service.library.stats()))
+    return _page(request, "cases.html", caller, found=found, query=chosen, summary=summary, per_page=PER_PAGE)
+
+
+@router.get("/cases/{case:path}")
+async def case(
+    request: Request, service: Served, caller: Reader, case: str, page: Annotated[Page, Query()]
+) -> Response:
+    """One case: its signals, the cases like it, its notes and history."""
+
+    def look() -> dict[str, Any]:
+        library, method = service.library, service.settings.checked_method(page.method)
+        own = library.case(case)
+        alone = len(library) < 2
+        answer = None if alone else library.search(case, k=HITS, method=method, where=page.chosen)
+        signals = signals_of(library.snapshot(), library.window(case)[0])
+        return _shown(service, signals, answer, page) | {"case": own, "events": events_of(library, case)}
+
+    return _page(request, "case.html", caller, **await service.work.do(look))
+
+
+@router.post("/look")
+async def look_at_file(
+    *,
+    request: Request,
+    service: Served,
+    caller: Reader,
+    file: Annotated[UploadFile, File()],
+    asset: Annotated[str, Form()] = "",
+    time: Annotated[str, Form()] = "",
+    first: Annotated[str, Form()] = "",
+    last: Annotated[str, Form()] = "",
+    keep: Annotated[str, Form()] = "",
+) -> Response:
+    """Search with a file: kept as an open case, or only looked at."""
+    content = await file.read()
+    interval = times.parse_time(first), times.parse_time(last)
+
+    def read() -> WindowSet:
+        return window_of_file(file.filename or "", content, service.settings, time=time, interval=interval, asset=asset)
+
+    def look() -> dict[str, Any]:
+        window = read()
+        answer = service.library.search(window, k=HITS, method=service.settings.checked_method(""))
+        signals = signals_of(service.library.snapshot(), window[0], kept=False)
+        return _shown(service, signals, answer, Page()) | {"case": None, "asset": asset, "name": file.filename}
+
+    def store() -> Case:
+        window = read()
+        return add_case(service, window, Case(id="", asset=asset, time=time_of(window)))
+
+    if keep and caller.role >= Role.WRITE:
+        return _to_case((await service.work.do(store)).id)
+    return _page(request, "case.html", caller, **await service.work.do(look))
+
+
+@router.post("/feedback")
+async def feedback(
+    service: Served,
+    _caller: Writer,
+    case: Annotated[str, Form()],
+    like: Annotated[str, Form()],
+    same: Annotated[bool, Form()],
+) -> Response:
+    """Confirm or reject: the case has, or has not, the fault of another one."""
+    say = service.library.confirm if same else service.library.reject
+    await service.work.do(lambda: say(case, like=like))
+    return _to_case(case)
+
+
+@router.post("/facts")
+async def facts(
+    service: Served,
+    _caller: Writer,
+    case: Annotated[str, Form()],
+    label: Annotated[str, Form()] = "",
+    asset: Annotated[str, Form()] = "",
+    notes: Annotated[str, Form()] = "",
+    tags: Annotated[str, Form()] = "",
+) -> Response:
+    """Replace what is known of a case."""
+    given = tuple(tag.strip() for tag in tags.split(",") if tag.strip())
+    text = notes.replace("\r\n", "\n")
+    await service.work.do(
+        lambda: service.library.edit(case, label=label.strip() or None, asset=asset.strip(), notes=text, tags=given)
+    )
+    return _to_case(case)
+
+
+@router.post("/label")
+async def label_case(
+    service: Served, _caller: Writer, case: Annotated[str, Form()], label: Annotated[str, Form()]
+) -> Response:
+    """Say what a case on the list of the overview was; the list is made anew."""
+    await service.work.do(lambda: service.library.label(case, label.strip() or None))
+    return RedirectResponse("/overview#next", 303)
+
+
+@router.post("/delete")
+async def delete(service: Served, _caller: Admin, case: Annotated[str, Form()]) -> Response:
+    """Take a case out."""
+    await service.work.do(lambda: service.library.delete([case]))
+    return RedirectResponse("/overview#changes", 303)
+
+
+@router.post("/undo")
+async def undo(service: Served, _caller: Admin) -> Response:
+    """Take the last change back."""
+    await service.work.do(service.library.undo)
+    return RedirectResponse("/overview#changes", 303)
+
+
+@router.get("/overview")
+async def overview(request: Request, service: Served, caller: Reader) -> Response:
+    """The library at a glance."""
+
+    def look() -> dict[str, Any]:
+        library, method, summary = service.library, service.settings.checked_method(""), service.library.stats()
+        return {
+            "overview": overview_of(library.snapshot()),
+            "suggestions": library.next_to_label(LATEST, method),
+            "doubts": library.doubtful(MOST_LISTED, method),
+            "summary": summary,
+            "labels": sorted(label for label in summary.labels if label),
+            "changes": library.history()[: -LATEST - 1 : -1],
+        }
+
+    return _page(request, "overview.html", caller, **await service.work.do(look))
+
+
+@router.get("/api")
+async def reference(request: Request, caller: Reader) -> Response:
+    """What programs may ask, from the OpenAPI description."""
+    paths = request.app.openapi()["paths"]
+    routes = [
+        (method.upper(), path, about.get("description") or about.get("summary", ""), about["tags"][-1])
+        for path, methods in paths.items()
+        for method, about in methods.items()
+    ]
+    return _page(request, "api.html", caller, routes=routes)
+
+
+@router.get("/sample.csv")
+async def sample(service: Served, _caller: Reader) -> Response:
+    """A file to try the page with."""
+    if service.settings.sample is None:
+        raise HTTPException(404, "This service offers no sample.")
+    return FileResponse(service.settings.sample, filename="sample.csv", media_type="text/csv")
+
+
+@router.get("/login")
+async def login(request: Request, next: str = "/") -> Response:  # noqa: A002 - name of the query
+    """Ask for a key."""
+    return _page(request, "login.html", NOBODY, next=_local(next), wrong=False)
+
+
+@router.post("/login")
+async def log_in(
+    request: Request,
+    service: Served,
+    key: Annotated[str, Form()],
+    next: Annotated[str, Form()] = "/",  # noqa: A002
+) -> Response:
+    """Keep a key in a cookie that scripts cannot read and other sites cannot send."""
+    if service.keys is not None and service.keys.caller(key.strip()).role is Role.NONE:
+        return _page(request, "login.html", NOBODY, status=401, next=_local(next), wrong=True)
+    response = RedirectResponse(_local(next), 303)
+    secure = request.url.scheme == "https"
+    response.set_cookie(COOKIE, key.strip(), httponly=True, samesite="strict", secure=secure, max_age=WEEK_S)
+    return response
+
+
+@router.post("/logout")
+async def log_out() -> Response:
+    """Forget the key."""
+    response = RedirectResponse("/login", 303)
+    response.delete_cookie(COOKIE)
+    return response
+
+
+def problem(request: Request, status: int, sentence: str) -> Response:
+    """The page of an error."""
+    caller = caller_of(request, request.app.state.service)
+    return _page(request, "problem.html", caller, status=status, sentence=sentence)
+
+
+def _page(request: Request, template: str, caller: KeyHolder, *, status: int = 200, **shown: object) -> Response:
+    service: CaseService = request.app.state.service
+    common = {
+        "caller": caller,
+        "may_write": caller.role >= Role.WRITE,
+        "may_delete": caller.role >= Role.ADMIN,
+        "has_keys": service.keys is not None,
+        "here": request.url.path,
+        "status": status,
+        "hues": _hues(shown.get("summary")),
+    }
+    return TEMPLATES.TemplateResponse(request, template, common | shown, status_code=status)
+
+
+def _hues(summary: object) -> dict[str, int]:
+    """Numbers of the colours of the faults."""
+    labels = sorted(label for label in summary.labels if label) if isinstance(summary, Summary) else []
+    return {label: number % HUES for number, label in enumerate(labels)}
+
+
+def _shown(service: CaseService, signals: DrawnWindow, answer: Answer | None, page: Page) -> dict[str, Any]:
+    """What the page of a case or of a sent file shows."""
+    summary = service.library.stats()
+    return {
+        "summary": summary,
+        "signals": signals,
+        "answer": answer,
+        "options": _options(answer),
+        "page": page,
+        "unlike": UNLIKE,
+        "labels": sorted(label for label in summary.labels if label),
+        "assets": sorted(asset for asset in summary.assets if asset),
+        "methods": service.settings.methods,
+    }
+
+
+def _options(answer: Answer | None) -> list[Fault]:
+    """What a window may be: the most likely options, and always how likely it is unlike anything here."""
+    faults = answer.faults if answer else ()
+    return [fault for place, fault in enumerate(faults) if place < OPTIONS or fault.label == UNLIKE]
+
+
+def _to_case(case: str) -> Response:
+    return RedirectResponse(f"/cases/{quote(case, safe='')}", 303)
+
+
+def _local(address: str) -> str:
+    """An address on this service: anything else becomes the first page."""
+    return address if address.startswith("/") and not address.startswith(("//", "/\\")) else "/"

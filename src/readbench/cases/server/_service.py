@@ -1,0 +1,182 @@
+"""The library as the routes see it: settings, workers and what is counted.
+
+What all routes share.
+
+What the service accepts.
+
+Counters in the format of Prometheus.
+
+Blocking calls beside the event loop: so many at a time, so many in line, so long at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, TypeVar, cast
+
+from fastapi import Depends, Request
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from readbench.cases import DEFAULT_METHOD, CaseLibrary
+from readbench.cases.server._keys import AuditLog, KeyFile
+from readbench.common.tables import Limits
+from readbench.engine.spec import parse
+from readbench.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Limits of one service, and which methods may be asked for.
+
+    Args:
+        methods: texts of the grammar; the first is used where none is asked for.
+        max_bytes: of one request.
+        max_points: numbers in one window.
+        max_channels: of one window.
+        max_hits: of one answer.
+        max_windows: of one search for several.
+        workers: requests that are worked on at the same time.
+        waiting: requests that may wait for a worker; the next one is sent away with 503.
+        timeout_s: longest that a request may take, waiting included.
+        sample: a CSV file that the page offers to those who have none at hand.
+
+    >>> Settings().checked_method("")
+    'flagship'
+    """
+
+    methods: tuple[str, ...] = (DEFAULT_METHOD,)
+    max_bytes: int = 32 * 2**20
+    max_points: int = 2_000_000
+    max_channels: int = 2_000
+    max_hits: int = 100
+    max_windows: int = 100
+    workers: int = 4
+    waiting: int = 64
+    timeout_s: float = 120.0
+    sample: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.methods:
+            raise UsageError("Name at least one method that may be asked for.")
+        for method in self.methods:
+            parse(method)
+
+    @property
+    def file_limits(self) -> Limits:
+        """Limits of sent files; unpacked, they may be a few times larger than what was sent."""
+        return Limits(max_bytes=8 * self.max_bytes, max_rows=self.max_points, max_columns=self.max_channels + 10)
+
+    def checked_method(self, method: str) -> str:
+        """The method that is asked for, if it may be; the first one for ""."""
+        if not method:
+            return self.methods[0]
+        if method not in self.methods:
+            raise UsageError(
+                f"This service does not run the method {method[:80]!r}. It runs: {', '.join(self.methods)}."
+            )
+        return method
+
+
+BUCKETS = (0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 120.0)
+
+
+class ServiceMetrics:
+    """What one service counts."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "readbench_requests", "Requests by route and status.", ["method", "route", "status"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "readbench_request_seconds", "Time to answer.", ["route"], buckets=BUCKETS, registry=self.registry
+        )
+        self.running = Gauge("readbench_running", "Requests being worked on or waiting.", registry=self.registry)
+        self.cases = Gauge("readbench_cases", "Cases in the library.", registry=self.registry)
+
+    def text(self) -> bytes:
+        """All of them."""
+        return generate_latest(self.registry)
+
+
+Result = TypeVar("Result")
+
+
+class BusyError(Exception):
+    """The service cannot answer now; the message says why."""
+
+
+class WorkerPool:
+    """A bounded pool of threads.
+
+    Args:
+        workers: calls at the same time.
+        waiting: calls that may wait; the next one is refused.
+        timeout_s: longest that a call may take, waiting included.
+    """
+
+    def __init__(self, workers: int, waiting: int, timeout_s: float) -> None:
+        self.timeout_s = timeout_s
+        self.most = workers + waiting
+        self.running = 0
+        self._workers = workers
+        self._pool: ThreadPoolExecutor | None = None
+
+    async def do(self, call: Callable[[], Result]) -> Result:
+        """Run a call and return what it returns; `BusyError` where there is no room or no time."""
+        if self.running >= self.most:
+            raise BusyError(f"{self.running} requests are being worked on. Try again in a moment.")
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="cases")
+        future = asyncio.get_running_loop().run_in_executor(self._pool, call)
+        self.running += 1
+        future.add_done_callback(self._finished)
+        try:
+            return await asyncio.wait_for(asyncio.shield(future), self.timeout_s)
+        except TimeoutError as error:
+            future.cancel()  # one that has not begun will not
+            raise BusyError(f"No answer within {self.timeout_s:g} s. Try again, or with a shorter window.") from error
+
+    def close(self) -> None:
+        """Finish what is running; what waits is dropped."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def _finished(self, future: asyncio.Future[Result]) -> None:
+        self.running -= 1
+        if not future.cancelled():
+            future.exception()  # seen: nobody may be waiting any more
+
+
+@dataclass(frozen=True, eq=False)
+class CaseService:
+    """One library and everything around it.
+
+    Args:
+        library: that is served.
+        settings: limits.
+        keys: who may do what; None where everybody may, because only this machine can reach it.
+        audit: who did what.
+        work: where blocking calls run.
+        metrics: what is counted.
+    """
+
+    library: CaseLibrary
+    settings: Settings
+    keys: KeyFile | None
+    audit: AuditLog
+    work: WorkerPool
+    metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
+
+
+def service_of(request: Request) -> CaseService:
+    """The service that a request came to."""
+    return cast("CaseService", request.app.state.service)
+
+
+Served = Annotated[CaseService, Depends(service_of)]

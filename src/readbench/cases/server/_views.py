@@ -1,0 +1,343 @@
+"""What pages show: the library at a glance, a window, the life of a case, in words.
+
+The library at a glance: a map of the cases, how many are resolved, and which are twins.
+
+A window as the page draws it: few enough points, what is normal for each channel, and where it departs.
+
+The life of one case, in words, from the library's journal.
+
+How the pages write shares, changes and addresses.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow.compute
+from numpy.typing import NDArray
+from pydantic import Field
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from readbench.cases import (
+    DEPARTS,
+    MOST_STEPS,
+    Case,
+    CaseLibrary,
+    Change,
+    NormalReference,
+    Snapshot,
+    coarse_encoder,
+    reference_for,
+)
+from readbench.cases.server._bodies import ApiModel
+from readbench.engine.method import conceal
+from readbench.engine.preparation import resample, thin_series
+from readbench.engine.windows import Window
+
+MOST_CASES = 2000
+"""Latest cases that are looked at."""
+MAIN_AXES = 50
+"""Axes of the vectors among which the map looks for the two that tell the faults apart."""
+TWINS = 0.98
+"""Cosine of two cases from which they count as near-duplicates."""
+MOST_LISTED = 12
+Vectors = NDArray[np.float64]
+
+
+class Point(ApiModel):
+    """A case on the map, 0 to 1 both ways."""
+
+    case: Case
+    x: float
+    y: float
+
+
+class Pair(ApiModel):
+    """Two cases that are almost the same."""
+
+    first: Case
+    second: Case
+    likeness: float
+
+
+class LibraryOverview(ApiModel):
+    """What the page shows.
+
+    Args:
+        points: cases on the map.
+        twins: near-duplicates, the nearest first.
+        left_out: older cases that were not looked at.
+    """
+
+    points: tuple[Point, ...]
+    twins: tuple[Pair, ...]
+    left_out: int
+
+
+def overview_of(snapshot: Snapshot) -> LibraryOverview:
+    """Look at the latest cases: MiniRocket features, scaled, and their cosines; fast enough for every visit."""
+    first = max(0, len(snapshot) - MOST_CASES)
+    positions = np.arange(first, len(snapshot))
+    cases = [snapshot.case(int(i)) for i in positions]
+    if not cases:
+        return LibraryOverview(points=(), twins=(), left_out=0)
+    vectors = _features(snapshot, positions)
+    places = project_vectors(vectors, snapshot.labels[positions])
+    likeness = vectors @ vectors.T
+    np.fill_diagonal(likeness, -2.0)
+    return LibraryOverview(
+        points=tuple(Point(case=case, x=float(x), y=float(y)) for case, (x, y) in zip(cases, places, strict=True)),
+        twins=_twins(cases, likeness),
+        left_out=first,
+    )
+
+
+def project_vectors(vectors: Vectors, labels: NDArray[np.int32]) -> Vectors:
+    """(N, 2) places, 0 to 1, on the two axes that best tell the labels apart; without three of them, the main axes.
+
+    Args:
+        vectors: (N, D).
+        labels: (N,) of the cases, -1 where nobody resolved one.
+
+    >>> project_vectors(np.array([[0.0, 0.0], [4.0, 0.0], [2.0, 1.0]]), np.int32([-1, -1, -1])).round(2).tolist()
+    [[0.0, 0.0], [1.0, 0.0], [0.5, 1.0]]
+    """
+    centred = vectors - vectors.mean(axis=0)
+    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    axes = axes[:MAIN_AXES] * np.sign(axes[:MAIN_AXES].sum(axis=1, keepdims=True) + 1e-12)
+    main = centred @ axes.T
+    flat = np.zeros((len(vectors), 2))
+    known = labels >= 0
+    if len(np.unique(labels[known])) > 2 and known.sum() > 2 * main.shape[1]:
+        judge = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto", n_components=2)
+        flat[:] = judge.fit(main[known], labels[known]).transform(main)
+    else:
+        flat[:, : main.shape[1]] = main[:, :2]
+    low, extent = flat.min(axis=0), np.ptp(flat, axis=0)
+    return np.divide(flat - low, extent, out=np.full_like(flat, 0.5), where=extent > 1e-12)
+
+
+def _features(snapshot: Snapshot, positions: NDArray[np.intp]) -> Vectors:
+    """(N, D) scaled features, rows of length one."""
+    raw = coarse_encoder(snapshot).encode(conceal(snapshot.windows(positions))).astype(np.float64)
+    deviation = raw.std(axis=0)
+    scaled = np.divide(raw - raw.mean(axis=0), deviation, out=np.zeros_like(raw), where=deviation > 1e-9)
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.divide(scaled, lengths, out=np.zeros_like(scaled), where=lengths > 0)
+
+
+def _twins(cases: list[Case], likeness: Vectors) -> tuple[Pair, ...]:
+    rows, columns = np.nonzero(np.triu(likeness >= TWINS, 1))
+    nearest = np.argsort(-likeness[rows, columns], kind="stable")[:MOST_LISTED]
+    return tuple(
+        Pair(first=cases[rows[i]], second=cases[columns[i]], likeness=min(1.0, float(likeness[rows[i], columns[i]])))
+        for i in nearest
+    )
+
+
+MOST_POINTS = 512
+"""Points of a channel that are drawn."""
+
+
+class DrawnSignal(ApiModel):
+    """One channel.
+
+    Args:
+        name: of the channel.
+        values: readings to draw, at most `MOST_POINTS`: of a longer window, the least and the greatest of each stretch.
+        asked: readings to ask with, evenly spaced; empty where the window is kept and can be asked about by name.
+        mean: of normal operation; None where it is not known.
+        deviation: standard deviation of normal operation; None where it is not known or the channel never moves.
+        departure: root mean square departure from normal, in standard deviations.
+    """
+
+    name: str
+    values: tuple[float, ...] = Field(repr=False)
+    asked: tuple[float, ...] = Field(repr=False)
+    mean: float | None
+    deviation: float | None
+    departure: float
+
+
+class DrawnWindow(ApiModel):
+    """All channels of a window, those that depart most first.
+
+    Args:
+        channels: the channels.
+        steps: of the window as it is stored.
+        span: first and last part of the window in which it departs most from normal, 0 to 1; None where it does not.
+        reference: what normal is taken from, in words.
+    """
+
+    channels: tuple[DrawnSignal, ...]
+    steps: int
+    span: tuple[float, float] | None
+    reference: str
+
+
+def signals_of(snapshot: Snapshot, window: Window, *, kept: bool = True) -> DrawnWindow:
+    """The window beside the normal operation of its asset.
+
+    Args:
+        snapshot: of the library.
+        window: that is drawn.
+        kept: it is a case of the library.
+    """
+    reference = reference_for(snapshot, window.asset)
+    departures = reference.departures(window, list(window.channels))
+    far = np.sqrt((departures**2).mean(axis=1))
+    steps = window.values.shape[1]
+    drawn = thin_series(window.values, MOST_POINTS)
+    # As many steps as the evidence looks at: what comes back is what a kept window would be compared by.
+    asked = resample(window.values, min(MOST_STEPS, steps)) if not kept else window.values[:, :0]
+    channels = [_signal(name, drawn[c], asked[c], reference, float(far[c])) for c, name in enumerate(window.channels)]
+    return DrawnWindow(
+        channels=tuple(sorted(channels, key=lambda channel: -channel.departure)),
+        steps=steps,
+        span=departing_span(departures),
+        reference=reference.words,
+    )
+
+
+def departing_span(departures: NDArray[np.float64]) -> tuple[float, float] | None:
+    """First and last part of a window in which the channels that depart at all are farthest from normal.
+
+    Farthest is the upper half of how far they ever are, and never less than what counts as departing.
+
+    Args:
+        departures: (C, T) in standard deviations.
+
+    >>> departing_span(np.repeat([[0.0] * 30 + [5.0] * 10], 2, axis=0))
+    (0.75, 1.0)
+    """
+    moving = departures[np.sqrt((departures**2).mean(axis=1)) >= DEPARTS]
+    if not len(moving):
+        return None
+    steps = departures.shape[1]
+    width = max(1, steps // 64)
+    level = np.convolve(np.sqrt((moving**2).mean(axis=0)), np.ones(width) / width, mode="same")
+    far = np.flatnonzero(level >= max(DEPARTS, (level.min() + level.max()) / 2))
+    return (float(far[0] / steps), float((far[-1] + 1) / steps)) if len(far) else None
+
+
+def _signal(
+    name: str, drawn: NDArray[np.float32], asked: NDArray[np.float32], reference: NormalReference, departure: float
+) -> DrawnSignal:
+    mean, deviation = reference.stats.mean.get(name), reference.stats.std.get(name)
+    return DrawnSignal(
+        name=name,
+        values=_short(drawn),
+        asked=_short(asked),
+        mean=mean,
+        deviation=deviation or None,
+        departure=departure,
+    )
+
+
+def _short(values: NDArray[np.float32]) -> tuple[float, ...]:
+    """Six digits of each value: what a float32 holds, and no more to send."""
+    return tuple(float(f"{value:.6g}") for value in values.tolist())
+
+
+FIELDS = ("label", "asset", "time", "group", "notes", "tags", "links", "rejected")
+LONG = 60
+
+
+class CaseEvent(ApiModel):
+    """One change of a case.
+
+    Args:
+        change: its number in the library.
+        time: seconds since the epoch.
+        words: what it did.
+        undone: it was taken back later.
+    """
+
+    change: int
+    time: float
+    words: str
+    undone: bool
+
+
+def events_of(library: CaseLibrary, case: str) -> list[CaseEvent]:
+    """All changes of a case, newest first."""
+    journal = library.store.journal()
+    rows = journal.filter(pyarrow.compute.equal(journal["id"], case)).sort_by("step").to_pylist()
+    undone = {change.number for change in library.history() if change.undone}
+    events, before = [], dict.fromkeys(FIELDS)
+    for row in rows:
+        taken_back = row["change"] in undone
+        events.append(CaseEvent(change=row["change"], time=row["stamp"], words=_words(row, before), undone=taken_back))
+        before = before if taken_back else row
+    return events[::-1]
+
+
+def _words(row: dict[str, Any], before: dict[str, Any]) -> str:
+    if row["what"] == "delete":
+        return "taken out"
+    if row["what"] in {"add", "normals"}:
+        return f"added as {row['label']}" if row["label"] else "added, not resolved"
+    said = [_said(name, row[name]) for name in FIELDS if repr(row[name]) != repr(before[name])]
+    return "; ".join(said) or "written again"
+
+
+def _said(field: str, value: object) -> str:
+    """What a field now is.
+
+    >>> _said("label", "leak"), _said("rejected", ["leak"]), _said("notes", "")
+    ('resolved as leak', 'known not to be leak', 'notes taken out')
+    """
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+    short = text if len(text) <= LONG else f"{text[: LONG - 1]}…"
+    if field == "label":
+        return f"resolved as {short}" if short else "not resolved any more"
+    if field == "rejected":
+        return f"known not to be {short}" if short else "nothing is ruled out"
+    return f"{field}: {short}" if short else f"{field} taken out"
+
+
+def format_percent(share: float | None) -> str:
+    """A share as people say it.
+
+    >>> format_percent(0.004), format_percent(0.42), format_percent(0.999), format_percent(None)
+    ('<1 %', '42 %', '>99 %', '')
+    """
+    if share is None:
+        return ""
+    if 0 < share < 0.01:
+        return "<1 %"
+    return ">99 %" if 0.99 < share < 1 else f"{share:.0%}".replace("%", " %")
+
+
+def describe_change(change: Change) -> str:
+    """What a change did.
+
+    >>> describe_change(Change(number=1, what="normals", cases=80, time=0.0, undone=False))
+    '80 normal windows added'
+    """
+    if change.what == "undo":
+        return "a change taken back"
+    noun = "normal window" if change.what == "normals" else "case"
+    verb = {"add": "added", "normals": "added", "edit": "changed", "delete": "taken out"}[change.what]
+    return f"{change.cases} {noun}{'' if change.cases == 1 else 's'} {verb}"
+
+
+def make_link(case: str) -> str:
+    """The address of a case's page.
+
+    >>> make_link("run 1/a?b")
+    '/cases/run%201%2Fa%3Fb'
+    """
+    return f"/cases/{quote(case, safe='')}"
+
+
+def shorten_text(text: str, most: int = 110) -> str:
+    """The beginning of a text, in one line.
+
+    >>> shorten_text("one two three", 8)
+    'one two…'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"

@@ -1,0 +1,345 @@
+"""Readers of users' tables: CSV, Parquet and NPZ, from a file or from bytes, within limits, no pickle.
+
+`Table`: named columns as a user's file has them.
+
+How much of a user's file is read, and opening it within that.
+
+NPZ archives, array by array: sizes are checked before anything is unpacked, and objects (pickles) are refused.
+
+From a file to a table: CSV, Parquet or NPZ, by the ending of its name.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+import zipfile
+import zlib
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path, PurePath
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from readbench.errors import DataError, UnknownNameError
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A user's table: `name` of its file for errors, and `data`, an Arrow table.
+
+    >>> table = Table("a.csv", pa.table({"speed": [1, None], "fault": ["leak", ""]}))
+    >>> table.numbers("speed").tolist(), table.codes("fault")[1]
+    ([1.0, nan], ('leak',))
+    """
+
+    name: str
+    data: pa.Table
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return tuple(self.data.column_names)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.data.num_rows)
+
+    @property
+    def numeric(self) -> tuple[str, ...]:
+        """Names of the columns that hold numbers, or nothing at all."""
+        return tuple(field.name for field in self.data.schema if _is_number(field.type))
+
+    def numbers(self, column: str) -> NDArray[np.float64]:
+        """(rows,) a column as numbers, NaN where there is none; a text in it is an error that names its row."""
+        values = self._column(column)
+        if not _is_number(values.type):
+            values = self._parsed(column, values)
+        return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+
+    def seconds(self, column: str, unit: float = 1.0) -> NDArray[np.float64]:
+        """(rows,) a column of times in seconds: numbers of `unit` seconds, or dates, then counted from 1970."""
+        values = self._column(column)
+        if not pa.types.is_timestamp(values.type) and not pa.types.is_date(values.type):
+            return self.numbers(column) * unit
+        micros = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        return np.asarray(micros.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) / 1e6, np.float64)
+
+    def codes(self, column: str) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+        """A column as texts: (rows,) index of each row's text, -1 where it is empty, and the texts as they appear.
+
+        Whole numbers lose their decimals, so that `1.0` and `1` are one text.
+        """
+        values = self._column(column)
+        if not pa.types.is_dictionary(values.type):
+            values = pc.dictionary_encode(_texts(values))
+        encoded = values.unify_dictionaries().combine_chunks()
+        indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+        texts = _texts(encoded.dictionary).to_pylist()  # once per text, however often it is repeated
+        used, first = np.unique(indices, return_index=True)
+        present = [texts[code] for code in used[np.argsort(first)] if code >= 0 and texts[code] is not None]
+        names = tuple(dict.fromkeys(present))
+        position = {name: code for code, name in enumerate(names)}
+        codes = np.array([*(position.get(text, -1) for text in texts), -1], np.int32)  # -1 picks the last
+        return codes[indices], names
+
+    def _column(self, column: str) -> pa.ChunkedArray:
+        if column not in self.data.column_names:
+            raise UnknownNameError(f"column of {self.name}", column, self.columns)
+        return self.data[column]
+
+    def _parsed(self, column: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """A column that is not numeric as a whole, text by text."""
+        texts = _texts(values)
+        try:
+            return texts.cast(pa.float64())
+        except pa.ArrowInvalid:
+            row, text = next((i, t) for i, t in enumerate(texts.to_pylist()) if t is not None and not _reads(t))
+            raise DataError(
+                f"{self.name}, row {row + 1}: {text[:40]!r} in column {column!r} is no number. Correct it, or leave "
+                "the column out."
+            ) from None
+
+
+def _is_number(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
+    return any(
+        test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
+    )
+
+
+def _texts(values: Any) -> Any:  # noqa: ANN401 - an Arrow array, whole or in chunks
+    """A column as trimmed texts, null where there is none."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), None, values)
+        whole = pc.all(pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), 2.0**53))).as_py()
+        values = values.cast(pa.int64()) if whole else values
+    try:
+        texts = pc.utf8_trim_whitespace(values.cast(pa.string()))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"A column of {values.type} cannot be read as text ({error}).") from error
+    return pc.if_else(pc.equal(texts, ""), None, texts)
+
+
+def _reads(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+Given = Path | tuple[str, bytes]
+"""A file, or the name and content of one that was sent."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Most bytes (unpacked), rows and columns of one file; what is larger is refused before it fills the memory."""
+
+    max_bytes: int = 4 * 2**30
+    max_rows: int = 50_000_000
+    max_columns: int = 10_000
+
+    def check_bytes(self, name: str, size: int) -> None:
+        """Raise `DataError` where a file is larger than this, unpacked."""
+        self._check(name, size, self.max_bytes, "bytes")
+
+    def check_rows(self, name: str, rows: int) -> None:
+        """Raise `DataError` where a table has more rows than this."""
+        self._check(name, rows, self.max_rows, "rows")
+
+    def check_columns(self, name: str, columns: int) -> None:
+        """Raise `DataError` where a table has more columns than this."""
+        self._check(name, columns, self.max_columns, "columns")
+
+    @staticmethod
+    def _check(name: str, found: int, most: int, what: str) -> None:
+        if found > most:
+            raise DataError(f"{name}: {found:,} {what}, more than the {most:,} that are read. Split the file.")
+
+
+def open_given(given: Given, limits: Limits) -> tuple[str, pa.NativeFile]:
+    """The name of a file without `.gz`, and the file unpacked and opened for reading.
+
+    >>> name, file = open_given(("a.csv.gz", gzip.compress(b"x")), Limits())
+    >>> name, file.read()
+    ('a.csv', b'x')
+    """
+    name = given.name if isinstance(given, Path) else given[0]
+    file = _open(given, limits)
+    if not name.lower().endswith(".gz"):
+        return name, file
+    return name[: -len(".gz")], pa.BufferReader(_unpacked(name, file, limits))
+
+
+def _open(given: Given, limits: Limits) -> pa.NativeFile:
+    if not isinstance(given, Path):
+        name, content = given
+        limits.check_bytes(name, len(content))
+        return pa.BufferReader(content)
+    try:
+        size = given.stat().st_size
+        limits.check_bytes(str(given), size)
+        return pa.memory_map(str(given)) if size else pa.BufferReader(b"")
+    except OSError as error:
+        raise DataError(f"{given}: cannot be opened ({error.strerror or error}). Check the path.") from error
+
+
+def _unpacked(name: str, file: pa.NativeFile, limits: Limits) -> bytes:
+    """At most one byte more than the limit is ever unpacked."""
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(file.read())) as unpacker:
+            content = unpacker.read(limits.max_bytes + 1)
+    except (EOFError, OSError, zlib.error) as error:
+        raise DataError(f"{name}: cannot be unpacked ({error}). The file is damaged: get it again.") from error
+    limits.check_bytes(name, len(content))
+    return content
+
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def read_arrays(name: str, file: pa.NativeFile, limits: Limits, prefixes: tuple[str, ...] = ("",)) -> Arrays:
+    """The arrays of an archive by name, all or those whose names begin with one of the prefixes."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = [member for member in archive.infolist() if member.filename.startswith(prefixes)]
+            limits.check_columns(name, len(members))
+            limits.check_bytes(name, sum(member.file_size for member in members))
+            return {member.filename.removesuffix(".npy"): _read_member(name, archive, member) for member in members}
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as error:
+        raise DataError(f"{name}: no NPZ that can be read ({error}). Write it again with numpy.savez.") from error
+
+
+def _read_member(name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)  # type: ignore[no-untyped-call]
+        shape, fortran, kind = _read_header(file, version)
+        if kind.hasobject:
+            raise DataError(
+                f"{name}: {member.filename} holds Python objects, which are never read. Write numbers or texts with a "
+                "fixed width (dtype 'U')."
+            )
+        size = math.prod(shape) * kind.itemsize
+        if size > member.file_size:  # before memory is asked for
+            raise ValueError(f"{member.filename} is shorter than its shape {shape} says")
+        content = file.read(size)
+    array = np.frombuffer(content, kind, math.prod(shape))
+    return array.reshape(shape, order="F" if fortran else "C")
+
+
+def _read_header(file: IO[bytes], version: tuple[int, int]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(file)  # type: ignore[no-untyped-call,no-any-return]
+
+
+DELIMITERS = ",;\t|"
+TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".npz")
+LONGEST_HEADER = 2**20  # bytes
+
+
+def read_table(given: Given, limits: Limits | None = None) -> Table:
+    r"""The table in a file.
+
+    CSV needs a header; the delimiter is a comma, semicolon, tab or bar, whichever the header has most of. Parquet has
+    flat columns. NPZ has one array (rows,) per column. Any of them may be gzipped.
+
+    Args:
+        given: path, or name and content.
+        limits: most bytes, rows and columns.
+
+    >>> read_table(("a.csv", b"time;speed\n0;1.5\n1;\n")).numbers("speed").tolist()
+    [1.5, nan]
+    """
+    limits = limits or Limits()
+    name, file = open_given(given, limits)
+    ending = PurePath(name).suffix.lower()
+    if ending in {".csv", ".tsv", ".txt"}:
+        data = _read_csv(name, file, limits)
+    elif ending == ".parquet":
+        data = read_parquet(name, file, limits)
+    elif ending == ".npz":
+        data = _read_npz(name, file, limits)
+    else:
+        raise DataError(f"{name}: tables are read from {', '.join(TABLE_ENDINGS)}. Save it as one of these.")
+    limits.check_rows(name, data.num_rows)
+    if not data.num_rows:
+        raise DataError(f"{name}: no rows. The file is empty or incomplete.")
+    return Table(name, data)
+
+
+def read_parquet(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
+    """A whole Parquet file; texts stay dictionaries, so that a repeated long text cannot fill the memory."""
+    try:
+        meta = pyarrow.parquet.read_metadata(file)
+        limits.check_rows(name, meta.num_rows)
+        limits.check_columns(name, meta.num_columns)
+        chunks = [meta.row_group(g).column(c) for g in range(meta.num_row_groups) for c in range(meta.num_columns)]
+        limits.check_bytes(name, sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks))
+        schema = meta.schema.to_arrow_schema()
+        texts = [field.name for field in schema if pa.types.is_string(field.type)]
+        _check_names(name, schema.names)
+        return pyarrow.parquet.read_table(file, read_dictionary=texts)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{name}: no Parquet that can be read ({error}). The file is damaged: get it again.") from error
+
+
+def _read_csv(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
+    names, delimiter = _header(name, file)
+    limits.check_columns(name, len(names))
+    file.seek(0)
+    try:
+        return pyarrow.csv.read_csv(
+            file,
+            # Without threads, so that errors name the row.
+            read_options=pyarrow.csv.ReadOptions(use_threads=False, column_names=names, skip_rows=1),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
+        )
+    except pa.ArrowException as error:
+        raise DataError(f"{name}: {str(error).replace('Row #', 'line ').strip()}. Correct the file.") from error
+
+
+def _header(name: str, file: pa.NativeFile) -> tuple[list[str], str]:
+    """Names of the columns and the delimiter, from the first line."""
+    line = file.read(LONGEST_HEADER).split(b"\n", 1)[0]
+    try:
+        text = line.decode("utf-8-sig").rstrip("\r")
+        delimiter = max(DELIMITERS, key=text.count)
+        fields = next(csv.reader([text], delimiter=delimiter), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{name}: the header is no UTF-8 text ({error}). Save the file as UTF-8.") from error
+    if not any(fields):
+        raise DataError(f"{name}: no header. The first line must name the columns.")
+    names = [field.strip() or f"column {number}" for number, field in enumerate(fields, start=1)]
+    _check_names(name, names)
+    return names, delimiter
+
+
+def _read_npz(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
+    columns = read_arrays(name, file, limits)
+    limits.check_columns(name, len(columns))
+    _check_names(name, list(columns))
+    wrong = next((key for key, array in columns.items() if array.ndim != 1), None)
+    if wrong is not None or len({len(array) for array in columns.values()}) > 1:
+        shapes = ", ".join(f"{key} {array.shape}" for key, array in columns.items())
+        raise DataError(f"{name}: a table has one array (rows,) per column, all of one length. Got {shapes[:300]}.")
+    try:
+        return pa.table({key: pa.array(array) for key, array in columns.items()})
+    except (pa.ArrowException, ValueError) as error:
+        raise DataError(f"{name}: cannot be read as columns ({error}). Use numbers, texts and dates.") from error
+
+
+def _check_names(name: str, columns: list[str]) -> None:
+    twice = sorted({column for column in columns if columns.count(column) > 1})
+    if twice:
+        raise DataError(f"{name}: two columns have the name {twice[0]!r}. Rename one.")

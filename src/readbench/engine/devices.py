@@ -1,0 +1,86 @@
+"""Where networks run, and in what precision; torch is imported here and nowhere above."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal
+
+from readbench.engine.abilities import OnDevice
+from readbench.errors import UsageError
+
+Device = Literal["auto", "cpu", "cuda"]
+Precision = Literal["float32", "bfloat16"]
+Torch = Any
+"""A tensor, network or module of torch: an optional package, so its types cannot be named here."""
+
+
+def import_optional(name: str, owner: str) -> Torch:
+    """Import an optional package for the encoder `owner`; where it is missing, say what to install."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{owner} needs {error.name}: pip install 'readbench[models]'") from error
+
+
+def pick_device(device: Device, owner: str) -> str:
+    """`cpu` or `cuda`: what was asked for, or the GPU where there is one."""
+    present = import_optional("torch", owner).cuda.is_available()
+    if device == "cuda" and not present:
+        raise UsageError(f"{owner}(device=cuda) finds no CUDA GPU that torch can use here. Use device=cpu or auto.")
+    if device == "auto":
+        return "cuda" if present else "cpu"
+    return device
+
+
+def device_of(encoder: OnDevice | None) -> Device:
+    """`cpu` or `cuda`: where an encoder runs; None stands for one that knows only the CPU.
+
+    Its vectors are searched there, too.
+    """
+    if encoder is None or encoder.device == "cpu":
+        return "cpu"
+    device: Device = "cuda" if encoder.device == "cuda" else "auto"
+    return "cuda" if pick_device(device, type(encoder).__name__.lower()) == "cuda" else "cpu"
+
+
+@contextmanager
+def use_exact_products() -> Iterator[None]:
+    """Products of float32 matrices on a GPU keep their inputs whole, whatever the program prefers elsewhere."""
+    settings = import_optional("torch", "exact_products").backends.cuda.matmul
+    before = settings.fp32_precision
+    settings.fp32_precision = "ieee"
+    try:
+        yield
+    finally:
+        settings.fp32_precision = before
+
+
+@contextmanager
+def use_one_thread() -> Iterator[None]:
+    """Torch leaves each product on a CPU to one thread: results do not depend on how many processors there are."""
+    torch = import_optional("torch", "one_thread")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def inference_mode(device: str, dtype: Precision) -> Iterator[None]:
+    """No gradients, and matrix products in the given precision.
+
+    `bfloat16` is torch's mixed precision: weights, norms and sums stay in float32. With `float32`, a GPU's convolutions
+    are kept from rounding their inputs to 10 bits (TF32), so that vectors agree with those of a CPU.
+    """
+    torch = import_optional("torch", "inference")
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode())
+        if dtype == "bfloat16":
+            stack.enter_context(torch.autocast(device, dtype=torch.bfloat16))
+        if device == "cuda":
+            stack.enter_context(torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False))
+        yield

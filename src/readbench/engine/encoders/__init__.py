@@ -1,0 +1,18 @@
+"""From a window to a vector; importing this room registers all encoders."""
+
+from readbench.engine.encoders._foundation import Charm, Chronos2, Mantis, TiRex
+from readbench.engine.encoders._raw import Raw
+from readbench.engine.encoders._rocket import Rocket
+from readbench.engine.encoders._sonde import Sonde
+from readbench.engine.encoders._ts2vec import TS2Vec
+
+__all__ = [
+    "Charm",
+    "Chronos2",
+    "Mantis",
+    "Raw",
+    "Rocket",
+    "Sonde",
+    "TS2Vec",
+    "TiRex",
+]

@@ -1,0 +1,157 @@
+"""Pretrained networks that are used as they are: what all of them share.
+
+A network sees one channel at a time, scaled by the statistics that the task fixes for the channel; the vectors of the
+channels of a window are then pooled (`readbench.engine.encoders`). Equal series give equal vectors wherever they
+stand in a batch; between batches of different size they agree up to rounding, since a library may add in another order
+for products of another shape.
+"""
+
+# Annotations are values here, not text (no `from __future__ import annotations`): the constructors of subclasses in
+# other modules are made from the fields below, and the grammar of methods reads their types.
+
+import hashlib
+import io
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.engine.devices import (
+    Device,
+    Precision,
+    Torch,
+    import_optional,
+    inference_mode,
+    pick_device,
+    use_one_thread,
+)
+from readbench.engine.encoders._channels import ChannelEncoder, Pooling, Rows
+from readbench.engine.encoders._weights import digest_weights, locate_weights
+from readbench.engine.kernels.threads import Team
+from readbench.engine.parameters import ParameterRange, parameters_of
+from readbench.engine.preparation import ChannelStats, Normalisation, scale, scaling_statistics
+from readbench.engine.protocols import Metric, Vectors
+from readbench.engine.windows import WindowSet
+from readbench.errors import DataError, MethodError, ReadbenchError
+
+SMALLEST_BATCH = 8
+"""Smaller batches are filled up with their last series: products of few rows round differently; networks amplify it."""
+SAME_VECTORS = ("weights", "device", "batch", "metric")
+"""Parameters that do not change a vector beyond rounding; the weights count by their content."""
+
+
+@dataclass(eq=False)
+class FrozenEncoder(ChannelEncoder):
+    """Base of encoders around a pretrained network.
+
+    Subclasses are dataclasses that name themselves and their files, give `weights` a default, and write `load` and
+    `forward`; further fields are further parameters.
+
+    Args:
+        weights: hub id or folder of the network's files; also the file, where it is only one.
+        pool: how the vectors of the channels become one.
+        metric: how vectors are compared.
+        norm: scaling of the windows.
+        dtype: precision of matrix products.
+        device: where it runs.
+        batch: series at a time.
+    """
+
+    name: ClassVar[str]
+    distribution: ClassVar[str]
+    """The package whose code runs the network; its version counts for the fingerprint."""
+    files: ClassVar[tuple[str, ...]]
+    """File names of the network, as published."""
+    corpus_dependent: ClassVar[bool] = False
+
+    weights: str = ""
+    pool: Pooling = "mean"
+    metric: Metric = "euclidean"
+    norm: Normalisation = "channel"
+    dtype: Precision = "float32"
+    device: Device = "auto"
+    batch: Annotated[int, ParameterRange(1)] = 32
+    stats_: ChannelStats | None = field(default=None, init=False, repr=False)
+    _network: Torch = field(default=None, init=False, repr=False)
+
+    @abstractmethod
+    def load(self, paths: tuple[Path, ...], device: str) -> Torch:
+        """The network in these files, on the device and ready to be used (no dropout)."""
+
+    @abstractmethod
+    def forward(self, network: Torch, series: Torch) -> Torch:
+        """(B, d) vectors of a tensor (B, T) of series of an admissible length."""
+
+    def paths(self) -> tuple[Path, ...]:
+        """Where the files of the network are."""
+        return locate_weights(self.weights, self.files, self.name)
+
+    @property
+    def network(self) -> Torch:
+        """The network, loaded on first use."""
+        if self._network is None:
+            torch = import_optional("torch", self.name)
+            paths, device = self.paths(), pick_device(self.device, self.name)
+            # Building a network draws random weights before it reads the true ones; loaders print as they go.
+            with torch.random.fork_rng(devices=[]), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+                self._network = self._load_checked(paths, device)
+        return self._network
+
+    def _load_checked(self, paths: tuple[Path, ...], device: str) -> Torch:
+        try:
+            return self.load(paths, device)
+        except ReadbenchError:
+            raise
+        except Exception as error:  # a damaged file, or one of another network, fails in any way
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            place = paths[0].parent if len(paths) > 1 else paths[0]
+            raise DataError(f"{place} holds no weights that {self.name} can load ({reason}).") from error
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
+        """Keep the channel statistics that inputs are scaled by; nothing else is learned."""
+        self.stats_ = scaling_statistics(self.norm, corpus, normals)
+        return self
+
+    def encode_batch(self, windows: WindowSet) -> Vectors:
+        """(B, D) pooled vectors of the scaled windows."""
+        return super().encode_batch(scale(windows, self.norm, self.stats_))
+
+    def each(self, work: Callable[[Rows], Vectors], parts: list[Rows]) -> list[Vectors]:
+        """On a CPU, parts share the threads and each has one: the vectors are the same for any number of threads."""
+        if pick_device(self.device, self.name) != "cpu":
+            return super().each(work, parts)
+        with use_one_thread(), Team() as team:
+            return [*super().each(work, parts[:1]), *team.each(work, parts[1:])]  # the first part loads the network
+
+    def embed(self, series: NDArray[np.float32]) -> Vectors:
+        """(B, d) vectors of B series of one admissible length (B, T)."""
+        network, device = self.network, pick_device(self.device, self.name)
+        rows = np.minimum(np.arange(max(len(series), SMALLEST_BATCH)), len(series) - 1)
+        with inference_mode(device, self.dtype):
+            tensor = import_optional("torch", self.name).from_numpy(series[rows]).to(device)
+            vectors: Vectors = self.forward(network, tensor)[: len(series)].float().cpu().numpy()
+        if not np.isfinite(vectors).all():
+            raise MethodError(f"{self.name} gave a vector that is not finite: check the weights {self.weights}.")
+        return vectors
+
+    def weights_fingerprint(self) -> str:
+        """Hash of the weights' contents and of the code that runs the network; known before anything is fitted."""
+        identity = (self.name, version(self.distribution), digest_weights(self.paths()))
+        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+
+    def fingerprint(self) -> str:
+        """Hash of the weights, the parameters that shape a vector, and the statistics of the scaling."""
+        shaping = {n: getattr(self, n) for n in parameters_of(type(self)) if n not in SAME_VECTORS}
+        statistics = self.stats_.fingerprint() if self.stats_ else ""
+        identity = (self.weights_fingerprint(), sorted(shaping.items()), statistics)
+        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the network, which another process loads for itself."""
+        return self.__dict__ | {"_network": None}

@@ -1,0 +1,173 @@
+"""Features of many fixed convolutions: a strong encoder that needs no training (Dempster et al., KDD 2021)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Literal, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.engine.encoders._raw import ChannelGrid
+from readbench.engine.kernels.threads import Team
+from readbench.engine.parameters import ParameterRange
+from readbench.engine.preparation import Normalisation
+from readbench.engine.protocols import BatchEncoder, Metric, Vectors
+from readbench.engine.registry import ENCODERS
+from readbench.engine.windows import WindowSet
+from readbench.errors import DataError
+
+VERSION = 1
+"""Raised whenever vectors change, so that stored ones are not mixed."""
+SAMPLE_NUMBERS = 2**26
+"""Numbers on the grid from which the kernels' levels are drawn, at most: all windows of most corpora."""
+Kind = Literal["mini", "multi", "hydra"]
+
+
+class _Features(Protocol):
+    """A bank of convolutions."""
+
+    def fit(self, windows: NDArray[np.float32]) -> Self:
+        """Choose the convolutions for windows (N, C, T)."""
+        ...
+
+    def transform(self, windows: NDArray[np.float32]) -> Vectors:
+        """(N, F) features."""
+        ...
+
+    def state(self) -> list[bytes]:
+        """What was fitted, for a fingerprint."""
+        ...
+
+
+@ENCODERS.register("rocket", title="MiniRocket", family="embedder", positional="kind")
+class Rocket(BatchEncoder):
+    """MiniRocket features, standardised on the corpus: shares of responses above levels drawn from the corpus.
+
+    Windows are scaled and brought to the channels and the longest length of the corpus first, and to at least nine
+    points (ten for the other kinds), by interpolation. A feature that is the same in all of the corpus is dropped;
+    where that would leave none, as with a corpus of one window, features stay as they are.
+
+    Args:
+        features: about how many; MiniRocket has a multiple of 84.
+        kind: `mini` is our own; `multi` (MultiRocket) and `hydra` need the package aeon.
+        standardise: subtract each feature's mean over the corpus and divide by its deviation.
+        norm: scaling of the windows.
+        seed: of the channels and windows that are drawn.
+        metric: how vectors are compared; standardised features do better with the cosine.
+    """
+
+    corpus_dependent = True
+
+    def __init__(
+        self,
+        features: Annotated[int, ParameterRange(84, 1_000_000)] = 9996,
+        kind: Kind = "mini",
+        *,
+        standardise: bool = True,
+        norm: Normalisation = "channel",
+        seed: Annotated[int, ParameterRange(0, 2**31 - 1)] = 0,
+        metric: Metric = "cosine",
+    ) -> None:
+        self.features = features
+        self.kind: Kind = kind
+        self.standardise = standardise
+        self.norm = norm
+        self.seed = seed
+        self.metric = metric
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
+        """Choose the convolutions and the levels, and measure the features' mean and deviation."""
+        if not len(corpus):
+            raise DataError("rocket draws its levels from the corpus, and this one is empty.")
+        bank, shortest = _bank(self.kind, self.features, self.seed)
+        self.grid_ = ChannelGrid.of(corpus, normals, self.norm, shortest=shortest)
+        self.bank_ = bank.fit(self.grid_(_sample(corpus, self.grid_, self.seed)))
+        self.mean_, self.deviation_ = self._moments(corpus)
+        return self
+
+    def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
+        """(N,) numbers of each window, on the grid as well, and of its features."""
+        return super().footprint(windows) + self.grid_.size + self.features
+
+    def encode_batch(self, windows: WindowSet) -> Vectors:
+        """(B, D) float32; D is the number of features that vary over the corpus."""
+        kept = self.deviation_ > 0
+        vectors: Vectors = (self._features(windows)[:, kept] - self.mean_[kept]) / self.deviation_[kept]
+        return vectors
+
+    def fingerprint(self) -> str:
+        """Hash of the parameters that shape a vector, the grid, the convolutions and the moments."""
+        shaping = (VERSION, self.features, self.kind, self.standardise, self.seed, self.grid_.fingerprint())
+        digest = hashlib.sha256(f"rocket {shaping}".encode())
+        for part in (*self.bank_.state(), self.mean_.tobytes(), self.deviation_.tobytes()):
+            digest.update(part)
+        return digest.hexdigest()[:16]
+
+    def _features(self, windows: WindowSet) -> Vectors:
+        return self.bank_.transform(self.grid_(windows))
+
+    def _moments(self, corpus: WindowSet) -> tuple[Vectors, Vectors]:
+        """What to subtract from each feature and to divide it by; a feature to be dropped has 0 to divide by.
+
+        Sums are taken around the first window's features, so that what never varies has a deviation of exactly 0.
+        """
+        shift: NDArray[np.float64] = self._features(corpus[:1])[0].astype(np.float64)
+        total, square = np.zeros_like(shift), np.zeros_like(shift)
+        for batch in self.batches(corpus) if self.standardise else ():
+            centred = self._features(batch) - shift
+            total += centred.sum(axis=0)
+            square += np.einsum("nf,nf->f", centred, centred)
+        offset = total / len(corpus)
+        deviation = np.sqrt(np.maximum(square / len(corpus) - offset**2, 0))
+        mean = shift + offset
+        deviation[deviation <= np.finfo(np.float32).eps * np.abs(mean)] = 0
+        if not deviation.any():
+            return np.zeros(len(mean), np.float32), np.ones(len(mean), np.float32)
+        return mean.astype(np.float32), deviation.astype(np.float32)
+
+
+def _sample(corpus: WindowSet, grid: ChannelGrid, seed: int) -> WindowSet:
+    """As many windows, drawn at random, as fit in memory for good; usually all."""
+    most = max(1, SAMPLE_NUMBERS // grid.size)
+    if len(corpus) <= most:
+        return corpus
+    return corpus[np.sort(np.random.default_rng(seed).choice(len(corpus), most, replace=False))]
+
+
+def _bank(kind: Kind, features: int, seed: int) -> tuple[_Features, int]:
+    """The convolutions of a kind, not fitted yet, and the fewest points they need."""
+    if kind == "mini":
+        from readbench.engine.kernels.rocket import SHORTEST  # noqa: PLC0415 - compiles
+
+        return _Mini(features, seed), SHORTEST
+    from readbench.engine.kernels import rocket_peers as peers  # noqa: PLC0415
+
+    return (peers.MultiRocket if kind == "multi" else peers.Hydra)(features, seed), peers.SHORTEST
+
+
+class _Mini:
+    """Our MiniRocket, over all threads."""
+
+    def __init__(self, features: int, seed: int) -> None:
+        self.features, self.seed = features, seed
+
+    def fit(self, windows: NDArray[np.float32]) -> Self:
+        """Draw channels and levels."""
+        from readbench.engine.kernels.rocket import fit_bank  # noqa: PLC0415
+
+        self.bank = fit_bank(windows, self.features, self.seed)
+        return self
+
+    def transform(self, windows: NDArray[np.float32]) -> Vectors:
+        """(N, F) shares."""
+        from readbench.engine.kernels.rocket import transform  # noqa: PLC0415
+
+        out = np.empty((len(windows), len(self.bank.levels)), np.float32)
+        with Team() as team:
+            team.share(lambda first, last: transform(self.bank, windows[first:last], out[first:last]), len(windows))
+        return out
+
+    def state(self) -> list[bytes]:
+        """All numbers of the bank."""
+        return [part.tobytes() for part in self.bank]

@@ -1,0 +1,212 @@
+"""Sonde: the encoder that ships with the package, trained on synthetic signals alone (see docs/sonde.md).
+
+A channel of a window, scaled by its normal operation and brought to 512 points, becomes 512 numbers. How the channels
+of a window become one vector is a parameter: by default each channel's departure from normal operation, at places of
+its own (`readbench.engine.encoders`, pooling `both`); the paper's mean over channels is `sonde(pool=mean)`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.common.files import cache_root, exclusive
+from readbench.engine.abilities import OnDevice, Pretrained
+from readbench.engine.devices import import_optional, inference_mode, pick_device
+from readbench.engine.encoders._channels import ChannelEncoder, NormalOperation, Pooling, Rows, names_of, pool_channels
+from readbench.engine.encoders._weights import digest_weights, locate_weights
+from readbench.engine.kernels.threads import Team
+from readbench.engine.parameters import ParameterRange
+from readbench.engine.preparation import ChannelStats, scale
+from readbench.engine.protocols import Metric, Vectors
+from readbench.engine.registry import ENCODERS
+from readbench.engine.vectors import window_digests
+from readbench.engine.windows import WindowSet
+from readbench.errors import UsageError
+
+LENGTH, WIDTH = 512, 512
+VERSION = 1
+"""Raised whenever vectors change, so that stored ones are not mixed."""
+REFERENCE_WINDOWS = 256
+"""Normal windows that the reference is taken from, at most: evenly spread over those there are."""
+LEAST_SPREAD = 0.1
+"""A channel's scale is its spread in normal operation, and at least this share of its spread in the corpus."""
+Reference = Literal["normals", "corpus", "none"]
+Runtime = Literal["cpu", "cuda"]
+SHIPPED = "shipped"
+FILE = "sonde.onnx"
+
+
+@ENCODERS.register("sonde", title="Sonde", family="embedder", abilities=(Pretrained, OnDevice))
+class Sonde(ChannelEncoder):
+    """Our own encoder: what each channel does beyond normal operation, and which channel it is.
+
+    Args:
+        pool: how the vectors of the channels become one.
+        reference: what vectors are measured by: the windows of normal operation, those of the corpus where nobody
+            knows what is normal, or nothing.
+        metric: how vectors are compared.
+        device: `cpu` runs anywhere; `cuda` needs the package torch and is for bulk encoding.
+        batch: series at a time.
+        weights: those that ship with the package, or a folder with the `sonde.onnx` of a training run of your own.
+    """
+
+    def __init__(
+        self,
+        pool: Pooling = "both",
+        reference: Reference = "normals",
+        metric: Metric = "cosine",
+        device: Runtime = "cpu",
+        batch: Annotated[int, ParameterRange(1)] = 32,
+        weights: str = SHIPPED,
+    ) -> None:
+        self.pool: Pooling = pool
+        self.reference: Reference = reference
+        self.metric: Metric = metric
+        self.device: Runtime = device
+        self.batch = batch
+        self.weights = weights
+        self.stats_: ChannelStats | None = None
+        self.usual_: NormalOperation | None = None
+
+    @property
+    def corpus_dependent(self) -> bool:
+        """Only the normals count, unless the corpus is the reference."""
+        return self.reference == "corpus"
+
+    def admissible(self, length: int) -> int:  # noqa: ARG002 - every length becomes the same
+        """512 points, whatever the window has."""
+        return LENGTH
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
+        """Settle how channels are scaled, and what their vectors are in normal operation."""
+        self.stats_ = operating_statistics(corpus, normals)
+        usual = {"normals": normals, "corpus": corpus}.get(self.reference)
+        self.usual_ = None if usual is None else self._normal_operation(usual)
+        return self
+
+    def encode_batch(self, windows: WindowSet) -> Vectors:
+        """(B, D) pooled vectors of the departures."""
+        if self.stats_ is None:
+            raise UsageError("Fit the encoder first: it scales windows by what it is fitted on.")
+        if not len(windows):
+            return np.empty((0, 0), np.float32)
+        vectors = self.channel_vectors(scale(windows, "channel", self.stats_))
+        if self.usual_ is not None:
+            counts = np.repeat(windows.channel_counts, windows.channel_counts)
+            vectors = self.usual_.departures(vectors, names_of(windows), counts)
+        return pool_channels(vectors, windows, self.pool)
+
+    def embed(self, series: NDArray[np.float32]) -> Vectors:
+        """(B, 512) vectors of series (B, 512)."""
+        if self.device == "cuda":
+            return _on_gpu(self._file, series)
+        vectors: Vectors = open_session(self._file).run(["vectors"], {"series": series})[0]
+        return vectors
+
+    def each(self, work: Callable[[Rows], Vectors], parts: list[Rows]) -> list[Vectors]:
+        """Parts share the threads, one each: the vectors are the same for any number of threads."""
+        if self.device == "cuda":
+            return super().each(work, parts)
+        with Team() as team:
+            return team.each(work, parts)
+
+    def weights_fingerprint(self) -> str:
+        """Hash of the weights and of the code that uses them."""
+        return f"{VERSION}-{digest_weights((self._file,))}"
+
+    def fingerprint(self) -> str:
+        """Hash of the weights, the parameters that shape a vector, the scaling and the reference."""
+        statistics = self.stats_.fingerprint() if self.stats_ else ""
+        usual = self.usual_.fingerprint() if self.usual_ else ""
+        identity = (self.weights_fingerprint(), self.pool, self.reference, statistics, usual)
+        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+
+    @property
+    def _file(self) -> Path:
+        """The file of weights."""
+        return find_shipped_weights() if self.weights == SHIPPED else locate_weights(self.weights, (FILE,), "sonde")[0]
+
+    def _normal_operation(self, normals: WindowSet) -> NormalOperation:
+        """Statistics of the normals' vectors; kept in the cache, since encoding them takes its time."""
+        if len(normals) > REFERENCE_WINDOWS:
+            normals = normals[np.linspace(0, len(normals) - 1, REFERENCE_WINDOWS).astype(np.intp)]
+        key = hashlib.sha256(repr((self.weights_fingerprint(), self.stats_ and self.stats_.fingerprint())).encode())
+        key.update(bytes.fromhex("".join(window_digests(normals))))
+        path = cache_root() / "models" / "sonde" / f"{key.hexdigest()[:24]}.npz"
+        with exclusive(path.with_suffix(".lock")):
+            if not path.exists():
+                _store(self._measured(normals), path)
+            return _read(path)
+
+    def _measured(self, normals: WindowSet) -> NormalOperation:
+        if not len(normals):
+            return NormalOperation.of(np.empty((0, WIDTH), np.float32), np.empty(0, np.str_))
+        parts = [(self.channel_vectors(scale(b, "channel", self.stats_)), names_of(b)) for b in self.batches(normals)]
+        return NormalOperation.of(np.concatenate([v for v, _ in parts]), np.concatenate([n for _, n in parts]))
+
+
+def operating_statistics(corpus: WindowSet, normals: WindowSet) -> ChannelStats:
+    """Mean and spread of each channel in normal operation; those of the corpus where normals know nothing of it.
+
+    A channel that hardly moves in normal operation is scaled by a share of its spread in the corpus instead: else the
+    first movement of a valve would be off every scale.
+    """
+    whole = corpus.stats or ChannelStats.of(corpus)
+    if not len(normals):
+        return whole
+    own = ChannelStats.of(normals)
+    mean = whole.mean | own.mean
+    std = {n: max(own.std[n], LEAST_SPREAD * whole.std.get(n, 0.0)) if n in own.std else whole.std[n] for n in mean}
+    return ChannelStats(mean, std)
+
+
+def find_shipped_weights() -> Path:
+    """The weights in the package."""
+    return Path(str(files("readbench.engine.encoders").joinpath("models", FILE)))
+
+
+@lru_cache(maxsize=2)
+def open_session(weights: Path) -> Any:  # noqa: ANN401 - the runtime has no types
+    """The network, loaded once, one thread a call."""
+    import onnxruntime  # noqa: PLC0415 - slow to import, needed only here
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
+
+
+def _on_gpu(weights: Path, series: NDArray[np.float32]) -> Vectors:
+    torch = import_optional("torch", "sonde(device=cuda)")
+    device = pick_device("cuda", "sonde")
+    with inference_mode(device, "float32"):
+        vectors: Vectors = _torch_network(weights, device)(torch.from_numpy(series).to(device)).float().cpu().numpy()
+    return vectors
+
+
+@lru_cache(maxsize=2)
+def _torch_network(weights: Path, device: str) -> Any:  # noqa: ANN401 - a torch module
+    return import_optional("readbench.engine.encoders.sonde_network", "sonde(device=cuda)").load(weights).to(device)
+
+
+def _store(usual: NormalOperation, path: Path) -> None:
+    """Write all or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    with partial.open("wb") as file:
+        np.savez(file, names=np.array(usual.names, np.str_), mean=usual.mean, deviation=usual.deviation)
+    partial.replace(path)
+
+
+def _read(path: Path) -> NormalOperation:
+    with np.load(path) as stored:
+        return NormalOperation(tuple(stored["names"].tolist()), stored["mean"], stored["deviation"])

@@ -1,0 +1,301 @@
+"""The network of Sonde in torch, for training and for GPUs; needs torch and onnx as a whole.
+
+The network: one channel of a window, 512 points, to 512 numbers.
+
+The series enters twice: its shape (standardised values and scaled differences) through three strided convolutions to
+one token per patch, and its level and scale as saturating codes of patch and window statistics, so that a shift of one
+deviation and one of thirty are both visible. A class token and the tokens pass through a pre-norm transformer; the
+vector is the class token beside the mean of the others.
+
+From a trained body to the file that ships (ONNX, weights in half precision, arithmetic in single), and back.
+
+Random parameters of synthetic programs: seeded, on any device, in many draws of one program at a time.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from torch import Tensor, nn
+from torch.nn import functional as ops
+
+LENGTH = 512
+"""Points of a series."""
+
+
+class Draws:
+    """Random numbers on a device.
+
+    A *program* is a set of parameters; a *view* is one realisation of it. Shapes start with (N programs), and
+    `views` adds the second axis: V jittered copies of each parameter.
+    """
+
+    def __init__(self, device: str, seed: int) -> None:
+        self.device = torch.device(device)
+        self.generator = torch.Generator(self.device)
+        self.generator.manual_seed(seed)
+        self.time = torch.linspace(0, 1, LENGTH, device=self.device)
+
+    def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
+        """Evenly between two numbers."""
+        return torch.rand(*shape, device=self.device, generator=self.generator) * (high - low) + low
+
+    def normal(self, *shape: int) -> Tensor:
+        """Standard normal."""
+        return torch.randn(*shape, device=self.device, generator=self.generator)
+
+    def scale(self, low: float, high: float, *shape: int) -> Tensor:
+        """Evenly on a logarithmic axis between two positive numbers."""
+        return torch.exp(self.uniform(*shape, low=math.log(low), high=math.log(high)))
+
+    def coin(self, chance: float, *shape: int) -> Tensor:
+        """True with this chance."""
+        return torch.rand(*shape, device=self.device, generator=self.generator) < chance
+
+    def choice(self, count: int, *shape: int) -> Tensor:
+        """Whole numbers from 0 to count - 1."""
+        return torch.randint(0, count, shape, device=self.device, generator=self.generator)
+
+    def order(self, count: int) -> Tensor:
+        """A random permutation."""
+        return torch.randperm(count, device=self.device, generator=self.generator)
+
+    def shifted(self, parameter: Tensor, views: int, jitter: float) -> Tensor:
+        """(N, ...) -> (N, V, ...) with a little added in each view."""
+        copies = parameter.unsqueeze(1).expand(-1, views, *parameter.shape[1:])
+        return copies + jitter * self.normal(*copies.shape)
+
+    def stretched(self, parameter: Tensor, views: int, jitter: float) -> Tensor:
+        """(N, ...) -> (N, V, ...) each view multiplied by a factor near one."""
+        copies = parameter.unsqueeze(1).expand(-1, views, *parameter.shape[1:])
+        return copies * torch.exp(jitter * self.normal(*copies.shape))
+
+    def noise(self, count: int, views: int, length: int, own: Tensor) -> Tensor:
+        """(N, V, length) normal noise of which a part `own` (N, 1, 1) is drawn anew in each view."""
+        common = self.normal(count, 1, length)
+        return torch.sqrt(1 - own**2) * common + own * self.normal(count, views, length)
+
+
+def standardise(series: Tensor, floor: float = 1e-4) -> Tensor:
+    """Mean 0 and deviation 1 along time."""
+    return (series - series.mean(-1, keepdim=True)) / (series.std(-1, keepdim=True) + floor)
+
+
+def read_at(series: Tensor, position: Tensor) -> Tensor:
+    """Values of (..., T) at fractional positions in 0..1 (..., T), linearly between neighbours."""
+    last = series.shape[-1] - 1
+    place = position.clamp(0, 1) * last
+    left = place.floor().long().clamp(max=last - 1)
+    weight = place - left
+    return series.gather(-1, left) * (1 - weight) + series.gather(-1, left + 1) * weight
+
+
+CODE_SCALES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+PATCH_STATISTICS, WINDOW_STATISTICS = 6, 3
+FINEST = LENGTH // 8
+"""Patches, at most: what the first two convolutions leave."""
+
+
+@dataclass(frozen=True)
+class NetworkShape:
+    """Sizes of the network; 5.1 M parameters as given.
+
+    Args:
+        width: of a token.
+        depth: transformer blocks.
+        heads: of attention.
+        hidden: width inside a block.
+        patches: tokens of a series, the class token aside.
+        projection: numbers that the search for a program compares.
+        statistics: whether tokens also know level and scale of their patch.
+    """
+
+    width: int = 256
+    depth: int = 6
+    heads: int = 8
+    hidden: int = 1024
+    patches: int = 16
+    projection: int = 128
+    statistics: bool = True
+
+    def __post_init__(self) -> None:
+        if self.patches < 1 or FINEST % self.patches:
+            raise ValueError(f"patches must be a power of two up to {FINEST}. Got {self.patches} instead.")
+        if self.width % self.heads:
+            raise ValueError(f"width must be a multiple of heads. Got {self.width} and {self.heads} instead.")
+
+
+class TransformerBlock(nn.Module):
+    """Attention and a two-layer network, each with a norm before and a shortcut around it."""
+
+    def __init__(self, shape: NetworkShape) -> None:
+        super().__init__()
+        self.heads = shape.heads
+        self.before_attention = nn.LayerNorm(shape.width)
+        self.attention = nn.Linear(shape.width, 3 * shape.width)
+        self.out = nn.Linear(shape.width, shape.width)
+        self.before_network = nn.LayerNorm(shape.width)
+        self.network = nn.Sequential(
+            nn.Linear(shape.width, shape.hidden), nn.GELU(), nn.Linear(shape.hidden, shape.width)
+        )
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, P, W) -> (B, P, W)."""
+        batch, count, width = tokens.shape
+        parts = self.attention(self.before_attention(tokens))
+        query, key, value = parts.view(batch, count, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4).unbind()
+        mixed = ops.scaled_dot_product_attention(query, key, value).transpose(1, 2).reshape(batch, count, width)
+        tokens = tokens + self.out(mixed)
+        return tokens + self.network(self.before_network(tokens))
+
+
+class SondeNetwork(nn.Module):
+    """What ships: (B, 512) series to (B, 2 width) vectors."""
+
+    def __init__(self, shape: NetworkShape) -> None:
+        super().__init__()
+        self.shape = shape
+        width = shape.width
+        stride = FINEST // shape.patches
+        self.stem = nn.Sequential(
+            nn.Conv1d(2, 64, 9, 2, 4),
+            nn.GELU(),
+            nn.Conv1d(64, 128, 9, 4, 4),
+            nn.GELU(),
+            nn.Conv1d(128, width, 2 * stride + 1, stride, stride),
+        )
+        self.register_buffer("code_scales", torch.tensor(CODE_SCALES))
+        if shape.statistics:
+            self.patch_codes = nn.Linear(PATCH_STATISTICS * len(CODE_SCALES), width)
+        self.window_codes = nn.Linear(WINDOW_STATISTICS * len(CODE_SCALES), width)
+        self.input_norm = nn.LayerNorm(width)
+        self.place = nn.Parameter(torch.randn(shape.patches + 1, width) * 0.02)
+        self.summary = nn.Parameter(torch.randn(1, 1, width) * 0.02)
+        self.blocks = nn.ModuleList(TransformerBlock(shape) for _ in range(shape.depth))
+        self.output_norm = nn.LayerNorm(width)
+
+    def tokens(self, series: Tensor) -> Tensor:
+        """(B, patches + 1, width) after the last norm; the first is the class token."""
+        mean, spread = series.mean(-1, keepdim=True), series.std(-1, keepdim=True)
+        shape = (series - mean) / (spread + 1e-4)
+        change = ops.pad(shape[:, 1:] - shape[:, :-1], (1, 0))
+        roughness = change.std(-1, keepdim=True)
+        both = torch.stack([shape, change / (roughness + 1e-3)], 1).clamp(-12, 12)
+        patches = self.stem(both).transpose(1, 2)
+        if self.shape.statistics:
+            patches = patches + self.patch_codes(self._codes(self._patch_statistics(series, shape)))
+        window = torch.cat([mean, torch.log(spread + 1e-3), torch.log(roughness + 1e-3)], 1)
+        first = self.summary + self.window_codes(self._codes(window)).unsqueeze(1)
+        tokens = self.input_norm(torch.cat([first.to(patches.dtype), patches], 1)) + self.place
+        for block in self.blocks:
+            tokens = block(tokens)
+        return self.output_norm(tokens)
+
+    def forward(self, series: Tensor) -> Tensor:
+        """(B, 2 width) vectors."""
+        return pool_tokens(self.tokens(series))
+
+    def _codes(self, statistics: Tensor) -> Tensor:
+        """Each number through tanh at several scales."""
+        return torch.tanh(statistics.unsqueeze(-1) / self.code_scales).flatten(-2)
+
+    def _patch_statistics(self, series: Tensor, shape: Tensor) -> Tensor:
+        """(B, patches, 6)."""
+        raw, flat = (values.unflatten(1, (self.shape.patches, -1)) for values in (series, shape))
+        slope, extent = flat[..., -1] - flat[..., 0], flat.amax(-1) - flat.amin(-1)
+        return torch.stack([flat.mean(-1), flat.std(-1), slope, raw.mean(-1), raw.std(-1), extent], -1)
+
+
+class Learner(nn.Module):
+    """The body and the heads that only training needs."""
+
+    def __init__(self, shape: NetworkShape) -> None:
+        super().__init__()
+        self.body = SondeNetwork(shape)
+        size = 2 * shape.width
+        self.identity = nn.Sequential(
+            nn.LayerNorm(size), nn.Linear(size, 512), nn.GELU(), nn.Linear(512, shape.projection)
+        )
+        self.picture = nn.Linear(shape.width, LENGTH // shape.patches)
+
+    def forward(self, series: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Vectors (B, 2 width), their projections (B, projection) and every patch redrawn (B, T)."""
+        tokens = self.body.tokens(series)
+        vectors = pool_tokens(tokens)
+        return vectors, self.identity(vectors), self.picture(tokens[:, 1:]).flatten(1)
+
+
+def pool_tokens(tokens: Tensor) -> Tensor:
+    """The class token beside the mean of the others."""
+    return torch.cat([tokens[:, 0], tokens[:, 1:].mean(1)], -1)
+
+
+OPSET = 17
+HALF = ".half"
+SMALLEST = 64
+"""Numbers from which on a tensor is stored in half precision."""
+
+
+def export(body: SondeNetwork, path: Path, metadata: dict[str, Any]) -> None:
+    """Write the body: input `series` (B, 512), output `vectors` (B, 2 width), any B."""
+    model = store_in_half(_traced(body.cpu()))
+    helper.set_model_props(model, {name: json.dumps(value) for name, value in metadata.items()})
+    onnx.checker.check_model(model)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(model.SerializeToString())
+
+
+def _traced(body: SondeNetwork) -> onnx.ModelProto:
+    """The body as a graph whose tensors have the names of its parameters, so that `load` finds them."""
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter that keeps the names is the older one, and says so
+        torch.onnx.export(
+            body,
+            (torch.zeros(2, LENGTH),),
+            buffer,
+            input_names=["series"],
+            output_names=["vectors"],
+            dynamic_axes={"series": {0: "count"}, "vectors": {0: "count"}},
+            opset_version=OPSET,
+            do_constant_folding=False,
+            training=torch.onnx.TrainingMode.TRAINING,  # else equal tensors become one, and the others lose their names
+            dynamo=False,
+        )
+    return onnx.load_model_from_string(buffer.getvalue())
+
+
+def store_in_half(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same model with large float tensors stored in float16 and cast when it is loaded."""
+    casts = []
+    for tensor in model.graph.initializer:
+        values = numpy_helper.to_array(tensor)
+        if values.dtype != np.float32 or values.size < SMALLEST:
+            continue
+        name = tensor.name
+        tensor.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}{HALF}"))
+        casts.append(helper.make_node("Cast", [f"{name}{HALF}"], [name], to=TensorProto.FLOAT))
+    nodes = [*casts, *model.graph.node]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return model
+
+
+def load(path: Path) -> SondeNetwork:
+    """The body in a file that `export` wrote."""
+    model = onnx.load_model(path)
+    config = json.loads(next(item.value for item in model.metadata_props if item.key == "config"))
+    body = SondeNetwork(NetworkShape(**config["shape"]))
+    stored = {t.name.removesuffix(HALF): numpy_helper.to_array(t) for t in model.graph.initializer}
+    body.load_state_dict({name: torch.from_numpy(stored[name].astype(np.float32)) for name in body.state_dict()})
+    return body.eval()

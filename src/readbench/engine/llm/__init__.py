@@ -1,0 +1,50 @@
+"""Language models: clients, prompts, what windows look like to them, what it costs."""
+
+from readbench.engine.llm._examiner import NO_BRIEFING, Briefing, Examiner, content_key, split_model
+from readbench.engine.llm._exhibits import Reduction, WindowExcerpt, compare, spread_positions
+from readbench.engine.llm._messages import (
+    ChatClient,
+    Image,
+    ModelRanking,
+    ModelRequest,
+    Reply,
+    SeriesPart,
+    Text,
+    Usage,
+    read_match,
+    read_ranking,
+    read_scores,
+    read_similarity,
+)
+from readbench.engine.llm._prompts import Item, item_id
+from readbench.engine.llm._settings import ModelOptions, Spending, describe_spending, explain_no_models
+
+__all__ = [
+    "NO_BRIEFING",
+    "Briefing",
+    "ChatClient",
+    "Examiner",
+    "Image",
+    "Item",
+    "ModelOptions",
+    "ModelRanking",
+    "ModelRequest",
+    "Reduction",
+    "Reply",
+    "SeriesPart",
+    "Spending",
+    "Text",
+    "Usage",
+    "WindowExcerpt",
+    "compare",
+    "content_key",
+    "describe_spending",
+    "explain_no_models",
+    "item_id",
+    "read_match",
+    "read_ranking",
+    "read_scores",
+    "read_similarity",
+    "split_model",
+    "spread_positions",
+]

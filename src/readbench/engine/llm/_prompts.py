@@ -1,0 +1,231 @@
+"""The wording of prompts, and requests composed from them.
+
+Prompt sets: what models are told, as a versioned file.
+
+The package's own set is `wording/readbench-1.toml`. Another file of the same form takes its place when a profile names
+it. Text between braces is filled in: {topk}, {id}, {label}, {description}, {number} and {option_lines}, each where it
+makes sense; everything else, braces of JSON included, stays as it is written.
+
+From windows to questions: the query, what it is compared with, and what is asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from readbench.engine.llm._exhibits import MOST_CHANNELS, Drawing, WindowComparison, WindowExcerpt, numbers
+from readbench.engine.llm._messages import PROSE, ModelRequest, Part, SeriesPart, Text, quote
+from readbench.engine.llm._settings import Images
+from readbench.errors import UnknownNameError, UsageError
+
+OWN = "readbench-1"
+_FIELD = re.compile(r"\{(topk|id|label|description|number|option_lines)\}")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One section: what a model is told for one task.
+
+    Args:
+        system: its role.
+        context: appended to it where the source describes itself.
+        query: heading of the query.
+        item: heading of a candidate or of an example.
+        label: line about the label of a candidate, where it has one.
+        question: what it is asked, after everything it is shown.
+    """
+
+    system: str
+    context: str
+    query: str
+    item: str
+    label: str
+    question: str
+
+
+@dataclass(frozen=True)
+class PromptSet:
+    """All sections of a file, and the hash of its text."""
+
+    name: str
+    digest: str
+    sections: tuple[tuple[str, Prompt], ...]
+
+    def section(self, name: str) -> Prompt:
+        """The section of a task; `UnknownNameError` where the set has none."""
+        known = dict(self.sections)
+        if name not in known:
+            raise UnknownNameError(f"section of the prompts {self.name}", name, known)
+        return known[name]
+
+
+def fill_prompt(template: str, **values: str) -> str:
+    """A template with its fields filled in, once: what is filled in is not looked at again.
+
+    >>> fill_prompt('{id} of {"a": 1}', id="{label}", label="x")
+    '{label} of {"a": 1}'
+    """
+    return _FIELD.sub(lambda field: values.get(field[1], field[0]), template)
+
+
+def load_prompts(path: str = "") -> PromptSet:
+    """The prompts of a file, or the package's own."""
+    if not path:
+        return _parsed(OWN, (files("readbench.engine.llm") / "wording" / f"{OWN}.toml").read_text())
+    if not Path(path).is_file():
+        raise UsageError(f"There is no file of prompts at {path}.")
+    return _parsed(path, Path(path).read_text())
+
+
+@lru_cache(maxsize=8)
+def _parsed(name: str, text: str) -> PromptSet:
+    try:
+        tables = tomllib.loads(text)
+    except ValueError as error:
+        raise UsageError(f"The prompts {name} cannot be read as TOML: {error}.") from None
+    shared = {key: value for key, value in tables.items() if not isinstance(value, dict)}
+    sections = [
+        (section, _prompt(shared | table, f"[{section}] of the prompts {name}"))
+        for section, table in tables.items()
+        if isinstance(table, dict)
+    ]
+    return PromptSet(name, hashlib.sha256(text.encode()).hexdigest(), tuple(sections))
+
+
+def _prompt(table: dict[str, object], where: str) -> Prompt:
+    names = [field.name for field in fields(Prompt)]
+    for key, value in table.items():
+        if key not in names:
+            raise UnknownNameError(f"field in {where}", key, names)
+        if not isinstance(value, str):
+            raise UsageError(f"{key} in {where} must be a text.")
+    missing = [name for name in names if name not in table]
+    if missing:
+        raise UsageError(f"{where} lacks {', '.join(missing)}.")
+    return Prompt(**{name: str(table[name]).strip() for name in names})
+
+
+Task = Literal["list", "similarity", "match", "classify"]
+_PERCENT = {"type": "integer", "minimum": 0, "maximum": 100}
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """A candidate or an example.
+
+    Args:
+        exhibit: its window.
+        label: name of its class; None where it is not known, or not shown.
+        chance: probability that it has the query's fault, NaN where unknown.
+        comparison: how it differs from the query, where that is shown.
+    """
+
+    exhibit: WindowExcerpt
+    label: str | None = None
+    chance: float = float("nan")
+    comparison: WindowComparison | None = None
+
+
+def item_id(place: int) -> str:
+    """The id of the candidate at a place of the pool.
+
+    >>> item_id(6)
+    'sample_00007'
+    """
+    return f"sample_{place + 1:05d}"
+
+
+class Composer:
+    """Writes the questions of one task.
+
+    Args:
+        task: which one.
+        prompt: what is said.
+        images: how windows are drawn.
+        plotter: draws them.
+        description: of the data, empty where there is none.
+    """
+
+    def __init__(self, task: Task, prompt: Prompt, images: Images, plotter: Drawing, description: str = "") -> None:
+        self.task: Task = task
+        self.prompt = prompt
+        self.images: Images = images
+        self.plotter = plotter
+        context = fill_prompt(prompt.context, description=quote(description, PROSE)) if description else ""
+        self.system = f"{prompt.system}\n\n{context}".strip()
+
+    def request(self, query: WindowExcerpt, items: Sequence[Item]) -> ModelRequest:
+        """The query, then each item under its id or number, then the question."""
+        parts = [Text(self.prompt.query), *self._shown(0, query, None)]
+        for place, item in enumerate(items):
+            parts += [Text(self._heading(place, item)), *self._shown(place + 1, item.exhibit, item.comparison)]
+        options = "\n".join(f"{k + 1}: {_named(item)}" for k, item in enumerate(items))
+        question = fill_prompt(self.prompt.question, topk=str(len(items)), option_lines=options)
+        return ModelRequest(self.system, (*parts, Text(question)), _schema(self.task, len(items)))
+
+    def _heading(self, place: int, item: Item) -> str:
+        lines = [fill_prompt(self.prompt.item, id=item_id(place), number=str(place + 1))]
+        if item.label is not None:
+            lines.append(fill_prompt(self.prompt.label, label=quote(item.label)))
+        if item.comparison is not None:
+            lines.append(_evidence(item.chance, item.comparison))
+        return "\n".join(lines)
+
+    def _shown(self, entity: int, exhibit: WindowExcerpt, comparison: WindowComparison | None) -> list[Part]:
+        """A window as pictures and as numbers."""
+        parts: list[Part] = []
+        names, values = exhibit.channels, exhibit.values
+        behind = comparison.overlay if comparison else None
+        if self.images == "sheet":
+            parts.append(self.plotter.sheet(names, values, behind))
+        elif self.images == "channels":
+            for c, name in enumerate(names):
+                own = None if behind is None else behind[c : c + 1]
+                parts.append(self.plotter.sheet((name,), values[c : c + 1], own))
+        for name, row, note in zip(names, values, exhibit.notes, strict=True):
+            text = f"channel {quote(name)}{f' ({note})' if note else ''}: {numbers(row)}"
+            parts.append(SeriesPart(entity, quote(name), row, text))
+        return parts
+
+
+def _named(item: Item) -> str:
+    return quote(item.label) if item.label is not None else "no name"
+
+
+def _evidence(chance: float, comparison: WindowComparison) -> str:
+    known = "unknown" if np.isnan(chance) else f"{chance:.2f}"
+    largest = sorted(comparison.residuals, key=lambda own: -own[1])[:MOST_CHANNELS]
+    told = ", ".join(f"{quote(name)} {apart:.2f}" for name, apart in largest) or "no channel in common"
+    return (
+        f"Evidence: probability of the same fault {known}; query shifted by {comparison.lag} steps;"
+        f" largest channel residuals: {told}"
+    )
+
+
+def _schema(task: Task, count: int) -> dict[str, Any]:
+    if task == "list":
+        return _object({"ranked_ids": {"type": "array", "items": {"type": "string"}}})
+    if task == "similarity":
+        return _object({"similarity": _PERCENT})
+    if task == "match":
+        return _object({"match": {"enum": ["yes", "no"]}, "confidence": _PERCENT})
+    return _object({"scores": _object({str(k + 1): _PERCENT for k in range(count)})})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

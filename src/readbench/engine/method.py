@@ -1,0 +1,804 @@
+"""The one composition: from a method's spec to a ranking with an opinion.
+
+    method = Method("sonde|ws(alpha=0.7)|dtw-i+verdict")
+    fitted = method.fit(cases, normals, memo=memo)
+    ranking = fitted.rank(queries, k=20, knowledge=Knowledge(labels))
+
+Legs are scored, fused and reranked here and nowhere else; runs, studies, the case library and the service differ only
+in what they inject: where vectors are kept, where scores are remembered (`Memo`), and what of the labels may be known
+(`Knowledge`). This is also the gate: `conceal` takes away what a method must not see of a query, or of a corpus whose
+labels it may not use, and nobody else does.
+"""
+
+# mypy: disable-error-code="type-abstract"
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.engine.abilities import (
+    AsksModel,
+    GivesOpinion,
+    Hits,
+    Indexed,
+    Keyed,
+    OnDevice,
+    Pretrained,
+    ReadsWindows,
+    ScalesWindows,
+    Searcher,
+)
+from readbench.engine.llm import ModelOptions, Spending, split_model
+from readbench.engine.preparation import Normalisation, channel_axis, dense, normalise
+from readbench.engine.protocols import (
+    Encoder,
+    Pool,
+    Reranker,
+    Retriever,
+    Scene,
+    Scores,
+    Vectors,
+    View,
+    check_scores,
+    unit_vectors,
+)
+from readbench.engine.ranking import places, rank
+from readbench.engine.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS, Registry
+from readbench.engine.rerankers import LabelModel, Opinion
+from readbench.engine.retrievers import EmbeddingRetriever, Fusion, top
+from readbench.engine.spec import Leg, MethodSpec, Stage, parse
+from readbench.engine.vectors import StoredVectors, VectorStore
+from readbench.engine.windows import UNLABELLED, WindowSet
+from readbench.errors import MethodError
+
+C = TypeVar("C")
+P = TypeVar("P")
+Labels = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+Progress = Callable[[str, int, int], None]
+"""Told how far work has come: what is done, how much of it, and how much there is."""
+STAGES = ("encode", "fit", "score", "rerank")
+"""Stages whose wall time is reported, in seconds."""
+
+
+def conceal(windows: WindowSet, *, in_place: bool = False) -> WindowSet:
+    """The windows as a method may see them: values and channel names, no label, class, group, asset, time, telling id.
+
+    Args:
+        windows: to be shown.
+        in_place: leave the values where they are, for corpora larger than memory. A method could then find the values
+            of windows that lie beside them.
+    """
+    return windows.anonymous(in_place=in_place)
+
+
+# --- what a method is made of ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MethodPart(Generic[C]):
+    """A component of a method, and what it has declared to be able to do."""
+
+    component: C
+    abilities: frozenset[type]
+
+    def able(self, ability: type[P]) -> P | None:
+        """The component as one with this ability; None where it did not declare it."""
+        own: Any = self.component
+        return own if ability in self.abilities else None
+
+    @property
+    def content_key(self) -> str:
+        """Hash of what it reads beside its parameters, such as weights or prompts; empty where it reads nothing."""
+        if pretrained := self.able(Pretrained):
+            return pretrained.weights_fingerprint()
+        keyed = self.able(AsksModel) or self.able(Keyed)
+        return keyed.content_key if keyed else ""
+
+    @property
+    def usage(self) -> dict[str, float]:
+        """What its last scores took beside time, by name; empty for all but language models."""
+        asking = self.able(AsksModel)
+        return dict(asking.usage) if asking else {}
+
+
+class BuiltLeg:
+    """One leg of a method: a retriever, or an encoder and what is done to its vectors.
+
+    Args:
+        leg: what it is.
+        vectors: where vectors are kept; None computes them each time.
+        progress: told about each block of windows that is encoded.
+        stored: a file for the vectors of a corpus that is larger than memory.
+    """
+
+    def __init__(
+        self,
+        leg: Leg,
+        vectors: VectorStore | None = None,
+        progress: Progress | None = None,
+        stored: StoredVectors | None = None,
+    ) -> None:
+        self.leg = leg
+        self.spec = MethodSpec((leg,))
+        self._build = partial(BuiltLeg, leg, vectors, progress)
+        self._briefing: tuple[str, ModelOptions] | None = None
+        self.embedding: EmbeddingRetriever | None = None
+        self.retriever: Retriever
+        self.part: MethodPart[Any]
+        if leg.stage.name in RETRIEVERS:
+            self.part = build_part(RETRIEVERS, leg.stage)
+            self.retriever = self.part.component
+        else:
+            self.part = build_part(ENCODERS, leg.stage)
+            transforms = tuple(build_part(TRANSFORMS, stage).component for stage in leg.transforms)
+            told = partial(progress, str(leg)) if progress else None
+            device = self.part.able(OnDevice)
+            self.embedding = EmbeddingRetriever(
+                self.part.component, transforms, vectors, stored, device=device, told=told
+            )
+            self.retriever = self.embedding
+
+    def __repr__(self) -> str:
+        return f"BuiltLeg({str(self.leg)!r})"
+
+    def brief(self, description: str, options: ModelOptions) -> Self:
+        """Tell a leg that asks a language model what the source says of itself."""
+        self._briefing = description, options
+        if asking := self.part.able(AsksModel):
+            asking.brief(description, options)
+        return self
+
+    def again(self, stored: StoredVectors | None = None) -> BuiltLeg:
+        """The same leg, not fitted; `stored` as above."""
+        fresh = self._build(stored)
+        return fresh.brief(*self._briefing) if self._briefing else fresh
+
+    @property
+    def uses_labels(self) -> bool:
+        """Whether it reads corpus labels."""
+        return self.retriever.uses_labels
+
+    @property
+    def corpus_dependent(self) -> bool:
+        """Whether it must be fitted anew when the corpus grows."""
+        return self.retriever.corpus_dependent
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it compares embeddings."""
+        return self.embedding is not None
+
+    @property
+    def content_key(self) -> str:
+        """Hash of what it reads beside its parameters; empty where it reads nothing."""
+        return self.part.content_key
+
+    @property
+    def encode_seconds(self) -> float:
+        """Time spent on encoding so far; part of fitting and scoring."""
+        return self.embedding.encode_seconds if self.embedding else 0.0
+
+
+class FittedLeg:
+    """A leg and the corpus it searches, of which it is shown no more than it may see; fitted when first needed.
+
+    Args:
+        built: the leg.
+        corpus: N windows as it may see them.
+        normals: windows of normal operation, likewise.
+    """
+
+    def __init__(self, built: BuiltLeg, corpus: WindowSet, normals: WindowSet) -> None:
+        self.built = built
+        self._corpus, self._normals = corpus, normals
+        self._fitted = False
+
+    def __repr__(self) -> str:
+        return f"FittedLeg({str(self.built.leg)!r}, {len(self._corpus)} windows)"
+
+    def on(self, corpus: WindowSet, normals: WindowSet) -> FittedLeg:
+        """The same leg on another corpus, shown as much of it as it may see."""
+        return FittedLeg(self.built.again(), *_show(self.built, corpus, normals))
+
+    def fit(self) -> Self:
+        """Fit now, if it is not fitted yet."""
+        if not self._fitted:
+            self.built.retriever.fit(self._corpus, self._normals)
+            self._fitted = True
+        return self
+
+    def score(self, queries: WindowSet) -> Scores:
+        """(Q, N) checked scores of concealed queries."""
+        scores = self.fit().built.retriever.score(queries)
+        return check_scores(scores, len(queries), len(self._corpus), str(self.built.spec))
+
+    def measure(self, queries: WindowSet) -> Scored:
+        """Fit and score; the time for encoding is taken out of both and reported on its own."""
+        leg = self.built
+        began, encoded = time.perf_counter(), leg.encode_seconds
+        self.fit()
+        fitted, encoded_fit = time.perf_counter(), leg.encode_seconds
+        scores = self.score(queries)
+        ended, encoded_all = time.perf_counter(), leg.encode_seconds
+        seconds = dict.fromkeys(STAGES, 0.0) | {
+            "encode": encoded_all - encoded,
+            "fit": fitted - began - (encoded_fit - encoded),
+            "score": ended - fitted - (encoded_all - encoded_fit),
+        }
+        return Scored(scores, seconds, leg.part.usage)
+
+    def represent(self, queries: WindowSet | None = None) -> View:
+        """Concealed queries and corpus as vectors: embeddings, or scaled windows on the common grid.
+
+        Without queries, the first of the corpus stands for them.
+        """
+        queries = self._corpus[:1] if queries is None else queries
+        if embedding := self.built.embedding:
+            self.fit()
+            return View(embedding.represent(queries), embedding.vectors_)
+        scaling = self.built.part.able(ScalesWindows)
+        norm: Normalisation = scaling.norm if scaling and scaling.norm != "normals" else "channel"
+        both = [normalise(windows, norm, corpus=self._corpus) for windows in (queries, self._corpus)]
+        axis, length = channel_axis(*both), int(max(windows.lengths.max(initial=1) for windows in both))
+        flat = [dense(windows, channels=axis, length=length).reshape(len(windows), -1) for windows in both]
+        return View(flat[0], flat[1])
+
+    def search(self, queries: WindowSet, k: int) -> Hits:
+        """The k best for each of the concealed queries: by the leg's own search, else the top of all its scores."""
+        searcher = self.built.embedding or self.built.part.able(Searcher)
+        if searcher is None:
+            return top(self.score(queries), k)
+        self.fit()
+        return searcher.search(queries, k)
+
+    @property
+    def index_bytes(self) -> int | None:
+        """What a search reads instead of the windows; None where it reads these."""
+        if self.built.embedding:
+            return int(self.built.embedding.vectors_.nbytes)
+        indexed = self.built.part.able(Indexed)
+        return indexed.index_bytes if indexed else None
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A score matrix, and what it took: wall time per stage, and what else there is by name."""
+
+    scores: Scores
+    seconds: dict[str, float]
+    usage: dict[str, float] = field(default_factory=dict)
+
+
+# --- what is injected --------------------------------------------------------------------------------------------
+
+
+class Memo(Protocol):
+    """Remembers what legs computed on one corpus; by default nothing is remembered."""
+
+    def score(self, leg: FittedLeg, queries: WindowSet) -> Scored:
+        """Scores of concealed queries by a leg: remembered, or measured and remembered."""
+        ...
+
+    def view(self, leg: FittedLeg, queries: WindowSet | None) -> View:
+        """Concealed queries and corpus as a leg represents them: remembered, or made; None: the corpus is wanted."""
+        ...
+
+    def among_items(self, *, labelled: bool) -> Memo:
+        """The memo of the corpus asked about itself, which holds labels only on request."""
+        ...
+
+
+class NoMemo:
+    """A memo that remembers nothing."""
+
+    def score(self, leg: FittedLeg, queries: WindowSet) -> Scored:
+        """Measured anew."""
+        return leg.measure(queries)
+
+    def view(self, leg: FittedLeg, queries: WindowSet | None) -> View:
+        """Made anew."""
+        return leg.represent(queries)
+
+    def among_items(self, *, labelled: bool) -> Memo:  # noqa: ARG002
+        """The same."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What may be known when queries are ranked.
+
+    Args:
+        labels: (N,) of the corpus, the same for all queries, or (Q, N) for each query its own; -1 where unknown.
+        rejected: (N, K) classes, by label, that an item is known not to be.
+        ruled_out: (K,) classes that the queries are known not to be.
+    """
+
+    labels: Labels
+    rejected: Mask | None = None
+    ruled_out: Mask | None = None
+
+    @property
+    def common(self) -> bool:
+        """Whether all queries know the same labels."""
+        return self.labels.ndim == 1
+
+    def rows(self, queries: int) -> Labels:
+        """(Q, N) labels that each query may know."""
+        return np.broadcast_to(self.labels, (queries, len(self.labels))) if self.common else self.labels
+
+    @cached_property
+    def key(self) -> str:
+        """Hash of what can be learned from it; it is compared with what was learned last."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.labels).tobytes())
+        if self.rejected is not None:
+            digest.update(np.packbits(self.rejected).tobytes())
+        return digest.hexdigest()
+
+
+# --- the method --------------------------------------------------------------------------------------------------
+
+
+class Method:
+    """A method that can be fitted: legs, the fusion between them, and rerankers.
+
+    Args:
+        spec: its text, or the text parsed.
+        vectors: where vectors of encoders are kept; None computes them each time.
+        progress: told how far encodings have come.
+        models: what goes before the profiles of language models.
+        opinions_by: the reranker that forms an opinion where the method has none of its own; None for no opinion.
+
+    >>> import numpy as np
+    >>> corpus = WindowSet.from_arrays(np.arange(12.0).reshape(3, 1, 4))
+    >>> Method("euclidean(norm=none)").fit(corpus).rank(corpus[1:2], k=1).order
+    array([[1]])
+    """
+
+    def __init__(
+        self,
+        spec: MethodSpec | str,
+        *,
+        vectors: VectorStore | None = None,
+        progress: Progress | None = None,
+        models: ModelOptions | None = None,
+        opinions_by: str | None = None,
+    ) -> None:
+        self.spec = parse(spec) if isinstance(spec, str) else spec
+        self.vectors = vectors
+        self.progress = progress
+        self.models = models or ModelOptions()
+        self.opinions_by = opinions_by
+        self.legs = tuple(BuiltLeg(leg, vectors, progress) for leg in self.spec.legs)
+        self._fusions: list[Fusion] = [build_part(FUSIONS, stage).component for stage in self.spec.fusions]
+        self.rerankers: list[MethodPart[Reranker]] = [build_part(RERANKERS, stage) for stage in self.spec.rerankers]
+        self.brief("")
+
+    def __repr__(self) -> str:
+        return f"Method({str(self.spec)!r})"
+
+    def __str__(self) -> str:
+        return str(self.spec)
+
+    @property
+    def uses_labels(self) -> bool:
+        """Whether any part reads corpus labels."""
+        return self.legs_use_labels or any(part.component.uses_labels for part in self.rerankers)
+
+    @property
+    def legs_use_labels(self) -> bool:
+        """Whether a leg reads corpus labels, and must be fitted again when one changes."""
+        return any(leg.uses_labels for leg in self.legs)
+
+    @property
+    def corpus_dependent(self) -> bool:
+        """Whether scores of an item depend on the rest of the corpus; fused and reranked scores always do."""
+        return len(self.legs) > 1 or bool(self.rerankers) or self.legs[0].corpus_dependent
+
+    @property
+    def content_keys(self) -> list[str]:
+        """Hashes of what its parts read beside their parameters; empty texts where they read nothing."""
+        return [leg.content_key for leg in self.legs] + [part.content_key for part in self.rerankers]
+
+    @property
+    def opinion_former(self) -> MethodPart[Reranker] | None:
+        """The part that says what a query is: the last reranker, if it can and sees the whole corpus; else the deputy.
+
+        A method with such a part of its own ranks by what it learned.
+        """
+        last = self.rerankers[-1] if self.rerankers else None
+        if last and last.component.depth is None and last.able(GivesOpinion):
+            return last
+        return self._deputy
+
+    @cached_property
+    def _deputy(self) -> MethodPart[Reranker] | None:
+        return build_part(RERANKERS, Stage(self.opinions_by)) if self.opinions_by else None
+
+    @property
+    def viewing(self) -> tuple[BuiltLeg, ...]:
+        """The legs whose representation the rerankers see: those that have an embedding, else the first."""
+        return tuple(leg for leg in self.legs if leg.embeds) or self.legs[:1]
+
+    def brief(self, description: str) -> Self:
+        """Tell the parts that ask language models what the source says of itself."""
+        for leg in self.legs:
+            leg.brief(description, self.models)
+        for part in self.rerankers:
+            if asking := part.able(AsksModel):
+                asking.brief(description, self.models)
+        return self
+
+    def fit(
+        self,
+        corpus: WindowSet,
+        normals: WindowSet | None = None,
+        *,
+        memo: Memo | None = None,
+        in_place: bool = False,
+        stored: StoredVectors | None = None,
+    ) -> FittedMethod:
+        """The method on a corpus; legs are fitted when they are first needed.
+
+        Args:
+            corpus: N windows, with their labels where these are known.
+            normals: windows of normal operation; none by default.
+            memo: remembers what legs compute on this corpus.
+            in_place: leave the values where they are (see `conceal`), for corpora larger than memory, and take it on
+                trust that they are finite.
+            stored: a file for the vectors of such a corpus.
+        """
+        if not len(corpus):
+            raise MethodError(f"{self.spec}: the corpus is empty.")
+        normals = corpus[:0] if normals is None else normals
+        if not in_place:
+            corpus.require_finite()
+            normals.require_finite()
+        return FittedMethod(self, corpus, normals, memo or NoMemo(), in_place=in_place, stored=stored)
+
+    def combine(self, scores: Sequence[Scores]) -> Scores:
+        """Fuse the legs' scores over one corpus, from left to right."""
+        fused = scores[0]
+        for fusion, other in zip(self._fusions, scores[1:], strict=True):
+            fused = fusion.combine(fused, other)
+        return fused
+
+    def encoders(self, corpus: WindowSet, normals: WindowSet) -> Iterator[tuple[Stage, Encoder]]:
+        """Its encoders whose vectors do not depend on the corpus, fitted as a search fits them."""
+        shown = conceal(corpus), conceal(normals)
+        for leg in (leg.again() for leg in self.legs):
+            if leg.embedding and not leg.corpus_dependent:
+                yield leg.leg.stage, leg.embedding.encoder.fit(*shown)
+
+    def forecasts(self, queries: WindowSet, corpus: WindowSet) -> Iterator[tuple[str, Spending]]:
+        """What each language model that it asks may cost on these queries, by the model's name."""
+        for part in self._parts():
+            if asking := part.able(AsksModel):
+                shown = corpus if part.component.uses_labels else conceal(corpus)
+                yield split_model(asking.model)[0], asking.forecast(conceal(queries), shown)
+
+    @property
+    def asks_models(self) -> bool:
+        """Whether a part asks a language model."""
+        return any(part.able(AsksModel) for part in self._parts())
+
+    def _parts(self) -> tuple[MethodPart[Any], ...]:
+        return (*(leg.part for leg in self.legs), *self.rerankers)
+
+
+class FittedMethod:
+    """A method on a corpus; made by `Method.fit`.
+
+    Args:
+        method: what to run.
+        corpus: N windows.
+        normals: windows of normal operation.
+        memo: remembers what legs compute.
+        in_place: see `conceal`.
+        stored: a file for the vectors of a corpus that is larger than memory.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        corpus: WindowSet,
+        normals: WindowSet,
+        memo: Memo,
+        *,
+        in_place: bool = False,
+        stored: StoredVectors | None = None,
+    ) -> None:
+        self.method = method
+        self.corpus = corpus
+        self.memo = memo
+        self.in_place = in_place
+        self._items = conceal(corpus, in_place=in_place)
+        hidden = self._items, conceal(normals, in_place=in_place)
+        built = [leg.again(stored) for leg in method.legs]
+        self.legs = tuple(FittedLeg(leg, *((corpus, normals) if leg.uses_labels else hidden)) for leg in built)
+        self._groups = group_numbers(corpus)
+        self._units: tuple[Vectors, ...] | None = None
+        self._learned: tuple[str, LabelModel | None] | None = None
+
+    def __repr__(self) -> str:
+        return f"FittedMethod({str(self.method.spec)!r}, {len(self.corpus)} windows)"
+
+    def prepare(self) -> Self:
+        """Fit all legs now."""
+        for leg in self.legs:
+            leg.fit()
+        return self
+
+    @property
+    def encode_seconds(self) -> float:
+        """Time spent on encoding so far."""
+        return sum(leg.built.encode_seconds for leg in self.legs)
+
+    def ask(self, queries: WindowSet) -> QueryBatch:
+        """The queries beside the corpus: base scores and views are computed once, and ranked as often as wanted."""
+        queries.require_finite()
+        return QueryBatch(self, conceal(queries, in_place=self.in_place))
+
+    def rank(self, queries: WindowSet, k: int | None = None, knowledge: Knowledge | Labels | None = None) -> Ranking:
+        """Rank the corpus for each of Q queries.
+
+        Args:
+            queries: of which the method sees values and channel names.
+            k: places to fill; all by default.
+            knowledge: which labels may be known; by default those of the corpus.
+        """
+        return self.ask(queries).rank(k, knowledge)
+
+    def score(self, queries: WindowSet) -> Scores:
+        """(Q, N) scores of the whole method, larger is better."""
+        return self.rank(queries, k=1).scores
+
+    def search(self, queries: WindowSet, k: int) -> Hits:
+        """The k best of the corpus for each query; a method of one leg finds them without the matrix of scores."""
+        if len(self.legs) == 1 and not self.method.rerankers:
+            return self.legs[0].search(conceal(queries, in_place=self.in_place), k)
+        return top(self.score(queries), k)
+
+    @property
+    def index_bytes(self) -> int | None:
+        """What a search reads instead of the windows; None where it reads these."""
+        sizes = [leg.index_bytes for leg in self.legs]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    @property
+    def units(self) -> tuple[Vectors, ...]:
+        """(N, D) the corpus as each view sees it, rows of length one."""
+        if self._units is None:
+            views = (self.memo.view(leg, None) for leg in self.viewing)
+            self._units = tuple(unit_vectors(view.items) for view in views)
+        return self._units
+
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """(N,) numbers of the corpus's recordings."""
+        return self._groups
+
+    @property
+    def viewing(self) -> tuple[FittedLeg, ...]:
+        """The legs whose representation the rerankers see."""
+        return tuple(leg for leg in self.legs if leg.built.embeds) or self.legs[:1]
+
+    def lesson(self, knowledge: Knowledge | None = None) -> LabelModel | None:
+        """What labels teach the part that forms opinions; None without such a part, or without labels.
+
+        It is learned once, and again when the knowledge changes.
+        """
+        knowledge = knowledge or Knowledge(self.corpus.labels)
+        if self._learned is None or self._learned[0] != knowledge.key:
+            self._learned = knowledge.key, self._learn(self.units, knowledge)
+        return self._learned[1]
+
+    def lesson_at(self, views: Sequence[View], knowledge: Knowledge, queries: WindowSet) -> LabelModel | None:
+        """The lesson beside queries; learned for them alone where the corpus looks different beside them."""
+        asked = tuple(unit_vectors(view.queries) for view in views)
+        if self._looks_the_same_beside(queries):
+            lesson = self.lesson(knowledge)
+        else:
+            lesson = self._learn(tuple(unit_vectors(view.items) for view in views), knowledge)
+        return lesson.at(asked) if lesson else None
+
+    def similarity(self) -> Callable[[], Scores]:
+        """Computes the (N, N) base scores between the items of the corpus when it is called.
+
+        Rerankers hold it, so it leads to labels only where a leg reads them.
+        """
+        memo = self.memo.among_items(labelled=self.method.legs_use_labels)
+        return partial(_similarity, memo, self.legs, self.method.combine, self._items)
+
+    def scene(self, queries: WindowSet) -> Scene:
+        """The windows behind a pool, for rerankers that read them."""
+        return Scene(queries, self._items, self.corpus.classes)
+
+    def _learn(self, items: Sequence[Vectors], knowledge: Knowledge) -> LabelModel | None:
+        former = self.method.opinion_former
+        learner = former.able(GivesOpinion) if former else None
+        if learner is None or not knowledge.common:
+            return None
+        return learner.learn(items, knowledge.labels, self._groups, knowledge.rejected)
+
+    def _looks_the_same_beside(self, queries: WindowSet) -> bool:
+        """Whether the corpus is represented beside these windows as it is alone: raw windows share a grid."""
+        if self.viewing[0].built.embeds:
+            return True
+        known = set(channel_axis(self.corpus))
+        shorter = queries.lengths.max(initial=1) <= self.corpus.lengths.max(initial=1)
+        return bool(shorter) and known.issuperset(channel_axis(queries))
+
+
+class QueryBatch:
+    """Q queries beside a corpus: what does not depend on labels, computed once.
+
+    Args:
+        method: fitted.
+        queries: concealed.
+    """
+
+    def __init__(self, method: FittedMethod, queries: WindowSet) -> None:
+        self.fitted = method
+        self.queries = queries
+
+    def __repr__(self) -> str:
+        return f"Asked({len(self.queries)} queries, {self.fitted!r})"
+
+    @cached_property
+    def _scored(self) -> list[Scored]:
+        return [self.fitted.memo.score(leg, self.queries) for leg in self.fitted.legs]
+
+    @cached_property
+    def base(self) -> Scores:
+        """(Q, N) fused scores of the legs, before any reranker."""
+        return self.fitted.method.combine([scored.scores for scored in self._scored])
+
+    @cached_property
+    def views(self) -> tuple[View, ...]:
+        """Queries and corpus as each embedding leg sees them."""
+        return tuple(self.fitted.memo.view(leg, self.queries) for leg in self.fitted.viewing)
+
+    def opinions(self, knowledge: Knowledge | Labels | None = None) -> list[Opinion] | None:
+        """Calibrated opinions on what the queries are; None where the method forms none, or nothing is known."""
+        known = self._known(knowledge)
+        lesson = self.fitted.lesson_at(self.views, known, self.queries) if known.common else None
+        return lesson.opinions(known.ruled_out) if lesson else None
+
+    def rank(self, k: int | None = None, knowledge: Knowledge | Labels | None = None) -> Ranking:
+        """Rank the corpus.
+
+        Args:
+            k: places to fill; all by default.
+            knowledge: which labels may be known; by default those of the corpus.
+        """
+        method, known = self.fitted.method, self._known(knowledge)
+        seconds = {stage: sum(scored.seconds[stage] for scored in self._scored) for stage in STAGES}
+        usage = add_up(scored.usage for scored in self._scored)
+        if not method.rerankers and method.opinion_former is None:
+            return Ranking(rank(self.base, k), self.base, seconds, usage)
+        lesson = None
+        began = time.perf_counter()
+        if known.common and method.opinion_former:
+            lesson = self.fitted.lesson_at(self.views, known, self.queries)
+        scores, judged = self._rerank(known, lesson)
+        seconds["rerank"] = time.perf_counter() - began
+        usage = add_up([usage, *(part.usage for part in method.rerankers)])
+        opinions = lesson.opinions(known.ruled_out) if lesson else None
+        return Ranking(rank(scores, k), scores, seconds, usage, opinions, lesson, judged)
+
+    def _rerank(self, known: Knowledge, lesson: LabelModel | None) -> tuple[Scores, Scores | None]:
+        """Apply the rerankers in turn; each reorders the top of the list and leaves the rest below as it was.
+
+        Returns:
+            (Q, N) scores, and those of the part that forms opinions by what it learned, where the method has one.
+        """
+        scores, judged = self.base, None
+        method = self.fitted.method
+        for part in method.rerankers:
+            order = rank(scores)
+            depth = min(part.component.depth or order.shape[1], order.shape[1])
+            first = order[:, :depth]
+            pool = self._pool(part, first, np.take_along_axis(scores, first, axis=1), known)
+            former = part.able(GivesOpinion) if part is method.opinion_former else None
+            own = former.rerank_by(lesson, pool, known.ruled_out) if former and lesson else part.component.rerank(pool)
+            new = check_scores(own, len(first), depth, str(method.spec))
+            if former and lesson:
+                judged = np.empty_like(new)
+                np.put_along_axis(judged, first, new, axis=1)
+            order[:, :depth] = np.take_along_axis(first, rank(new), axis=1)
+            scores = places(order)
+        return scores, judged
+
+    def _pool(self, part: MethodPart[Reranker], first: NDArray[np.int64], scores: Scores, known: Knowledge) -> Pool:
+        """The pool as a reranker sees it: without labels unless it uses them, and without windows likewise."""
+        reading = part.able(ReadsWindows)
+        scene = self.fitted.scene(self.queries) if reading and reading.reads_windows else None
+        labels, groups = known.rows(len(self.queries)), self.fitted.groups
+        if not part.component.uses_labels:
+            labels, groups = np.full_like(labels, UNLABELLED), np.zeros_like(groups)
+            scene = scene and replace(scene, classes=())
+        return Pool(first, scores, self.views, labels, groups, self.fitted.similarity(), scene)
+
+    def _known(self, knowledge: Knowledge | Labels | None) -> Knowledge:
+        if isinstance(knowledge, Knowledge):
+            return knowledge
+        return Knowledge(self.fitted.corpus.labels if knowledge is None else np.asarray(knowledge, np.int32))
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """What a method says of Q queries.
+
+    Args:
+        order: (Q, K) positions in the corpus, best first.
+        scores: (Q, N) what they are ordered by, by position.
+        seconds: wall time per stage.
+        usage: what it took beside time, by name: calls, tokens, dollars and failures of language models.
+        opinions: on the fault type of each query; None where the method forms none, or nothing is known.
+        lesson: what the labels teach, at the queries; None likewise.
+        judged: (Q, N) what the reranker that formed the opinion gave each item, by position; None where the method
+            has none.
+    """
+
+    order: NDArray[np.int64]
+    scores: Scores
+    seconds: dict[str, float]
+    usage: dict[str, float] = field(default_factory=dict)
+    opinions: list[Opinion] | None = None
+    lesson: LabelModel | None = None
+    judged: Scores | None = None
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __repr__(self) -> str:
+        told = "with opinions" if self.opinions else "without opinions"
+        return f"Ranking({len(self)} queries, {self.order.shape[1]} places of {self.scores.shape[1]} items, {told})"
+
+
+# --- helpers -----------------------------------------------------------------------------------------------------
+
+
+def build_part(registry: Registry, stage: Stage) -> MethodPart[Any]:
+    """The component that a stage names, with the abilities it declares."""
+    entry = registry.get(stage.name)
+    component = entry.build(**dict(stage.parameters))
+    return MethodPart(component, frozenset(entry.abilities_of(component)))
+
+
+def add_up(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Sums by name.
+
+    >>> add_up([{"calls": 2}, {"calls": 1, "cost": 0.5}])
+    {'calls': 3, 'cost': 0.5}
+    """
+    total: dict[str, float] = {}
+    for part in parts:
+        for name, value in part.items():
+            total[name] = total.get(name, 0) + value
+    return total
+
+
+def group_numbers(corpus: WindowSet) -> NDArray[np.int64]:
+    """(N,) the recording of each window as a number, which says nothing else about it."""
+    return np.unique(np.array(corpus.groups.tolist()), return_inverse=True)[1].astype(np.int64)
+
+
+def _show(leg: BuiltLeg, corpus: WindowSet, normals: WindowSet) -> tuple[WindowSet, WindowSet]:
+    """What a leg may see of a corpus and its normals."""
+    return (corpus, normals) if leg.uses_labels else (conceal(corpus), conceal(normals))
+
+
+def _similarity(
+    memo: Memo, legs: Sequence[FittedLeg], combine: Callable[[list[Scores]], Scores], items: WindowSet
+) -> Scores:
+    return combine([memo.score(leg, items).scores for leg in legs])

@@ -1,0 +1,197 @@
+"""MR-Hydra and RDST (aeon) turned into rankings: an item gets the query's posterior mass on the item's class.
+
+Both see windows scaled per channel by the corpus's statistics and brought onto one grid (the longest of the corpus;
+missing channels zero). Their classes are the labels of the corpus, normal among them unless normals are dropped. Items
+without label and normals that were dropped score below all others. With one class in the corpus there is nothing to
+learn and every item scores alike.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.engine.abilities import ScalesWindows
+from readbench.engine.parameters import ParameterRange
+from readbench.engine.preparation import Normalisation, channel_axis, dense, normalise
+from readbench.engine.protocols import Scores
+from readbench.engine.registry import RETRIEVERS
+from readbench.engine.windows import NORMAL, UNLABELLED, WindowSet
+from readbench.errors import MethodError
+
+Posterior = Literal["onehot", "softmax"]
+Form = Literal["mean", "joint"]
+SHORTEST = 20
+"""Fewest timesteps that the convolutions of MultiRocket take."""
+
+
+class _Reference:
+    """Fits classifiers on the labelled corpus and ranks by the mean of their posteriors."""
+
+    uses_labels = True
+    corpus_dependent = True
+    norm: Normalisation
+    posterior: Posterior
+    drop_normals: bool
+
+    def members(self) -> list[Any]:
+        """Unfitted classifiers whose posteriors are averaged in equal weight."""
+        raise TypeError("a reference names its members")
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
+        """Train on the labelled items of the corpus."""
+        self.corpus_, self.normals_ = corpus, normals
+        self.axis_, self.length_ = channel_axis(corpus), int(corpus.lengths.max())
+        if self.length_ < SHORTEST:
+            raise MethodError(f"Windows of {self.length_} steps are too short; {SHORTEST} are needed.")
+        self.labels_ = corpus.labels
+        known = np.flatnonzero(corpus.labels > NORMAL if self.drop_normals else corpus.labels != UNLABELLED)
+        self.classes_ = np.unique(corpus.labels[known])
+        self.fitted_: list[Any] = []
+        if len(self.classes_) > 1:
+            windows = self._grid(corpus[known])
+            with _quiet():
+                self.fitted_ = [member.fit(windows, corpus.labels[known]) for member in self.members()]
+        return self
+
+    def score(self, queries: WindowSet) -> Scores:
+        """(Q, N) posterior mass of each query on each item's class; -1 for items without label and dropped normals."""
+        scores = np.full((len(queries), len(self.labels_)), -1.0, np.float32)
+        posterior = self.posteriors(queries)
+        for column, label in enumerate(self.classes_):
+            scores[:, self.labels_ == label] = posterior[:, column : column + 1]
+        return scores
+
+    def posteriors(self, queries: WindowSet) -> NDArray[np.float64]:
+        """(Q, K) mean posterior over the classes of the corpus."""
+        if not self.fitted_:
+            return np.ones((len(queries), len(self.classes_)))
+        windows = self._grid(queries)
+        with _quiet():
+            members = [self._posterior(member, windows) for member in self.fitted_]
+        mean: NDArray[np.float64] = np.mean(members, axis=0)
+        return mean
+
+    def _posterior(self, member: Any, windows: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ANN401
+        if self.posterior == "onehot":
+            return np.asarray(member.predict_proba(windows), np.float64)
+        return _softmax(_decision(member, windows), len(self.classes_))
+
+    def _grid(self, windows: WindowSet) -> NDArray[np.float64]:
+        scaled = normalise(windows, self.norm, corpus=self.corpus_, normals=self.normals_)
+        return dense(scaled, channels=self.axis_, length=self.length_).astype(np.float64)
+
+
+@RETRIEVERS.register(
+    "mr-hydra",
+    title="MR-Hydra",
+    family="supervised",
+    requires=("aeon", "torch"),
+    extra="supervised",
+    abilities=(ScalesWindows,),
+)
+class MrHydra(_Reference):
+    """MultiRocket and Hydra trained on the labelled corpus.
+
+    Args:
+        norm: scaling of the windows.
+        posterior: `onehot` as aeon's classifiers give (the paper's row), or a softmax of the ridge's decision values.
+        form: the mean of both posteriors in equal weight (the paper's row), or one ridge on the features of both
+            (aeon's MultiRocketHydraClassifier).
+        drop_normals: known normals teach nothing and come last; otherwise they are one more class (the paper's row).
+        seed: of the random kernels.
+    """
+
+    def __init__(
+        self,
+        norm: Normalisation = "channel",
+        posterior: Posterior = "onehot",
+        form: Form = "mean",
+        *,
+        drop_normals: bool = False,
+        seed: Annotated[int, ParameterRange(0)] = 0,
+    ) -> None:
+        self.norm = norm
+        self.posterior = posterior
+        self.form: Form = form
+        self.drop_normals = drop_normals
+        self.seed = seed
+
+    def members(self) -> list[Any]:
+        """MultiRocket and Hydra at aeon's defaults, apart or joined."""
+        from aeon.classification import convolution_based as aeon  # noqa: PLC0415
+
+        if self.form == "joint":
+            return [aeon.MultiRocketHydraClassifier(random_state=self.seed)]
+        return [aeon.MultiRocketClassifier(random_state=self.seed), aeon.HydraClassifier(random_state=self.seed)]
+
+
+@RETRIEVERS.register(
+    "rdst", title="RDST", family="supervised", requires=("aeon",), extra="supervised", abilities=(ScalesWindows,)
+)
+class Rdst(_Reference):
+    """Random dilated shapelets trained on the labelled corpus.
+
+    Args:
+        norm: scaling of the windows.
+        posterior: `onehot` as aeon's classifier gives (the paper's row), or a softmax of the ridge's decision values.
+        drop_normals: known normals teach nothing and come last; otherwise they are one more class (the paper's row).
+        seed: of the shapelets.
+    """
+
+    def __init__(
+        self,
+        norm: Normalisation = "channel",
+        posterior: Posterior = "onehot",
+        *,
+        drop_normals: bool = False,
+        seed: Annotated[int, ParameterRange(0)] = 0,
+    ) -> None:
+        self.norm = norm
+        self.posterior = posterior
+        self.drop_normals = drop_normals
+        self.seed = seed
+
+    def members(self) -> list[Any]:
+        """RDST at aeon's defaults."""
+        from aeon.classification.shapelet_based import RDSTClassifier  # noqa: PLC0415
+
+        return [RDSTClassifier(random_state=self.seed)]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence aeon's remarks on constant channels and flat ridges: both are expected here and leave finite answers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _decision(member: Any, windows: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ANN401
+    """Decision values of the ridge inside an aeon classifier: MultiRocket's, Hydra's, that of both, or RDST's."""
+    if hasattr(member, "_transform_hydra"):
+        return _joint_decision(member, windows)
+    if hasattr(member, "transformer_"):
+        return np.asarray(member.estimator_.decision_function(member.transformer_.transform(windows)), np.float64)
+    pipeline = member.pipeline_ if hasattr(member, "pipeline_") else member.clf_
+    return np.asarray(pipeline.decision_function(windows), np.float64)
+
+
+def _joint_decision(member: Any, windows: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ANN401
+    """Decision values of aeon's MultiRocketHydraClassifier, whose parts have no public names."""
+    hydra = member._scale_hydra.transform(member._transform_hydra.transform(windows))  # noqa: SLF001
+    rocket = member._scale_multirocket.transform(member._transform_multirocket.transform(windows))  # noqa: SLF001
+    return np.asarray(member.classifier.decision_function(np.concatenate((hydra, rocket), axis=1)), np.float64)
+
+
+def _softmax(values: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
+    """(Q, K) posteriors; a binary decision value becomes two."""
+    table = np.column_stack([-values, values]) if classes == 2 and values.ndim == 1 else values
+    shifted = np.exp(table - table.max(axis=1, keepdims=True))
+    result: NDArray[np.float64] = shifted / shifted.sum(axis=1, keepdims=True)
+    return result

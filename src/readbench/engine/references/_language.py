@@ -1,0 +1,132 @@
+"""A language model as a classifier without retrieval: one labelled example a class, a confidence for each.
+
+Every corpus item scores the confidence in its class, so that the method is judged like the other classifiers here. A
+class that the model does not name scores 0, as do all where no answer can be read; an item without label scores below.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.engine.abilities import AsksModel
+from readbench.engine.llm import (
+    NO_BRIEFING,
+    Examiner,
+    Item,
+    ModelOptions,
+    Reduction,
+    Spending,
+    content_key,
+    explain_no_models,
+    read_scores,
+    split_model,
+    spread_positions,
+)
+from readbench.engine.parameters import ParameterRange
+from readbench.engine.preparation import channel_axis, dense, normalise
+from readbench.engine.protocols import Scores
+from readbench.engine.registry import RETRIEVERS
+from readbench.engine.windows import UNLABELLED, WindowSet
+
+SAMPLED = 4
+"""Queries from which a forecast is made."""
+
+
+@RETRIEVERS.register(
+    "classify",
+    title="Classify",
+    family="supervised",
+    positional="model",
+    unavailable=explain_no_models,
+    abilities=(AsksModel,),
+)
+class LanguageClassifier:
+    """A language model says how sure it is that a query is of the class of each of several examples.
+
+    Args:
+        model: name of a configured model; with `-tsad` it sees channels without their season.
+        channels: how many channels of a window it sees, those with the highest variance.
+        points: most points of a channel; none: all of them.
+    """
+
+    uses_labels = True
+    corpus_dependent = True
+
+    def __init__(
+        self,
+        model: str = "",
+        channels: Annotated[int, ParameterRange(1)] = 20,
+        points: Annotated[int, ParameterRange(2)] | None = 128,
+    ) -> None:
+        split_model(model)
+        self.model = model
+        self.channels = channels
+        self.points = points
+        self.briefing = NO_BRIEFING
+        self.usage: dict[str, float] = {}
+
+    @property
+    def content_key(self) -> str:
+        """Hash of the model and the prompts behind its name."""
+        return content_key(self.model, self.briefing[1], classify=True)
+
+    def brief(self, description: str, options: ModelOptions) -> None:
+        """What the source says of itself goes into every question; options go before the model's profile."""
+        self.briefing = description, options
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
+        """Choose an example of each class that the corpus has."""
+        self.labels_ = corpus.labels
+        self.classes_ = np.unique(corpus.labels[corpus.labels != UNLABELLED])
+        self.names_ = [corpus.classes[label] for label in self.classes_]
+        self.examples_ = corpus[pick_typical_cases(corpus, self.classes_)].anonymous()
+        return self
+
+    def score(self, queries: WindowSet) -> Scores:
+        """(Q, N) confidence of 0 to 100 in the class of each item; -1 for items without label."""
+        confidences = self.confidences(queries)
+        scores = np.full((len(queries), len(self.labels_)), -1.0, np.float32)
+        for column, label in enumerate(self.classes_):
+            scores[:, self.labels_ == label] = confidences[:, column : column + 1]
+        return scores
+
+    def confidences(self, queries: WindowSet) -> NDArray[np.float32]:
+        """(Q, K) confidences of 0 to 100 in the classes of the corpus."""
+        count = len(self.classes_)
+        if not count or not len(queries):
+            return np.zeros((len(queries), count), np.float32)
+        examiner, items = self._prepared()
+        questions = [(examiner.exhibit(queries, q), items) for q in range(len(queries))]
+        answers = examiner.ask(questions, [partial(read_scores, count=count)] * len(questions))
+        self.usage = dict(examiner.caller.usage)
+        return np.stack([np.zeros(count, np.float32) if answer is None else answer for answer in answers])
+
+    def forecast(self, queries: WindowSet, corpus: WindowSet) -> Spending:
+        """The most that classifying costs, told from a few queries and one example of each class."""
+        self.fit(corpus, corpus[:0])
+        if not len(self.classes_):
+            return Spending()
+        examiner, items = self._prepared()
+        sample = [(examiner.exhibit(queries, q), items) for q in spread_positions(len(queries), SAMPLED)]
+        return examiner.forecast(sample, len(queries))
+
+    def _prepared(self) -> tuple[Examiner, list[Item]]:
+        """The model, and the examples that it is shown."""
+        examiner = Examiner(self.model, Reduction(self.channels, self.points), self.briefing, classify=True)
+        return examiner, [Item(examiner.exhibit(self.examples_, k), name) for k, name in enumerate(self.names_)]
+
+
+def pick_typical_cases(corpus: WindowSet, classes: NDArray[np.int32]) -> list[int]:
+    """For each class the position of the window nearest to the mean of its class, on scaled windows of one grid."""
+    scaled = normalise(corpus, "channel", corpus=corpus)
+    axis, length = channel_axis(corpus), int(corpus.lengths.max(initial=1))
+    found = []
+    for label in classes:
+        members = np.flatnonzero(corpus.labels == label)
+        grid = dense(scaled[members], channels=axis, length=length).reshape(len(members), -1)
+        found.append(int(members[((grid - grid.mean(axis=0)) ** 2).sum(axis=1).argmin()]))
+    return found

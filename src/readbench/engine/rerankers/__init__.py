@@ -1,0 +1,27 @@
+"""From a pool of candidates to a new order; importing this room registers all rerankers."""
+
+from readbench.engine.rerankers._active_learning import next_cases, select_most_informative, suspects
+from readbench.engine.rerankers._classic import MajorityVote, PseudoRelevanceFeedback, Purity, QueryPurity
+from readbench.engine.rerankers._gpc import GaussianProcess
+from readbench.engine.rerankers._llm import LanguageModel
+from readbench.engine.rerankers._opinion import LabelModel, Opinion, sharpen
+from readbench.engine.rerankers._ridge import Array, estimate_unseen_share
+from readbench.engine.rerankers._verdict import Verdict
+
+__all__ = [
+    "Array",
+    "GaussianProcess",
+    "LabelModel",
+    "LanguageModel",
+    "MajorityVote",
+    "Opinion",
+    "PseudoRelevanceFeedback",
+    "Purity",
+    "QueryPurity",
+    "Verdict",
+    "estimate_unseen_share",
+    "next_cases",
+    "select_most_informative",
+    "sharpen",
+    "suspects",
+]

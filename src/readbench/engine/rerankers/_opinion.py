@@ -1,0 +1,358 @@
+"""What the labels of a corpus teach, and the calibrated opinion on a query that follows from it.
+
+An opinion on a query: how likely each fault type is, which types cannot be ruled out, and whether it is new.
+
+All three are measured by how cases of the corpus fare when their whole group is held out, so that no query is needed to
+calibrate them. Values of held-out cases become p-values of a query's value s, each of the G groups having one vote:
+
+    p(s) = (1 + sum over g of  share of the cases of g whose value is at least s) / (G + 1)
+
+A new case of a new group has p(s) <= a with probability a at most, if its group is drawn like the others (Lee, Barber
+and Willett, 2023); cases of one group may resemble each other as they like.
+
+* Probabilities are the ridge's, sharpened by an exponent, p(c | q)^a / sum, under which held-out cases are most likely,
+  each group having one vote: a long recording says no more than a short one about how certain one may be of a new one.
+* A fault type c stays in the prediction set where p(1 - p(c | q)) > alpha.
+* A query is as strange as it is both doubtful and unexplained, s = (1 - max p(c | q) + `FLOOR`) v(q); its novelty is
+  1 - p(s), and it is called novel where p(s) <= false_alarms.
+
+What the labels of a corpus teach, learned once and used for every query.
+
+A lesson depends on the items, their labels and their recordings, never on a query. It says of a query how likely each
+fault type is, which types cannot be ruled out and whether the query is new (`readbench.engine.rerankers`), and of an
+item how likely it shares the query's fault type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.engine.protocols import Vectors, View
+from readbench.engine.rerankers._ridge import Array, FittedVerdict, Novelty, find_single_group_cases, fit_novelty
+from readbench.engine.windows import UNLABELLED
+
+ALPHA = 0.1
+FALSE_ALARMS = 0.05
+FLOOR = 0.02
+"""Least doubt: what no case explains is strange even where one fault type is certain."""
+TINY = 1e-30
+"""Least probability: what was rounded to zero is not impossible."""
+EXPONENTS = 2.0 ** np.arange(-3, 3.01, 1 / 16)
+"""Exponents of the posterior that are tried; 1 leaves it as it is."""
+DECIMALS = 12
+"""p-values are sums of shares: after rounding, equal ones are equal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Opinion:
+    """What resolved cases say of one query.
+
+    Args:
+        classes: (K,) labels of the known fault types.
+        posterior: (K,) their probabilities.
+        candidates: labels that cannot be ruled out, most likely first; the most likely one always is among them.
+        strangeness: orders queries from the most familiar to the strangest.
+        novelty: 1 - p-value of the strangeness among held-out cases, in [0, 1).
+        novel: whether it is called new.
+    """
+
+    classes: NDArray[np.int32]
+    posterior: Array
+    candidates: tuple[int, ...]
+    strangeness: float
+    novelty: float
+    novel: bool
+
+    @property
+    def label(self) -> int:
+        """The most likely fault type."""
+        return int(self.classes[self.posterior.argmax()])
+
+    @property
+    def confidence(self) -> float:
+        """Its probability."""
+        return float(self.posterior.max())
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutValues:
+    """Values of held-out cases, each group having one vote.
+
+    Args:
+        values: (L,) ascending.
+        tail: (L + 1,) votes for a value at least as large as each of them; 0 at the end.
+        groups: G.
+    """
+
+    values: Array
+    tail: Array
+    groups: int
+
+    @classmethod
+    def of(cls, values: Array, groups: NDArray[np.integer]) -> HeldOutValues:
+        """The reference of values (L,) of cases in groups (L,)."""
+        _, codes = np.unique(groups, return_inverse=True)
+        counts = np.bincount(codes)
+        order = np.argsort(values, kind="stable")
+        votes = (1.0 / counts)[codes][order]
+        return cls(values[order], np.append(np.cumsum(votes[::-1])[::-1], 0.0), len(counts))
+
+    def p_values(self, values: Array) -> Array:
+        """p-values of any array of values; small where a value is larger than those of held-out cases."""
+        votes = self.tail[np.searchsorted(self.values, values, side="left")]
+        p: Array = np.round((1.0 + votes) / (self.groups + 1), DECIMALS)
+        return p
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """How held-out cases fare, which no query changes.
+
+    Args:
+        reach: how much of a window the cases leave unexplained.
+        exponent: sharpens posteriors.
+        surprise: 1 - p(true class) of held-out cases.
+        strange: their strangeness.
+    """
+
+    reach: Novelty
+    exponent: float
+    surprise: HeldOutValues
+    strange: HeldOutValues
+
+    @classmethod
+    def of(cls, judgement: FittedVerdict) -> Self:
+        """Measured on the cases of a judgement."""
+        ridge, cases = judgement.ridge, judgement.cases
+        labels, groups = judgement.labels[cases], judgement.groups[cases]
+        reach = fit_novelty(judgement.item_likeness(cases), labels, groups, ridge.penalty)
+        codes = np.searchsorted(ridge.classes, labels)
+        exponent = best_exponent(ridge.held_out, codes, groups)
+        held_out = sharpen(ridge.held_out, exponent)
+        use = informative_cases(codes, groups)
+        return cls(
+            reach=reach,
+            exponent=exponent,
+            surprise=HeldOutValues.of(1.0 - held_out[np.arange(len(cases)), codes][use], groups[use]),
+            strange=HeldOutValues.of(nonconformity(held_out, reach.held_out)[use], groups[use]),
+        )
+
+
+def opinions(
+    judgement: FittedVerdict,
+    queries: NDArray[np.intp],
+    *,
+    alpha: float = ALPHA,
+    false_alarms: float = FALSE_ALARMS,
+    calibration: Calibration | None = None,
+) -> list[Opinion]:
+    """Opinions on queries.
+
+    Args:
+        judgement: what labelled cases teach.
+        queries: (M,) their numbers.
+        alpha: share of queries whose prediction set may miss their fault type.
+        false_alarms: share of queries with a known fault type that may be called novel.
+        calibration: of the same cases, where it is known already.
+    """
+    ridge, fitted = judgement.ridge, calibration or Calibration.of(judgement)
+    likeness = judgement.query_likeness(queries)
+    posterior = sharpen(ridge.posterior(likeness), fitted.exponent)
+    possible = prediction_sets(posterior, fitted.surprise, alpha)
+    own = nonconformity(posterior, fitted.reach.unexplained(likeness))
+    p = fitted.strange.p_values(own)
+    return [
+        Opinion(
+            classes=ridge.classes,
+            posterior=posterior[q],
+            candidates=_by_probability(ridge.classes, posterior[q], possible[q]),
+            strangeness=float(own[q]),
+            novelty=float(1.0 - p[q]),
+            novel=bool(p[q] <= false_alarms),
+        )
+        for q in range(len(queries))
+    ]
+
+
+def best_exponent(held_out: Array, codes: NDArray[np.intp], groups: NDArray[np.integer]) -> float:
+    """The exponent of posteriors under which held-out cases are most likely, each group having one vote.
+
+    Args:
+        held_out: (L, K) posteriors of cases by cases of other groups.
+        codes: (L,) columns of their true classes.
+        groups: (L,) of the cases.
+    """
+    _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    rows = np.arange(len(codes))
+    losses = [
+        np.average(-np.log(np.maximum(sharpen(held_out, a)[rows, codes], TINY)), weights=1.0 / counts[own])
+        for a in EXPONENTS
+    ]
+    return float(EXPONENTS[int(np.argmin(losses))])
+
+
+def sharpen(posterior: Array, exponent: float) -> Array:
+    """(Q, K) posteriors to the power of an exponent: above 1 more certain, below 1 less; the order stays.
+
+    >>> sharpen(np.array([[0.8, 0.2]]), 0.5).round(3)
+    array([[0.667, 0.333]])
+    """
+    power: Array = np.maximum(posterior, TINY) ** exponent
+    return power / power.sum(axis=1, keepdims=True)
+
+
+def informative_cases(codes: NDArray[np.intp], groups: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """(L,) cases that tell how a new recording of a known fault would fare: those whose class has several groups.
+
+    Where no class has, all cases: held out one by one they flatter, but nothing else is there.
+    """
+    several = ~find_single_group_cases(codes, groups)
+    return several if several.any() else np.ones(len(codes), bool)
+
+
+def nonconformity(posterior: Array, unexplained: Array) -> Array:
+    """(Q,) from posteriors (Q, K) and the shares (Q,) that the cases leave unexplained."""
+    strange: Array = (1.0 - posterior.max(axis=1) + FLOOR) * unexplained
+    return strange
+
+
+def prediction_sets(posterior: Array, surprise: HeldOutValues, alpha: float) -> NDArray[np.bool_]:
+    """(Q, K) which classes cannot be ruled out.
+
+    Args:
+        posterior: (Q, K).
+        surprise: 1 - p(true class) of held-out cases.
+        alpha: share of sets that may miss the true class.
+    """
+    possible = surprise.p_values(1.0 - posterior) > alpha
+    possible[np.arange(len(posterior)), posterior.argmax(axis=1)] = True
+    return possible
+
+
+def _by_probability(classes: NDArray[np.int32], posterior: Array, possible: NDArray[np.bool_]) -> tuple[int, ...]:
+    order = np.argsort(-posterior, kind="stable")
+    return tuple(classes[order[possible[order]]].tolist())
+
+
+BLOCK = 4096
+"""Items whose fault type is guessed at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Teaching:
+    """The part of a lesson that no query changes.
+
+    Args:
+        judgement: what the labelled cases teach.
+        rejected: (N, K) classes, by label, that an item is known not to be; None where nothing is known.
+    """
+
+    judgement: FittedVerdict
+    rejected: NDArray[np.bool_] | None = None
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """How held-out cases fare."""
+        return Calibration.of(self.judgement)
+
+    @cached_property
+    def guesses(self) -> Array:
+        """(N, K) probabilities of the fault types of all items: their label, else what the others say of them."""
+        items = np.arange(len(self.judgement.labels))
+        blocks = [self.judgement.opinion(items[start : start + BLOCK]) for start in range(0, len(items), BLOCK)]
+        guesses: Array = np.concatenate(blocks)
+        if self.rejected is not None:
+            silent = self.judgement.labels == UNLABELLED
+            guesses[silent] = _renormalise(guesses[silent], self.rejected[silent][:, self.judgement.ridge.classes])
+        return guesses
+
+
+@dataclass(frozen=True, eq=False)
+class LabelModel:
+    """What labels teach, beside the queries that it is applied to.
+
+    Args:
+        teaching: the part that no query changes.
+        queries: (Q, D) the queries as each view sees them, rows of length one.
+    """
+
+    teaching: Teaching
+    queries: tuple[Vectors, ...]
+
+    @classmethod
+    def of(cls, judgement: FittedVerdict, rejected: NDArray[np.bool_] | None = None) -> LabelModel:
+        """The lesson of a judgement, at the judgement's own queries."""
+        return cls(Teaching(judgement, rejected), tuple(view.queries for view in judgement.views))
+
+    def at(self, queries: Sequence[Vectors]) -> LabelModel:
+        """The same lesson, beside other queries."""
+        return replace(self, queries=tuple(queries))
+
+    @cached_property
+    def judgement(self) -> FittedVerdict:
+        """What the labelled cases teach, with the queries in its views."""
+        own = self.teaching.judgement
+        views = tuple(View(queries, view.items) for queries, view in zip(self.queries, own.views, strict=True))
+        return replace(own, views=views)
+
+    @property
+    def calibration(self) -> Calibration:
+        """How held-out cases fare."""
+        return self.teaching.calibration
+
+    @property
+    def guesses(self) -> Array:
+        """(N, K) probabilities of the fault types of all items."""
+        return self.teaching.guesses
+
+    @property
+    def classes(self) -> NDArray[np.int32]:
+        """(K,) labels of the fault types."""
+        return self.judgement.ridge.classes
+
+    @property
+    def cases(self) -> NDArray[np.intp]:
+        """(L,) positions of the items that taught it."""
+        return self.judgement.cases
+
+    @property
+    def _numbers(self) -> NDArray[np.intp]:
+        return np.arange(len(self.queries[0]))
+
+    def shared(self, ruled_out: NDArray[np.bool_] | None = None) -> Array:
+        """(Q, N) probability that an item shares the fault type of each query, as Verdict orders by it.
+
+        Args:
+            ruled_out: by label, fault types that the queries are known not to be.
+        """
+        posterior = self.judgement.ridge.posterior(self.judgement.query_likeness(self._numbers))
+        shares: Array = self._without(posterior, ruled_out) @ self.guesses.T
+        return shares
+
+    def opinions(self, ruled_out: NDArray[np.bool_] | None = None) -> list[Opinion]:
+        """Calibrated opinions on the queries, without the fault types that are ruled out."""
+        said = opinions(self.judgement, self._numbers, calibration=self.calibration)
+        return [replace(opinion, posterior=self._without(opinion.posterior[None], ruled_out)[0]) for opinion in said]
+
+    def votes(self, query: int, opinion: Opinion) -> Array:
+        """(L,) what each case adds to the decision value of a query's most likely fault type; positive is for it."""
+        likeness = self.judgement.query_likeness(np.array([query]))[0]
+        votes: Array = (likeness + 1.0) * self.judgement.ridge.dual[:, opinion.posterior.argmax()]
+        return votes
+
+    def _without(self, posterior: Array, ruled_out: NDArray[np.bool_] | None) -> Array:
+        return posterior if ruled_out is None else _renormalise(posterior, ruled_out[self.classes][None])
+
+
+def _renormalise(rows: Array, ruled_out: NDArray[np.bool_]) -> Array:
+    """(M, K) probabilities without what is ruled out; a row of which nothing is left is zero."""
+    kept = np.where(ruled_out, 0.0, rows)
+    total = kept.sum(axis=1, keepdims=True)
+    shares: Array = np.divide(kept, total, out=np.zeros_like(kept), where=total > 0)
+    return np.where(ruled_out.any(axis=1, keepdims=True), shares, rows)

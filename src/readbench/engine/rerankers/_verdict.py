@@ -1,0 +1,118 @@
+"""Our own label-aware reranker: what resolved cases say a query is, over several views at once.
+
+A posterior p(c | q) of the fault types is learned from the labelled cases by ridge (`readbench.engine.rerankers`) on
+the sum of the views' cosines. An item's score is the probability that it shares the query's fault type,
+
+    score(x) = sum over c of p(c | q) p(c | x)
+
+where p(c | x) is certain for a labelled item and the ridge's own opinion for one without a label. Items of one class
+keep the order of the retrieval below.
+
+Few labels name few types. How likely the query's is none of them is estimated from the types that were met in one
+recording only (Good, 1953): u, their number over that of the labelled recordings, one more counted on both sides. The
+order of the retrieval then counts with the weight sqrt(u) v, where v is the share of the query's nearest items that
+have no label; with many labels it is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.engine.abilities import GivesOpinion
+from readbench.engine.parameters import ParameterRange
+from readbench.engine.protocols import Pool, Scores, Vectors, View, unit_vectors
+from readbench.engine.registry import RERANKERS
+from readbench.engine.rerankers._opinion import LabelModel
+from readbench.engine.rerankers._ridge import Array, FittedVerdict, fit_verdict
+from readbench.engine.windows import NORMAL, UNLABELLED
+
+NEAREST = 5
+"""Items of which the labels tell whether types near a query are named."""
+HALF_AT = 10
+"""The place at which the order of the retrieval is worth half of what it is at the first."""
+
+
+@RERANKERS.register("verdict", title="Verdict", tags=["normals-last"], abilities=(GivesOpinion,))
+class Verdict:
+    """Orders by the probability of sharing the query's fault type, learned from resolved cases.
+
+    Args:
+        pool: see only this many candidates and their labels; none: the whole corpus.
+        drop_normals: cases known to be normal teach nothing and come last; otherwise they are one more class.
+    """
+
+    uses_labels = True
+
+    def __init__(self, pool: Annotated[int, ParameterRange(2)] | None = None, *, drop_normals: bool = True) -> None:
+        self.pool = pool
+        self.drop_normals = drop_normals
+
+    @property
+    def depth(self) -> int | None:
+        """The size of the pool."""
+        return self.pool
+
+    def rerank(self, pool: Pool) -> Scores:
+        """(Q, K) probabilities that each candidate shares the query's fault type; -1 for known normals.
+
+        Queries that know no label keep their base scores; where few types are named, the base order counts too.
+        """
+        views = tuple(View(unit_vectors(view.queries), unit_vectors(view.items)) for view in pool.views)
+        scores = np.where(pool.labelled.any(axis=1, keepdims=True), np.float32(0), pool.scores)
+        for rows, labels in self._lessons(pool):
+            cases = self.cases(labels)
+            if len(cases):
+                judgement = fit_verdict(views, cases, labels, pool.groups)
+                shared = judgement.shared(rows, pool.candidates[rows])
+                scores[rows] = self.weighed(shared, judgement, pool.labels[rows])
+            elif self.drop_normals:
+                scores[rows] = np.where(pool.labels[rows] == NORMAL, np.float32(-1), scores[rows])
+        return scores
+
+    def learn(
+        self,
+        items: Sequence[Vectors],
+        labels: NDArray[np.int32],
+        groups: NDArray[np.int64],
+        rejected: NDArray[np.bool_] | None = None,
+    ) -> LabelModel | None:
+        """What the labels teach, apart from any query; None where no case teaches anything."""
+        cases = self.cases(labels)
+        if not len(cases):
+            return None
+        return LabelModel.of(fit_verdict(tuple(View(own[:0], own) for own in items), cases, labels, groups), rejected)
+
+    def rerank_by(self, lesson: LabelModel, pool: Pool, ruled_out: NDArray[np.bool_] | None = None) -> Scores:
+        """(Q, K) as `rerank`, by a lesson at the pool's queries that was learned ahead."""
+        shared = np.take_along_axis(lesson.shared(ruled_out), pool.candidates, axis=1)
+        return self.weighed(shared, lesson.judgement, pool.labels).astype(np.float32)
+
+    def weighed(self, shared: Array, judgement: FittedVerdict, labels: NDArray[np.int32]) -> Array:
+        """(M, K) scores of candidates, in the order of the retrieval.
+
+        Args:
+            shared: (M, K) probabilities that they share the query's fault type.
+            judgement: what gave them.
+            labels: (M, K) of the candidates, -1 where unknown.
+        """
+        silent = (labels[:, :NEAREST] == UNLABELLED).mean(axis=1, keepdims=True)
+        doubt = silent * judgement.unnamed**0.5
+        scores = (1 - doubt) * shared + doubt / (1 + np.arange(shared.shape[1]) / HALF_AT)
+        return np.where(labels == NORMAL, -1.0, scores) if self.drop_normals else scores
+
+    def cases(self, labels: NDArray[np.int32]) -> NDArray[np.intp]:
+        """Positions of the items that teach something, by the labels (N,) of the corpus, -1 where unknown."""
+        return np.flatnonzero(labels > NORMAL if self.drop_normals else labels != UNLABELLED)
+
+    def _lessons(self, pool: Pool) -> list[tuple[NDArray[np.intp], NDArray[np.int32]]]:
+        """Queries that know the same labels, and those (N,) labels."""
+        labels = pool.corpus_labels
+        if self.pool is not None:
+            labels = np.full(labels.shape, UNLABELLED, np.int32)
+            np.put_along_axis(labels, pool.candidates, pool.labels, axis=1)
+        distinct, of = np.unique(labels, axis=0, return_inverse=True)
+        return [(np.flatnonzero(of == k), known) for k, known in enumerate(distinct)]

@@ -1,0 +1,185 @@
+"""Retrieval by vectors, and the normal residual that takes common operation out of them.
+
+Retrieval in the space of an encoder.
+
+Normal-residual scoring: what a window's embedding is beyond what normal operation would explain.
+
+r(u) = û - mean of the k normal embeddings nearest to û, renormalised; two windows are compared by the cosine of their
+residuals (Eq. 3 of the paper). A fault is thus a departure from the normals near the same operating point.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Protocol, Self
+
+import numpy as np
+
+from readbench.engine.abilities import Hits, OnDevice
+from readbench.engine.devices import device_of
+from readbench.engine.kernels.threads import Team
+from readbench.engine.parameters import ParameterRange
+from readbench.engine.protocols import Encoder, Metric, Scores, Vectors, unit_vectors
+from readbench.engine.ranking import rank
+from readbench.engine.registry import TRANSFORMS
+from readbench.engine.retrievers._euclidean import euclidean_distances
+from readbench.engine.retrievers._vector_search import top_k
+from readbench.engine.vectors import Role, StoredVectors, Told, VectorStore, encode_missing
+from readbench.engine.windows import WindowSet
+
+BLOCK = 512
+"""Vectors compared with the pool at a time."""
+
+
+class Transform(Protocol):
+    """Changes embeddings in the light of normal ones."""
+
+    @property
+    def metric(self) -> Metric:
+        """How the results are compared."""
+        ...
+
+    def fit(self, normals: Vectors) -> Self:
+        """Learn from the embeddings of normal windows (M, D); M may be 0."""
+        ...
+
+    def apply(self, vectors: Vectors) -> Vectors:
+        """(N, D) transformed embeddings."""
+        ...
+
+
+@TRANSFORMS.register("nr", title="NR", positional="k")
+class NormalResidual:
+    """Departure from the k nearest normal embeddings.
+
+    With fewer than k normals in the pool all of them are used; with none the residual is the unit embedding itself. A
+    window that is in the pool is never its own neighbour. A residual of length zero stays zero, with cosine 0 to all.
+    """
+
+    metric: Metric = "cosine"
+
+    def __init__(self, k: Annotated[int, ParameterRange(1)] = 30) -> None:
+        self.k = k
+
+    def fit(self, normals: Vectors) -> Self:
+        """Keep the unit embeddings of the pool."""
+        self.pool_ = unit_vectors(normals)
+        return self
+
+    def apply(self, vectors: Vectors) -> Vectors:
+        """(N, D) unit residuals."""
+        units = unit_vectors(vectors)
+        if not len(self.pool_):
+            return units
+        out = np.empty_like(units)
+
+        def work(start: int) -> None:
+            rows = units[start : start + BLOCK]
+            out[start : start + BLOCK] = unit_vectors(rows - self._expected(rows))
+
+        with Team() as team:
+            team.each(work, range(0, len(units), BLOCK))
+        return out
+
+    def _expected(self, rows: Vectors) -> Vectors:
+        """(B, D) mean of the nearest normals of each row."""
+        from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import
+
+        similarity = rows @ self.pool_.T
+        for row, normal in np.argwhere(similarity > 1 - 1e-5):
+            if np.array_equal(rows[row], self.pool_[normal]):
+                similarity[row, normal] = -np.inf
+        nearest = rank(similarity, min(self.k, len(self.pool_)))
+        kept = np.isfinite(np.take_along_axis(similarity, nearest, axis=1))
+        first = np.arange(len(rows) + 1) * nearest.shape[1]
+        chosen = csr_array((kept.ravel().astype(np.float32), nearest.ravel(), first), shape=similarity.shape)
+        expected: Vectors = (chosen @ self.pool_ / np.maximum(kept.sum(axis=1, keepdims=True), 1)).astype(np.float32)
+        return expected
+
+
+class EmbeddingRetriever:
+    """Compares windows by the vectors of an encoder, after its transforms.
+
+    Args:
+        encoder: from window to vector.
+        transforms: applied in order; the last one's metric counts.
+        vectors: where vectors are kept; None computes them each time.
+        stored: where those of a corpus that is too large for memory are kept, as they are compared; then they pass
+            the store by.
+        device: the encoder again, where it can run on a GPU: vectors are searched where it runs.
+        told: told how far an encoding has come.
+    """
+
+    uses_labels = False
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        transforms: tuple[Transform, ...] = (),
+        vectors: VectorStore | None = None,
+        stored: StoredVectors | None = None,
+        *,
+        device: OnDevice | None = None,
+        told: Told | None = None,
+    ) -> None:
+        self.encoder = encoder
+        self.transforms = transforms
+        self.vectors = vectors
+        self.stored = stored
+        self.device = device
+        self.told = told
+        self.encode_seconds = 0.0
+
+    @property
+    def corpus_dependent(self) -> bool:
+        """Whether the vectors depend on the corpus."""
+        return self.encoder.corpus_dependent
+
+    @property
+    def metric(self) -> Metric:
+        """How vectors are compared."""
+        return self.transforms[-1].metric if self.transforms else self.encoder.metric
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
+        """Encode the corpus, and the normals where a transform needs them."""
+        self.encoder.fit(corpus, normals)
+        vectors = self._encode(corpus[:0] if self.stored else corpus, "corpus")  # those of a large corpus come last
+        reference = self._encode(normals, "corpus") if self.transforms and len(normals) else vectors[:0]
+        for transform in self.transforms:
+            vectors = transform.fit(reference).apply(vectors)
+            reference = transform.apply(reference)
+        self.vectors_ = self._fill(self.stored, corpus) if self.stored else vectors
+        return self
+
+    def score(self, queries: WindowSet) -> Scores:
+        """(Q, N) cosine similarities or negative Euclidean distances."""
+        vectors = self.represent(queries)
+        if self.metric == "cosine":
+            return unit_vectors(vectors) @ unit_vectors(self.vectors_).T
+        return np.negative(euclidean_distances(vectors, self.vectors_))
+
+    def search(self, queries: WindowSet, k: int) -> Hits:
+        """The k most similar of the corpus for each query, in bounded memory; scores in double precision, rounded."""
+        return top_k(self.represent(queries), self.vectors_, k, self.metric, device=device_of(self.device))
+
+    def represent(self, windows: WindowSet) -> Vectors:
+        """(N, D) vectors of windows as they are compared."""
+        vectors = self._encode(windows, "queries")
+        for transform in self.transforms:
+            vectors = transform.apply(vectors)
+        return vectors
+
+    def _fill(self, stored: StoredVectors, corpus: WindowSet) -> Vectors:
+        alike = EmbeddingRetriever(self.encoder, self.transforms)  # what other processes need of this
+        vectors = stored.filled(corpus, alike.represent)
+        self.encode_seconds += stored.seconds
+        return vectors
+
+    def _encode(self, windows: WindowSet, role: Role) -> Vectors:
+        began = time.perf_counter()
+        if self.vectors is not None and self.vectors.keeps(self.encoder, role):
+            vectors = encode_missing(self.vectors, self.encoder, windows, self.told)
+        else:
+            vectors = self.encoder.encode(windows)
+        self.encode_seconds += time.perf_counter() - began
+        return vectors

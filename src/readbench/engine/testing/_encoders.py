@@ -1,0 +1,148 @@
+"""Checks that every registered encoder passes, whatever it is."""
+
+# mypy: disable-error-code="type-abstract"
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from readbench.engine.abilities import Pretrained
+from readbench.engine.method import BuiltLeg
+from readbench.engine.preparation import ChannelStats
+from readbench.engine.protocols import Encoder
+from readbench.engine.registry import ENCODERS
+from readbench.engine.spec import parse
+from readbench.engine.testing._declared import not_asked
+from readbench.engine.testing._samples import sample_windows
+from readbench.engine.windows import WindowSet
+
+EncoderCheck = Callable[[str], None]
+"""Takes the text of an encoder with its parameters and raises AssertionError where it breaks the contract."""
+
+
+def vectors_have_one_length(encoder: str) -> None:
+    """(N, D) float32, finite, of one D for ragged windows of corpus and queries."""
+    corpus = sample_windows(12, channels=5, length=40, ragged=True)
+    queries = sample_windows(5, channels=7, length=56, ragged=True, seed=1)
+    built = _fitted(encoder, corpus)
+    vectors, others = built.encode(corpus), built.encode(queries)
+    assert vectors.shape == (12, vectors.shape[1])
+    assert others.shape == (5, vectors.shape[1])
+    assert vectors.dtype == others.dtype == np.float32
+    assert np.isfinite(vectors).all()
+    assert np.isfinite(others).all()
+
+
+def one_channel_and_one_window_are_enough(encoder: str) -> None:
+    """A library may begin with one univariate case."""
+    windows = sample_windows(1, channels=1)
+    assert np.isfinite(_fitted(encoder, windows).encode(windows)).all()
+
+
+def constant_channels_do_not_break_it(encoder: str) -> None:
+    """A sensor that never moves still gives finite vectors."""
+    flat = WindowSet.from_arrays(list(np.full((6, 2, 32), 3.0)))
+    assert np.isfinite(_fitted(encoder, flat).encode(flat)).all()
+
+
+def one_window_is_a_batch(encoder: str) -> None:
+    """The vector of a window does not depend on the other windows beside it, up to rounding."""
+    corpus, queries = sample_windows(12), sample_windows(5, seed=1)
+    built = _fitted(encoder, corpus)
+    alone = np.concatenate([built.encode(queries[i : i + 1]) for i in range(5)])
+    np.testing.assert_allclose(built.encode(queries), alone, rtol=1e-3, atol=1e-4)
+
+
+def results_repeat(encoder: str) -> None:
+    """Fitted twice on the same data, it gives the same bytes under the same fingerprint."""
+    corpus = sample_windows(12)
+    one, two = _fitted(encoder, corpus), _fitted(encoder, corpus)
+    assert one.fingerprint() == two.fingerprint()
+    assert one.encode(corpus).tobytes() == two.encode(corpus).tobytes()
+
+
+def other_vectors_have_another_fingerprint(encoder: str) -> None:
+    """What changes a vector changes the fingerprint, under which vectors are kept: here, what it is fitted on."""
+    queries = sample_windows(4, seed=2)
+    one, two = (_fitted(encoder, sample_windows(12, seed=seed)) for seed in (0, 1))
+    if not np.array_equal(one.encode(queries), two.encode(queries)):
+        assert one.fingerprint() != two.fingerprint()
+
+
+def inputs_stay_as_they_were(encoder: str) -> None:
+    """Neither fitting nor encoding changes a window."""
+    corpus, queries = sample_windows(12), sample_windows(5, seed=1)
+    before = corpus.fingerprint(), queries.fingerprint()
+    _fitted(encoder, corpus).encode(queries)
+    assert (corpus.fingerprint(), queries.fingerprint()) == before
+
+
+def labels_are_not_read(encoder: str) -> None:
+    """Other labels in the corpus change nothing, even if they were there to be read."""
+    corpus, queries = sample_windows(12), sample_windows(5, seed=1)
+    relabelled = replace(corpus, labels=np.roll(corpus.labels, 1), groups=corpus.assets, times=-corpus.times)
+    one, two = (_built(encoder).fit(windows, windows[:0]).encode(queries) for windows in (corpus, relabelled))
+    np.testing.assert_array_equal(one, two)
+
+
+def corpus_dependence_is_declared(encoder: str) -> None:
+    """One that declares itself independent of the corpus gives a window the same vector whatever it was fitted on.
+
+    The statistics that windows are scaled by belong to the task and stay the same.
+    """
+    if _built(encoder).corpus_dependent:
+        raise not_asked(encoder, "corpus_dependent")
+    corpus, queries = sample_windows(16), sample_windows(5, seed=1)
+    corpus = corpus.with_stats(ChannelStats.of(corpus))
+    one, two = _fitted(encoder, corpus), _fitted(encoder, corpus[:9])
+    np.testing.assert_allclose(one.encode(queries), two.encode(queries), rtol=1e-4, atol=1e-4)
+
+
+def weights_are_known_before_fitting(encoder: str) -> None:
+    """One that reads files says what they hold as soon as it is built, and the same after fitting."""
+    leg = BuiltLeg(parse(encoder).legs[0])
+    pretrained = leg.part.able(Pretrained)
+    if pretrained is None:
+        raise not_asked(encoder, "no weights: it does not declare Pretrained")
+    before = leg.content_key
+    assert before
+    corpus = sample_windows(6)
+    leg.retriever.fit(corpus, corpus[:0])
+    assert pretrained.weights_fingerprint() == leg.content_key == before
+
+
+def it_travels_between_processes(encoder: str) -> None:
+    """Fitted, it can be pickled and gives the same vectors afterwards."""
+    corpus = sample_windows(12)
+    built = _fitted(encoder, corpus)
+    copy: Encoder = pickle.loads(pickle.dumps(built))  # noqa: S301 - our own bytes
+    assert copy.fingerprint() == built.fingerprint()
+    np.testing.assert_allclose(copy.encode(corpus), built.encode(corpus), rtol=1e-5, atol=1e-6)
+
+
+ENCODER_CHECKS: tuple[EncoderCheck, ...] = (
+    vectors_have_one_length,
+    one_channel_and_one_window_are_enough,
+    constant_channels_do_not_break_it,
+    one_window_is_a_batch,
+    results_repeat,
+    other_vectors_have_another_fingerprint,
+    inputs_stay_as_they_were,
+    labels_are_not_read,
+    corpus_dependence_is_declared,
+    weights_are_known_before_fitting,
+    it_travels_between_processes,
+)
+
+
+def _built(encoder: str) -> Encoder:
+    stage = parse(encoder).legs[0].stage
+    built: Encoder = ENCODERS.get(stage.name).build(**dict(stage.parameters))
+    return built
+
+
+def _fitted(encoder: str, corpus: WindowSet) -> Encoder:
+    return _built(encoder).fit(corpus, corpus[:0])

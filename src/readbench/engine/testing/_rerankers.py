@@ -1,0 +1,179 @@
+"""Checks that every registered reranker passes, whatever it does."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.engine.method import Method
+from readbench.engine.protocols import Pool, Reranker, View
+from readbench.engine.ranking import rank
+from readbench.engine.registry import RERANKERS, Entry
+from readbench.engine.spec import Stage, parse
+from readbench.engine.testing._declared import not_asked
+from readbench.engine.testing._samples import sample_pool
+from readbench.engine.windows import NORMAL, UNLABELLED
+
+RerankerCheck = Callable[[str], None]
+"""Takes the text of a reranker, as it stands after `+`, and raises AssertionError where it breaks the contract."""
+FEW_QUERIES = 9
+
+
+def every_candidate_gets_a_score(reranker: str) -> None:
+    """(Q, K) float32, finite, for pools of any depth, corpora down to one item, and no query at all."""
+    pools = [sample_pool(0), sample_pool(1, labelled=0.5), sample_pool(2, items=1, depth=1), sample_pool(3, queries=0)]
+    for pool in [*pools, sample_pool(4, depth=30, labelled=0.2)]:
+        scores = _built(reranker).rerank(pool)
+        assert scores.shape == pool.candidates.shape
+        assert scores.dtype == np.float32
+        assert np.isfinite(scores).all()
+
+
+def candidates_all_alike_do_not_break_it(reranker: str) -> None:
+    """Equal vectors, equal scores and vectors of length zero still give finite scores."""
+    pool = sample_pool(0)
+    for value in (0.0, 1.0):
+        flat = replace(
+            pool,
+            scores=np.zeros_like(pool.scores),
+            views=(View(np.full_like(pool.queries, value), np.full_like(pool.items, value)),),
+            similarity=lambda: np.zeros((len(pool.items), len(pool.items)), np.float32),
+        )
+        assert np.isfinite(_built(reranker).rerank(flat)).all()
+
+
+def the_pool_stays_as_it_was(reranker: str) -> None:
+    """Nothing of what it was given is changed."""
+    pool = sample_pool(1, labelled=0.6)
+    before = [array.copy() for array in _arrays(pool)]
+    _built(reranker).rerank(pool)
+    for old, now in zip(before, _arrays(pool), strict=True):
+        np.testing.assert_array_equal(old, now)
+
+
+def one_query_is_a_batch(reranker: str) -> None:
+    """Scores of a query do not depend on the other queries beside it, up to rounding."""
+    pool = _own_labels(sample_pool(5, queries=FEW_QUERIES))
+    together = _built(reranker).rerank(pool)
+    alone = np.concatenate([_built(reranker).rerank(_only(pool, query)) for query in range(FEW_QUERIES)])
+    np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
+
+
+def results_repeat(reranker: str) -> None:
+    """Built and used twice, it gives the same bytes."""
+    pool = sample_pool(6, labelled=0.7)
+    assert _built(reranker).rerank(pool).tobytes() == _built(reranker).rerank(pool).tobytes()
+
+
+def labels_are_read_only_where_declared(reranker: str) -> None:
+    """Without `uses_labels`, labels change nothing, even if they were there to be read."""
+    pool, built = sample_pool(7), _built(reranker)
+    if built.uses_labels:
+        raise not_asked(reranker, "uses_labels")
+    np.testing.assert_array_equal(built.rerank(pool), built.rerank(_without_labels(pool)))
+
+
+def without_labels_the_base_order_stays(reranker: str) -> None:
+    """One that reads labels has nothing to go by where none is known."""
+    pool, built = _without_labels(sample_pool(8)), _built(reranker)
+    if not built.uses_labels:
+        raise not_asked(reranker, "that it reads no labels")
+    np.testing.assert_array_equal(rank(built.rerank(pool)), rank(pool.scores))
+
+
+def labels_of_other_queries_are_not_read(reranker: str) -> None:
+    """What one query may know is nothing to another."""
+    pool, built = _own_labels(sample_pool(9)), _built(reranker)
+    others = pool.corpus_labels.copy()
+    others[1:] = np.where(others[1:] == UNLABELLED, UNLABELLED, (others[1:] + 1) % 4)
+    np.testing.assert_allclose(
+        built.rerank(pool)[0], built.rerank(replace(pool, corpus_labels=others))[0], rtol=1e-4, atol=1e-5
+    )
+
+
+def names_of_classes_do_not_matter(reranker: str) -> None:
+    """Labels are names: numbers need not be contiguous, and normal (0) is one more class unless declared otherwise."""
+    pool, built = sample_pool(10, labelled=0.8), _built(reranker)
+    keeps = [UNLABELLED, NORMAL] if "normals-last" in _entry(reranker).tags else [UNLABELLED]
+    np.testing.assert_allclose(built.rerank(renamed(pool, keeps)), built.rerank(pool), atol=1e-5)
+
+
+def its_pool_can_be_widened(reranker: str) -> None:
+    """A parameter `pool` sets how many candidates it sees, at least."""
+    entry = _entry(reranker)
+    if "pool" in entry.parameters:
+        wide: Reranker = entry.build(**(dict(_stage(reranker).parameters) | {"pool": 150}))
+        assert wide.depth is None or wide.depth >= 150
+    depth = _built(reranker).depth
+    assert depth is None or depth >= 1
+
+
+def it_travels_between_processes(reranker: str) -> None:
+    """It can be pickled and scores the same afterwards."""
+    pool, built = sample_pool(11), _built(reranker)
+    copy: Reranker = pickle.loads(pickle.dumps(built))  # noqa: S301 - our own bytes
+    np.testing.assert_array_equal(built.rerank(pool), copy.rerank(pool))
+
+
+RERANKER_CHECKS: tuple[RerankerCheck, ...] = (
+    every_candidate_gets_a_score,
+    candidates_all_alike_do_not_break_it,
+    the_pool_stays_as_it_was,
+    one_query_is_a_batch,
+    results_repeat,
+    labels_are_read_only_where_declared,
+    without_labels_the_base_order_stays,
+    labels_of_other_queries_are_not_read,
+    names_of_classes_do_not_matter,
+    its_pool_can_be_widened,
+    it_travels_between_processes,
+)
+
+
+def renamed(pool: Pool, keeps: list[int]) -> Pool:
+    """The same pool with other numbers for its classes, but for those that it keeps."""
+    old = pool.corpus_labels
+    return replace(pool, corpus_labels=np.where(np.isin(old, keeps), old, 70 - 10 * old).astype(np.int32))
+
+
+def _stage(reranker: str) -> Stage:
+    return parse(f"random+{reranker}").rerankers[0]
+
+
+def _entry(reranker: str) -> Entry:
+    return RERANKERS.get(_stage(reranker).name)
+
+
+def _built(reranker: str) -> Reranker:
+    return Method(f"random+{reranker}").rerankers[0].component
+
+
+def _arrays(pool: Pool) -> list[NDArray[np.generic]]:
+    return [pool.candidates, pool.scores, pool.queries, pool.items, pool.corpus_labels, pool.corpus_similarity]
+
+
+def _without_labels(pool: Pool) -> Pool:
+    return replace(pool, corpus_labels=np.full_like(pool.corpus_labels, UNLABELLED))
+
+
+def _own_labels(pool: Pool) -> Pool:
+    """Each query knows the labels of its own first ten hits only."""
+    known = np.full_like(pool.corpus_labels, UNLABELLED)
+    first = pool.candidates[:, :10]
+    np.put_along_axis(known, first, np.take_along_axis(pool.corpus_labels, first, axis=1), axis=1)
+    return replace(pool, corpus_labels=known)
+
+
+def _only(pool: Pool, query: int) -> Pool:
+    row = slice(query, query + 1)
+    return replace(
+        pool,
+        candidates=pool.candidates[row],
+        scores=pool.scores[row],
+        views=(View(pool.queries[row], pool.items),),
+        corpus_labels=pool.corpus_labels[row],
+    )

@@ -1,0 +1,174 @@
+"""Checks that every registered retriever passes, whatever it is."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from readbench.engine.method import FittedMethod, Method
+from readbench.engine.preparation import ChannelStats
+from readbench.engine.protocols import Scores
+from readbench.engine.ranking import rank
+from readbench.engine.registry import ENCODERS, RETRIEVERS
+from readbench.engine.spec import parse
+from readbench.engine.testing._declared import not_asked, require_untagged
+from readbench.engine.testing._samples import sample_windows
+from readbench.engine.windows import UNLABELLED, WindowSet, concatenate
+from readbench.errors import NotFiniteError
+
+RetrieverCheck = Callable[[str], None]
+"""Takes a method text and raises AssertionError where the method breaks the contract."""
+
+
+def scores_have_the_right_shape(method: str) -> None:
+    """(Q, N) float32, finite."""
+    scores = _scores(method, sample_windows(12), sample_windows(5, seed=1))
+    assert scores.shape == (5, 12)
+    assert scores.dtype == np.float32
+    assert np.isfinite(scores).all()
+
+
+def ragged_windows_are_scored(method: str) -> None:
+    """Length and channels may differ from window to window, also between queries and corpus."""
+    corpus = sample_windows(12, channels=5, length=40, ragged=True)
+    queries = sample_windows(5, channels=7, length=56, ragged=True, seed=1)
+    assert np.isfinite(_scores(method, corpus, queries)).all()
+
+
+def one_channel_is_enough(method: str) -> None:
+    """Univariate windows are windows."""
+    queries = sample_windows(3, channels=1, seed=1)
+    assert np.isfinite(_scores(method, sample_windows(8, channels=1), queries)).all()
+
+
+def constant_channels_do_not_break_it(method: str) -> None:
+    """A sensor that never moves, or windows that are all alike, still give finite scores."""
+    flat = WindowSet.from_arrays(list(np.full((8, 2, 32), 3.0)), labels=np.arange(8) % 4)
+    assert np.isfinite(_scores(method, flat, flat[:3])).all()
+
+
+def missing_values_are_refused(method: str) -> None:
+    """NaN in a query or in the corpus raises an error that says where it is."""
+    good = sample_windows(8)
+    values = [good.values(i).copy() for i in range(len(good))]
+    values[2][0, 5] = np.nan
+    bad = WindowSet.from_arrays(values, labels=good.labels)
+    for corpus, queries in ((bad, good), (good, bad)):
+        try:
+            _scores(method, corpus, queries)
+        except NotFiniteError:
+            continue
+        raise AssertionError(f"{method} accepted NaN")
+
+
+def one_item_is_a_corpus(method: str) -> None:
+    """A library begins with one case."""
+    scores = _scores(method, sample_windows(1), sample_windows(4, seed=1))
+    assert scores.shape == (4, 1)
+    assert rank(scores, 10).shape == (4, 1)
+
+
+def one_query_is_a_batch(method: str) -> None:
+    """Scores of a query do not depend on the other queries beside it, up to rounding."""
+    _require_untagged(method, "by-position")
+    corpus, queries = sample_windows(12), sample_windows(5, seed=1)
+    together = _scores(method, corpus, queries)
+    alone = np.concatenate([_scores(method, corpus, queries[i : i + 1]) for i in range(5)])
+    np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-4)
+
+
+def duplicates_score_alike(method: str) -> None:
+    """Two equal corpus items get the same score, so that ties keep corpus order."""
+    _require_untagged(method, "by-position")
+    corpus = sample_windows(8)
+    scores = _scores(method, concatenate([corpus, corpus]), sample_windows(4, seed=1))
+    np.testing.assert_allclose(scores[:, :8], scores[:, 8:], rtol=1e-5, atol=1e-5)
+
+
+def results_repeat(method: str) -> None:
+    """Fitted twice on the same data, it gives the same bytes."""
+    corpus, queries = sample_windows(12), sample_windows(5, seed=1)
+    assert _scores(method, corpus, queries).tobytes() == _scores(method, corpus, queries).tobytes()
+
+
+def inputs_stay_as_they_were(method: str) -> None:
+    """Neither corpus nor queries are changed."""
+    corpus, queries = sample_windows(12), sample_windows(5, seed=1)
+    before = corpus.fingerprint(), queries.fingerprint()
+    _scores(method, corpus, queries)
+    assert (corpus.fingerprint(), queries.fingerprint()) == before
+
+
+def labels_are_read_only_where_declared(method: str) -> None:
+    """Without `uses_labels`, other labels in the corpus change nothing, even if they were there to be read."""
+    if Method(method).uses_labels:
+        raise not_asked(method, "uses_labels")
+    corpus, queries = sample_windows(12), sample_windows(5, seed=1)
+    relabelled = replace(corpus, labels=np.roll(corpus.labels, 1), groups=corpus.assets, times=-corpus.times)
+    results = [Method(method).legs[0].retriever.fit(c, c[:0]).score(queries) for c in (corpus, relabelled)]
+    np.testing.assert_array_equal(results[0], results[1])
+
+
+def a_partly_labelled_corpus_is_scored(method: str) -> None:
+    """Items without a label have finite scores, with few labels and with none at all."""
+    corpus, queries = sample_windows(12), sample_windows(5, seed=1)
+    for known in (6, 1, 0):
+        labels = np.where(np.arange(12) < known, corpus.labels, UNLABELLED).astype(np.int32)
+        assert np.isfinite(_scores(method, replace(corpus, labels=labels), queries)).all()
+
+
+def corpus_dependence_is_declared(method: str) -> None:
+    """A method that declares itself pairwise scores an item the same whatever stands beside it."""
+    if Method(method).corpus_dependent:
+        raise not_asked(method, "corpus_dependent")
+    corpus = sample_windows(16)
+    corpus = corpus.with_stats(ChannelStats.of(corpus))
+    queries = sample_windows(5, seed=1)
+    whole, part = _scores(method, corpus, queries), _scores(method, corpus[:9], queries)
+    np.testing.assert_allclose(whole[:, :9], part, rtol=1e-4, atol=1e-4)
+
+
+def normals_may_be_missing_or_present(method: str) -> None:
+    """An empty pool of normals is no reason to fail."""
+    corpus, queries = sample_windows(12), sample_windows(5, seed=1)
+    for normals in (corpus[:0], corpus[corpus.labels == 0]):
+        assert np.isfinite(Method(method).fit(corpus, normals).score(queries)).all()
+
+
+def it_travels_between_processes(method: str) -> None:
+    """A fitted method can be pickled and scores the same afterwards."""
+    corpus, queries = sample_windows(12), sample_windows(5, seed=1)
+    fitted = Method(method).fit(corpus).prepare()
+    copy: FittedMethod = pickle.loads(pickle.dumps(fitted))  # noqa: S301 - our own bytes
+    np.testing.assert_array_equal(fitted.score(queries), copy.score(queries))
+
+
+RETRIEVER_CHECKS: tuple[RetrieverCheck, ...] = (
+    scores_have_the_right_shape,
+    ragged_windows_are_scored,
+    one_channel_is_enough,
+    constant_channels_do_not_break_it,
+    missing_values_are_refused,
+    one_item_is_a_corpus,
+    one_query_is_a_batch,
+    duplicates_score_alike,
+    results_repeat,
+    inputs_stay_as_they_were,
+    labels_are_read_only_where_declared,
+    a_partly_labelled_corpus_is_scored,
+    corpus_dependence_is_declared,
+    normals_may_be_missing_or_present,
+    it_travels_between_processes,
+)
+
+
+def _require_untagged(method: str, tag: str) -> None:
+    for stage in (leg.stage for leg in parse(method).legs):
+        require_untagged((RETRIEVERS if stage.name in RETRIEVERS else ENCODERS).get(stage.name), tag)
+
+
+def _scores(method: str, corpus: WindowSet, queries: WindowSet) -> Scores:
+    return Method(method).fit(corpus).score(queries)

@@ -1,0 +1,130 @@
+"""Windows and pools for the checks, and all that can be reached from an object.
+
+Small sets of windows, and pools to rerank, for checks.
+
+What can be reached from an object by following references: the test that a method cannot see what it must not.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from readbench.engine.protocols import Pool, View
+from readbench.engine.ranking import rank
+from readbench.engine.windows import UNLABELLED, WindowSet
+
+CLASSES = ("normal", "leak", "clog", "drift")
+
+
+def sample_windows(
+    count: int = 12, *, channels: int = 3, length: int = 32, ragged: bool = False, seed: int = 0
+) -> WindowSet:
+    """Labelled random walks with a level and slope that depend on the class.
+
+    Args:
+        count: number of windows.
+        channels: channels of each window, or the most of any where ragged.
+        length: timesteps, or the most where ragged.
+        ragged: vary length and channels from window to window.
+        seed: of the values.
+
+    >>> sample_windows(4, ragged=True).lengths.max() <= 32
+    np.True_
+    """
+    rng = np.random.default_rng(seed)
+    labels = np.arange(count) % len(CLASSES)
+    values, names = [], []
+    for label in labels:
+        c = int(rng.integers(1, channels + 1)) if ragged else channels
+        t = int(rng.integers(max(2, length // 2), length + 1)) if ragged else length
+        walk = rng.standard_normal((c, t)).cumsum(axis=1)
+        values.append(walk + label + 0.1 * label * np.arange(t))
+        names.append(tuple(f"sensor {k}" for k in rng.permutation(channels)[:c]))
+    return WindowSet.from_arrays(
+        values,
+        channels=names,
+        labels=labels,
+        classes=CLASSES,
+        ids=[f"case {i}" for i in range(count)],
+        groups=[f"run {i // 2}" for i in range(count)],
+        assets=[f"plant {i % 3}" for i in range(count)],
+        times=np.arange(count) * 60.0,
+    )
+
+
+def sample_pool(
+    seed: int = 0,
+    *,
+    queries: int = 6,
+    items: int = 30,
+    depth: int = 20,
+    classes: int = 4,
+    labelled: float = 1.0,
+) -> Pool:
+    """A pool over a corpus of noisy clusters; scores are negative distances.
+
+    Args:
+        seed: of everything.
+        queries: Q.
+        items: N, the size of the corpus.
+        depth: K, how many candidates each query has, at most N.
+        classes: number of clusters, class 0 being normal.
+        labelled: share of the corpus that has a label, the same for all queries.
+
+    >>> sample_pool(queries=2, depth=5).labels.shape
+    (2, 5)
+    """
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((classes, 6))
+    labels = rng.integers(0, classes, items).astype(np.int32)
+    vectors = (centres[labels] + 0.7 * rng.standard_normal((items, 6))).astype(np.float32)
+    asked = (centres[rng.integers(0, classes, queries)] + 0.7 * rng.standard_normal((queries, 6))).astype(np.float32)
+    labels[rng.random(items) >= labelled] = UNLABELLED
+    scores = -np.linalg.norm(asked[:, None] - vectors[None], axis=2)
+    candidates = rank(scores, depth)
+    similarity = -np.linalg.norm(vectors[:, None] - vectors[None], axis=2).astype(np.float32)
+    return Pool(
+        candidates=candidates,
+        scores=np.take_along_axis(scores, candidates, axis=1),
+        views=(View(asked, vectors),),
+        corpus_labels=np.broadcast_to(labels, (queries, items)),
+        groups=np.arange(items),
+        similarity=lambda: similarity,
+    )
+
+
+_STOP = (type, ModuleType, BuiltinFunctionType)
+
+
+def reachable(*roots: object) -> Iterator[object]:
+    """Every object that can be reached from the roots through attributes, containers, buffers and array bases.
+
+    Of functions only what they were closed over and their defaults are entered; classes, modules and the rest of a
+    function are code, the same for every query. Deliberate inspection of the interpreter (frames of callers, the
+    garbage collector's list of all objects) is outside this walk.
+
+    >>> secret = object()
+    >>> any(found is secret for found in reachable({"a": [1, (secret,)]}))
+    True
+    """
+    seen: dict[int, Any] = {}  # holds what it has seen, so that no address is used again during the walk
+    pending: list[Any] = list(roots)
+    while pending:
+        item = pending.pop()
+        if id(item) in seen or isinstance(item, _STOP):
+            continue
+        seen[id(item)] = item
+        yield item
+        if isinstance(item, FunctionType):
+            pending.extend([item.__closure__, item.__defaults__, item.__kwdefaults__])
+            continue
+        pending.extend(gc.get_referents(item))
+        if isinstance(item, np.ndarray):
+            pending.append(item.base)
+            if item.dtype == object or isinstance(item.dtype, np.dtypes.StringDType):
+                pending.extend(item.ravel().tolist())

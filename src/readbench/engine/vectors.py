@@ -1,0 +1,301 @@
+"""Where vectors are kept: in a folder by the content of their windows, or in one file for a large corpus.
+
+Vectors that were computed once are never computed again: where they are kept, and how the missing ones are made.
+
+A vector is filed under the hash of its window (values, shape, channel names) and its encoder's fingerprint, so that
+datasets and runs share it. `encode_missing` is the one loop that computes what a store does not hold.
+
+Vectors of a corpus that is too large for memory: one file, written block by block and used in place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Literal, Protocol
+
+import numpy as np
+
+from readbench.common.files import exclusive
+from readbench.common.processes import end_with_parent
+from readbench.engine.kernels.threads import available_threads
+from readbench.engine.protocols import Encoder, Vectors
+from readbench.engine.windows import WindowSet
+
+BLOCK = 256
+"""Windows encoded, and saved, at a time."""
+Role = Literal["corpus", "queries"]
+"""Whether windows are what is searched or what is asked about."""
+Told = Callable[[int, int], None]
+"""Told how many windows have their vectors, and how many there are."""
+
+
+class VectorStore(Protocol):
+    """Where vectors are kept, by encoder and window."""
+
+    def keeps(self, encoder: Encoder, role: Role) -> bool:
+        """Whether the vectors of these windows are looked up and kept at all."""
+        ...
+
+    def read(self, encoder: str, digests: Sequence[str]) -> dict[str, Vectors]:
+        """The vectors that are known of these windows, under an encoder's fingerprint; nothing else is read."""
+        ...
+
+    def write(self, encoder: str, digests: Sequence[str], vectors: Vectors) -> None:
+        """Keep vectors (N, D)."""
+        ...
+
+
+class VectorFolder:
+    """A folder of vectors: one file a block of new ones, written whole or not at all.
+
+    A killed run keeps every finished block. The files' digests are read once and when files are added; of their
+    vectors only those that are asked for.
+
+    Args:
+        root: cache root.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root / "embeddings"
+        self._places: dict[Path, dict[str, tuple[Path, int]]] = {}
+        self._seen: dict[Path, set[Path]] = {}
+
+    def keeps(self, encoder: Encoder, role: Role) -> bool:  # noqa: ARG002 - it keeps all
+        """Always: a fingerprint says what an encoder was fitted on, and a run asks the same queries again."""
+        return True
+
+    def read(self, encoder: str, digests: Sequence[str]) -> dict[str, Vectors]:
+        """Known vectors of these windows."""
+        places = self._index(self.root / encoder)
+        wanted: dict[Path, list[tuple[str, int]]] = {}
+        for digest in dict.fromkeys(digests):
+            if digest in places:
+                path, row = places[digest]
+                wanted.setdefault(path, []).append((digest, row))
+        known: dict[str, Vectors] = {}
+        for path, rows in wanted.items():
+            with np.load(path) as stored:
+                vectors = stored["vectors"]
+            known |= {digest: vectors[row] for digest, row in rows}
+        return known
+
+    def write(self, encoder: str, digests: Sequence[str], vectors: Vectors) -> None:
+        """Keep a block."""
+        folder = self.root / encoder
+        folder.mkdir(parents=True, exist_ok=True)
+        raw = [bytes.fromhex(digest) for digest in digests]
+        name = hashlib.blake2b(b"".join(raw), digest_size=12).hexdigest()
+        partial = folder / f"{name}.{os.getpid()}.partial"
+        table = np.frombuffer(b"".join(raw), np.uint8).reshape(len(raw), -1)
+        with partial.open("wb") as file:
+            np.savez(file, digests=table, vectors=np.asarray(vectors, np.float32))
+        partial.replace(folder / f"{name}.npz")
+
+    def _index(self, folder: Path) -> dict[str, tuple[Path, int]]:
+        """Where each vector of a folder is; files that came since the last look are added."""
+        places, seen = self._places.setdefault(folder, {}), self._seen.setdefault(folder, set())
+        for path in sorted(set(folder.glob("*.npz")) - seen):
+            with np.load(path) as stored:
+                digests = stored["digests"]
+            places |= {digest.tobytes().hex(): (path, row) for row, digest in enumerate(digests)}
+            seen.add(path)
+        return places
+
+
+def encode_missing(
+    store: VectorStore, encoder: Encoder, windows: WindowSet, told: Told | None = None, *, block: int = BLOCK
+) -> Vectors:
+    """(N, D) vectors of windows: known ones are read, the others computed and filed block by block.
+
+    Args:
+        store: where vectors are kept.
+        encoder: fitted.
+        windows: N windows.
+        told: told before the first block that must be computed, and after each.
+        block: windows encoded at a time.
+    """
+    if not len(windows):
+        return encoder.encode(windows)
+    key, digests = encoder.fingerprint(), window_digests(windows)
+    known = store.read(key, digests)
+    missing = missing_places(digests, known)
+    for start, some in zip(range(0, len(missing), block), blocks_of(missing, block), strict=True):
+        if told:
+            told(len(windows) - len(missing) + start, len(windows))
+        vectors = encoder.encode(windows[some])
+        own = [digests[i] for i in some]
+        store.write(key, own, vectors)
+        known |= dict(zip(own, vectors, strict=True))
+    if missing and told:
+        told(len(windows), len(windows))
+    return np.stack([known[digest] for digest in digests])
+
+
+def missing_places(digests: Sequence[str], known: dict[str, Vectors] | set[str]) -> list[int]:
+    """Places of the windows that have no vector yet, one for windows that are the same.
+
+    >>> missing_places(["a", "b", "b", "c"], {"a"})
+    [2, 3]
+    """
+    return list({digest: place for place, digest in enumerate(digests) if digest not in known}.values())
+
+
+def blocks_of(places: list[int], size: int) -> Iterator[list[int]]:
+    """Consecutive pieces of at most `size` places."""
+    return (places[start : start + size] for start in range(0, len(places), size))
+
+
+def window_digests(windows: WindowSet) -> list[str]:
+    """Hash of values, shape and channel names of each window: what an encoder can see of it."""
+    names = [repr(own).encode() for own in windows.channel_sets]
+    digests = []
+    for i in range(len(windows)):
+        digest = hashlib.blake2b(names[windows.channel_set[i]], digest_size=16)
+        digest.update(np.ascontiguousarray(windows.values(i)).tobytes())
+        digests.append(digest.hexdigest())
+    return digests
+
+
+STORED_BLOCK = 2048
+"""Windows encoded, and saved, at a time."""
+AHEAD = 2
+"""Blocks that wait for each process."""
+Represent = Callable[[WindowSet], Vectors]
+"""(B, D) vectors of B windows."""
+Progress = Callable[[int, int], None]
+"""Told how many windows have their vectors, and how many there are."""
+
+
+@dataclass(eq=False)
+class StoredVectors:
+    """A folder for the vectors of one corpus; an interrupted writer goes on where it was.
+
+    Args:
+        folder: where they are; its own, removed by `clear`.
+        key: what the vectors depend on. Vectors that were stored under another are made again.
+        jobs: processes that encode side by side; with more than one, the encoder must survive pickling.
+        progress: told after each block.
+
+    Attributes:
+        seconds: time spent on the vectors, interrupted runs included.
+        earlier: the part of it that interrupted runs spent.
+
+    >>> import tempfile
+    >>> windows = WindowSet.from_arrays(np.arange(6.0).reshape(3, 1, 2))
+    >>> stored = StoredVectors(Path(tempfile.mkdtemp()), "means")
+    >>> stored.filled(windows, lambda some: np.stack([w.values.mean(axis=1) for w in some])).tolist()
+    [[0.5], [2.5], [4.5]]
+    """
+
+    folder: Path
+    key: str
+    jobs: int = 1
+    progress: Progress | None = None
+    seconds: float = 0.0
+    earlier: float = 0.0
+
+    def filled(self, windows: WindowSet, represent: Represent) -> Vectors:
+        """(N, D) vectors of all windows, memory-mapped; those that are stored already are kept."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with exclusive(self.folder / "vectors.lock"):
+            known, self.earlier = self._journal(len(windows))
+            self.seconds = self.earlier
+            for done in self._rest(windows, represent, known or self._begin(windows, represent)):
+                if self.progress:
+                    self.progress(done, len(windows))
+        vectors: Vectors = np.load(self._file, mmap_mode="r")
+        return vectors
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self._file.stat().st_size if self._file.exists() else 0
+
+    def clear(self) -> None:
+        """Remove the vectors."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / "vectors.npy"
+
+    def _journal(self, count: int) -> tuple[int, float]:
+        """Windows that have their vectors, and the seconds it took; nothing where those are of something else."""
+        try:
+            state = json.loads((self.folder / "journal.json").read_text())
+            shape = np.load(self._file, mmap_mode="r").shape
+        except (OSError, ValueError):
+            return 0, 0.0
+        fits = state["key"] == self.key and shape[0] == count
+        return (state["done"], state["seconds"]) if fits else (0, 0.0)
+
+    def _note(self, done: int) -> int:
+        partial = self.folder / "journal.new"
+        partial.write_text(json.dumps({"key": self.key, "done": done, "seconds": self.seconds}))
+        partial.replace(self.folder / "journal.json")
+        return done
+
+    def _begin(self, windows: WindowSet, represent: Represent) -> int:
+        """Make the file, as wide as the vectors of the first block are."""
+        (self.folder / "journal.json").unlink(missing_ok=True)
+        began = time.perf_counter()
+        first = represent(windows[:STORED_BLOCK])
+        shape = (len(windows), first.shape[1])
+        file = np.lib.format.open_memmap(self._file, "w+", np.float32, shape)  # type: ignore[no-untyped-call]
+        file[: len(first)] = first
+        file.flush()
+        self.seconds += time.perf_counter() - began
+        return self._note(len(first))
+
+    def _rest(self, windows: WindowSet, represent: Represent, first: int) -> Iterator[int]:
+        """Store what is left; gives how far it has come."""
+        starts = range(first, len(windows), STORED_BLOCK)
+        began = time.perf_counter()
+        for done in self._stored(windows, represent, starts):
+            ended = time.perf_counter()
+            self.seconds += ended - began
+            began = ended
+            yield self._note(done)
+
+    def _stored(self, windows: WindowSet, represent: Represent, starts: range) -> Iterator[int]:
+        if self.jobs == 1 or len(starts) == 1:
+            for start in starts:
+                yield _store(self._file, start, represent, windows[start : start + STORED_BLOCK])
+            return
+        threads = max(1, available_threads() // self.jobs)
+        with ProcessPoolExecutor(self.jobs, get_context("spawn"), _prepare, (threads,)) as pool:
+            running: deque[Future[int]] = deque()
+            for start in starts:
+                block = windows[start : start + STORED_BLOCK].compact()
+                running.append(pool.submit(_store, self._file, start, represent, block))
+                if len(running) >= AHEAD * self.jobs:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+
+
+def _prepare(threads: int) -> None:
+    """In a new process: its share of the threads, one for each product of matrices."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
+
+    end_with_parent()
+    threadpool_limits(1)
+    os.environ["READBENCH_THREADS"] = str(threads)
+
+
+def _store(file: Path, start: int, represent: Represent, windows: WindowSet) -> int:
+    """Encode a block into its place; returns where it ends."""
+    vectors = np.load(file, mmap_mode="r+")
+    vectors[start : start + len(windows)] = represent(windows)
+    vectors.flush()
+    return start + len(windows)

@@ -1,0 +1,231 @@
+"""WindowSets on disk: a folder of Arrow files, memory-mapped on reading, and a small JSON beside them.
+
+```
+part-00000.arrow   one row per window: values (C * T floats, channel after channel), length, channel_set, label, id,
+...                group, asset, time, span; uncompressed Arrow IPC, so that values are used in place
+windows.json       format version, class names, channel names, number of windows and parts
+```
+
+Writing streams: memory holds one part. The folder appears under its name only when it is complete; until then it grows
+beside it as `NAME.partial`, with a journal from which an interrupted writer goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from readbench.engine.windows import WindowSet, concatenate, strings
+from readbench.errors import DataError
+
+FORMAT = 1
+PART_BYTES = 64 * 2**20
+"""Values collected in memory before a part is written."""
+_SCHEMA = pa.schema(
+    [
+        ("values", pa.large_list(pa.float32())),
+        ("length", pa.int32()),
+        ("channel_set", pa.int32()),
+        ("label", pa.int32()),
+        ("id", pa.string()),
+        ("group", pa.string()),
+        ("asset", pa.string()),
+        ("time", pa.float64()),
+        ("span_start", pa.int32()),
+        ("span_stop", pa.int32()),
+    ]
+)
+
+
+class WindowWriter:
+    """Stream windows into a folder; nothing is visible at `folder` until the writer closes without error.
+
+    `mark` is the caller's position in its own input, stored with every part. After a kill or Ctrl-C, a writer for the
+    same folder opens with the last stored mark, and the caller goes on from there. Any other error clears the work.
+    One writer per folder at a time: the caller sees to that.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp()) / "set"
+    >>> with WindowWriter(folder, classes=("normal", "leak")) as writer:
+    ...     writer.append(WindowSet.from_arrays([np.ones((2, 4))], labels=[1], classes=("normal", "leak")))
+    >>> load_windows(folder)[0].label
+    1
+    """
+
+    def __init__(self, folder: Path, classes: tuple[str, ...]) -> None:
+        self.folder = Path(folder)
+        self.classes = classes
+        self.count = 0
+        self.mark = 0
+        self._parts = 0
+        self._channel_sets: dict[tuple[str, ...], int] = {}
+        self._pending: list[WindowSet] = []
+        self._pending_bytes = 0
+
+    def __enter__(self) -> Self:
+        self._partial = self.folder.with_name(f"{self.folder.name}.partial")
+        if not self._resume():
+            shutil.rmtree(self._partial, ignore_errors=True)
+            self._partial.mkdir(parents=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        except Exception:
+            shutil.rmtree(self._partial, ignore_errors=True)
+            raise
+        if kind is not None and issubclass(kind, Exception):
+            shutil.rmtree(self._partial, ignore_errors=True)
+
+    def append(self, windows: WindowSet) -> None:
+        """Add windows at the end; they are written once enough have come together."""
+        if windows.classes not in ((), self.classes):
+            raise DataError(f"Windows with classes {windows.classes} do not belong in a file of {self.classes}.")
+        if not len(windows):
+            return
+        self.count += len(windows)
+        self._pending.append(windows)
+        self._pending_bytes += 4 * int((windows.channel_counts.astype(np.int64) * windows.lengths).sum())
+
+    def checkpoint(self, mark: int) -> None:
+        """Say that all input up to `mark` is appended; a part is written when enough has come together."""
+        self.mark = mark
+        if self._pending_bytes >= PART_BYTES:
+            self._flush()
+            write_json(self._partial / "journal.json", self._state())
+
+    def attach(self, name: str, content: object) -> None:
+        """Add a small JSON file to the folder; it appears together with the windows."""
+        write_json(self._partial / name, content)
+
+    def _flush(self) -> None:
+        if self._pending:
+            windows = concatenate(self._pending)
+            sizes = np.cumsum(windows.channel_counts.astype(np.int64) * windows.lengths * 4)
+            cuts = np.searchsorted(sizes, np.arange(PART_BYTES, sizes[-1], PART_BYTES)) + 1
+            for start, stop in pairwise(np.unique([0, *cuts, len(windows)]).tolist()):
+                self._write_part(windows[start:stop])
+        self._pending, self._pending_bytes = [], 0
+
+    def _write_part(self, windows: WindowSet) -> None:
+        with pa.ipc.new_file(str(self._partial / part_name(self._parts)), _SCHEMA) as sink:
+            sink.write_batch(self._batch(windows.compact()))
+        self._parts += 1
+
+    def _finish(self) -> None:
+        self._flush()
+        write_json(self._partial / "windows.json", self._state())
+        (self._partial / "journal.json").unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._partial.replace(self.folder)
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "classes": self.classes,
+            "channel_sets": list(self._channel_sets),
+            "windows": self.count,
+            "parts": self._parts,
+            "mark": self.mark,
+        }
+
+    def _resume(self) -> bool:
+        """Take up the journal of an interrupted writer, if there is one for the same classes and it left a mark."""
+        try:
+            state = json.loads((self._partial / "journal.json").read_text())
+        except (OSError, ValueError):
+            return False
+        if state["format"] != FORMAT or tuple(state["classes"]) != self.classes or not state["mark"]:
+            return False
+        self.count, self.mark, self._parts = state["windows"], state["mark"], state["parts"]
+        self._channel_sets = {tuple(names): i for i, names in enumerate(state["channel_sets"])}
+        return True
+
+    def _batch(self, windows: WindowSet) -> pa.RecordBatch:
+        codes = np.array(
+            [self._channel_sets.setdefault(names, len(self._channel_sets)) for names in windows.channel_sets],
+            dtype=np.int32,
+        )
+        ends = np.append(windows.offset, windows.chunks[0].size)
+        columns = [
+            pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(windows.chunks[0])),
+            pa.array(windows.lengths, pa.int32()),
+            pa.array(codes[windows.channel_set], pa.int32()),
+            pa.array(windows.labels, pa.int32()),
+            pa.array(windows.ids.tolist(), pa.string()),
+            pa.array(windows.groups.tolist(), pa.string()),
+            pa.array(windows.assets.tolist(), pa.string()),
+            pa.array(windows.times, pa.float64()),
+            pa.array(windows.spans[:, 0], pa.int32()),
+            pa.array(windows.spans[:, 1], pa.int32()),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+
+def save_windows(windows: WindowSet, folder: Path) -> None:
+    """Write a whole set at once."""
+    with WindowWriter(folder, windows.classes) as writer:
+        writer.append(windows)
+
+
+def load_windows(folder: Path) -> WindowSet:
+    """Open a folder written by `WindowWriter`; values stay on disk until they are touched."""
+    folder = Path(folder)
+    try:
+        meta = json.loads((folder / "windows.json").read_text())
+        if meta["format"] != FORMAT:
+            raise DataError(f"{folder} has format {meta['format']}, this version reads {FORMAT}. Build it again.")
+        batches = [_open_part(folder / part_name(i)) for i in range(meta["parts"])]
+        table = pa.Table.from_batches(batches, schema=_SCHEMA)
+        count = meta["windows"]
+        if len(table) != count:
+            raise DataError(f"{folder} holds {len(table)} windows, but should hold {count}. Build it again.")
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowInvalid) as error:
+        raise DataError(f"{folder} is not a complete set of windows ({error}). Build it again.") from error
+    return WindowSet(
+        chunks=tuple(batch.column(0).values.to_numpy(zero_copy_only=True) for batch in batches),
+        chunk=np.repeat(np.arange(len(batches), dtype=np.int32), [batch.num_rows for batch in batches]),
+        offset=_joined([batch.column(0).offsets.to_numpy()[:-1] for batch in batches]),
+        lengths=table["length"].to_numpy(),
+        channel_set=table["channel_set"].to_numpy(),
+        channel_sets=tuple(tuple(names) for names in meta["channel_sets"]),
+        labels=table["label"].to_numpy(),
+        classes=tuple(meta["classes"]),
+        ids=strings(table["id"].to_pylist(), count),
+        groups=strings(table["group"].to_pylist(), count),
+        assets=strings(table["asset"].to_pylist(), count),
+        times=table["time"].to_numpy(),
+        spans=np.column_stack([table["span_start"].to_numpy(), table["span_stop"].to_numpy()]),
+    )
+
+
+def part_name(number: int) -> str:
+    """File name of a part."""
+    return f"part-{number:05d}.arrow"
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a small JSON file whole, or not at all."""
+    partial = path.with_name(f"{path.name}.new")
+    partial.write_text(json.dumps(content, indent=1))
+    partial.replace(path)
+
+
+def _open_part(path: Path) -> pa.RecordBatch:
+    return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+
+
+def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)

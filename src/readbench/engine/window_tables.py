@@ -1,0 +1,535 @@
+"""From users' tables to windows and back.
+
+From a table and the roles of its columns to series: the rows of one case together, in order of time.
+
+Windows that are already cut, many in one file: a row of a Parquet file each, or arrays of an NPZ archive.
+
+```
+Parquet column    NPZ array           meaning
+values            values (N, C, T)    readings; in Parquet a list of C * T numbers, channel after channel
+channels          channels (C,)       names of the channels; in Parquet a list per row
+length            length (N,)         timesteps T of a window; in NPZ the steps after it are padding
+label             label (N,)          fault, or the name of normal operation; empty where nobody knows
+id or _id         id (N,)             unique name; default the number of the row
+group             group (N,)          what must not straddle a split; default the id
+asset             asset (N,)          machine, well, patient ...
+time              time (N,)           seconds
+span_start, span_stop   (N,)          first and one past the last faulty step
+```
+
+Only `values` and, in Parquet, `channels` must be there. Other columns are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path, PurePath
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from readbench.common.tables import Arrays, Given, Limits, Table, open_given, read_arrays, read_parquet
+from readbench.engine.windows import UNLABELLED, WindowSet, strings
+from readbench.errors import DataError, UsageError
+
+TimeUnit = Literal["s", "ms", "us", "ns"]
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column means what; "" where a table has none.
+
+    A wide table has a row per time and a column per channel. A long one has a row per reading: `channel` names the
+    column with the channel's name, `value` the one with the reading.
+
+    Args:
+        time: seconds (or `time_unit`), or dates; rows are put in this order. Without it they are in order already.
+        label: fault at each row; empty where nobody knows.
+        group: what must not straddle a split (run, incident ...); default the case.
+        asset: machine, well, patient ...
+        case: whose rows make one series; default the group; without both, the whole table is one.
+        channels: channels to read; default all columns with numbers that have no other role, or all of a long table.
+        channel: of a long table, the column that names the channel.
+        value: of a long table, the column with the reading.
+        time_unit: of times that are numbers.
+    """
+
+    time: str = ""
+    label: str = ""
+    group: str = ""
+    asset: str = ""
+    case: str = ""
+    channels: tuple[str, ...] = ()
+    channel: str = ""
+    value: str = ""
+    time_unit: TimeUnit = "s"
+
+    def __post_init__(self) -> None:
+        if bool(self.channel) != bool(self.value):
+            raise UsageError("A long table needs both: the column of the channel's name, and that of the value.")
+        if self.channel and not self.time:
+            raise UsageError("A long table needs a time column: it says which readings stand together.")
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Columns that have a role of their own."""
+        roles = (self.time, self.label, self.group, self.asset, self.case, self.channel, self.value)
+        return tuple(role for role in roles if role)
+
+
+@dataclass(frozen=True, eq=False)
+class TableSeries:
+    """One case as it was measured.
+
+    Args:
+        id: its name in the table, or the table's.
+        values: (C, T) readings, NaN where there is none.
+        channels: C names.
+        labels: (T,) index into `names` at each step, -1 where unlabelled.
+        names: the label texts of the whole table.
+        group: what must not straddle a split.
+        asset: "" where unknown.
+        start: time of the first step in seconds, NaN where unknown.
+        step: median seconds between steps; 1 where unknown.
+    """
+
+    id: str
+    values: NDArray[np.float64]
+    channels: tuple[str, ...]
+    labels: NDArray[np.int32]
+    names: tuple[str, ...]
+    group: str
+    asset: str
+    start: float
+    step: float
+
+    @property
+    def label(self) -> str:
+        """The one label of all its steps; "" where it has none."""
+        found = np.unique(self.labels)
+        if len(found) != 1:
+            raise DataError(f"Case {self.id}: {len(found)} labels in one case. Give a case for each, or cut it first.")
+        return "" if found[0] == UNLABELLED else self.names[found[0]]
+
+
+def series_of(table: Table, roles: Roles) -> list[TableSeries]:
+    r"""The cases of a table.
+
+    >>> from readbench.common.tables import read_table
+    >>> table = read_table(("a.csv", b"t,run,speed,fault\n1,A,7,leak\n0,A,5,leak\n0,B,6,\n"))
+    >>> [(s.id, s.label, s.values.tolist()) for s in series_of(table, Roles(time="t", case="run", label="fault"))]
+    [('A', 'leak', [[5.0, 7.0]]), ('B', '', [[6.0]])]
+    """
+    return list(_Cases(table, roles))
+
+
+def window_set(series: Sequence[TableSeries], *, normal: str = "normal") -> WindowSet:
+    """One window per series, with its one label; classes are `normal` and all other labels in alphabetical order."""
+    faults = sorted({s.label for s in series} - {"", normal})
+    classes = (normal, *faults)
+    codes = {"": UNLABELLED} | {name: code for code, name in enumerate(classes)}
+    return WindowSet.from_arrays(
+        [s.values for s in series],
+        channels=[s.channels for s in series],
+        labels=[codes[s.label] for s in series],
+        classes=classes,
+        ids=[s.id for s in series],
+        groups=[s.group for s in series],
+        assets=[s.asset for s in series],
+        times=[s.start for s in series],
+    )
+
+
+class _Cases:
+    """One table being taken apart; `order` (rows,) sorts rows by case, then time, and `bounds` cuts it into cases."""
+
+    def __init__(self, table: Table, roles: Roles) -> None:
+        self.table, self.roles = table, roles
+        codes, self.ids = self._cases()
+        if roles.time:
+            self.times = table.seconds(roles.time, _SECONDS[roles.time_unit])
+            self._check(~np.isfinite(self.times), f"no time in column {roles.time!r}")
+        else:
+            self.times = np.full(table.rows, np.nan)
+        self.order = np.lexsort((np.arange(table.rows) if not roles.time else self.times, codes))
+        counts = np.bincount(codes, minlength=len(self.ids))
+        self.bounds = np.concatenate([[0], np.cumsum(counts)])
+        self.labels, self.names = self._texts(roles.label)
+        self.groups = self._texts(roles.group)
+        self.assets = self._texts(roles.asset)
+
+    def __iter__(self) -> Iterator[TableSeries]:
+        blocks = self._long() if self.roles.channel else self._wide()
+        for number, (rows, values, channels) in enumerate(blocks):
+            name, times = self.ids[number], self.times[rows]
+            yield TableSeries(
+                id=name,
+                values=values,
+                channels=channels,
+                labels=self.labels[rows],
+                names=self.names,
+                group=self._same(self.groups, rows, self.roles.group) or name,
+                asset=self._same(self.assets, rows, self.roles.asset),
+                start=float(times[0]),
+                step=float(np.median(np.diff(times))) if self.roles.time and len(times) > 1 else 1.0,
+            )
+
+    def _wide(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], tuple[str, ...]]]:
+        """Of each case its rows in order, its readings (C, T) and the channels."""
+        table, roles = self.table, self.roles
+        channels = roles.channels or tuple(name for name in table.numeric if name not in roles.named)
+        if not channels:
+            raise DataError(f"{table.name}: no column with numbers is left for channels. Columns: {table.columns}.")
+        columns = [table.numbers(name) for name in channels]
+        for start, stop in pairwise(self.bounds.tolist()):
+            rows = self.order[start:stop]
+            if roles.time:
+                self._check_rows(rows[1:], np.diff(self.times[rows]) <= 0, "the time of another row of the same case")
+            yield rows, np.stack([column[rows] for column in columns]), channels
+
+    def _long(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], tuple[str, ...]]]:
+        """The same of a table with a row per reading; of the rows of one time the first stands for all."""
+        codes, found = self.table.codes(self.roles.channel)
+        self._check(codes < 0, f"no channel in column {self.roles.channel!r}")
+        channels = self.roles.channels or found
+        if absent := [name for name in channels if name not in found]:
+            raise DataError(f"{self.table.name}: channel {absent[0]!r} is not in column {self.roles.channel!r}.")
+        places = np.array([channels.index(name) if name in channels else -1 for name in found])[codes]
+        readings = self.table.numbers(self.roles.value)
+        for start, stop in pairwise(self.bounds.tolist()):
+            rows = self.order[start:stop]
+            _, first, step = np.unique(self.times[rows], return_index=True, return_inverse=True)
+            self._check_rows(
+                rows, self.labels[rows] != self.labels[rows[first]][step], "another label at the same time"
+            )
+            wanted = places[rows] >= 0
+            cells = places[rows[wanted]] * len(first) + step[wanted]
+            self._check_rows(rows[wanted], _repeated(cells), "a second reading of the same channel and time")
+            values = np.full(len(channels) * len(first), np.nan)
+            values[cells] = readings[rows[wanted]]
+            yield rows[first], values.reshape(len(channels), len(first)), channels
+
+    def _cases(self) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+        column = self.roles.case or self.roles.group
+        if not column:
+            return np.zeros(self.table.rows, np.int32), (self.table.name.rpartition(".")[0] or self.table.name,)
+        codes, names = self.table.codes(column)
+        self._check(codes < 0, f"no name of the case in column {column!r}")
+        return codes, names
+
+    def _texts(self, column: str) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+        return self.table.codes(column) if column else (np.full(self.table.rows, UNLABELLED, np.int32), ())
+
+    def _same(self, texts: tuple[NDArray[np.int32], tuple[str, ...]], rows: NDArray[np.intp], column: str) -> str:
+        codes, names = texts
+        self._check_rows(rows, codes[rows] != codes[rows[0]], f"another text in column {column!r} within one case")
+        return names[codes[rows[0]]] if codes[rows[0]] >= 0 else ""
+
+    def _check(self, wrong: NDArray[np.bool_], what: str) -> None:
+        self._check_rows(np.arange(self.table.rows), wrong, what)
+
+    def _check_rows(self, rows: NDArray[np.intp], wrong: NDArray[np.bool_], what: str) -> None:
+        if wrong.any():
+            row = int(rows[np.flatnonzero(wrong)[0]]) + 1
+            raise DataError(f"{self.table.name}, row {row}: {what}. Correct the table, or name other columns.")
+
+
+def _repeated(cells: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which entries stand there for the second time or more."""
+    _, first = np.unique(cells, return_index=True)
+    again = np.ones(len(cells), bool)
+    again[first] = False
+    return again
+
+
+ROW_GROUP = 256
+"""Windows written together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """`windows` of a file, and `table` with a row for each and all flat columns."""
+
+    windows: WindowSet
+    table: Table
+
+
+def read_windows(
+    given: Given, *, part: str = "", normal: str = "normal", classes: Sequence[str] = (), limits: Limits | None = None
+) -> WindowSet:
+    """The windows of a Parquet or NPZ file in the layout above.
+
+    Args:
+        given: path, or name and content.
+        part: what the names of the arrays of this set begin with in an archive of several (`corpus_`), and ids that
+            are only numbers.
+        normal: the label of normal operation.
+        classes: class names, normal first, where they are known; default `normal` and the labels in the file, sorted.
+        limits: most bytes, rows and columns.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> np.savez(file, values=np.zeros((2, 3, 4)), label=["leak", "normal"])
+    >>> windows = read_windows(("a.npz", file.getvalue()))
+    >>> windows.classes, windows.labels.tolist(), windows.values(0).shape
+    (('normal', 'leak'), [1, 0], (3, 4))
+    """
+    return read_packed(given, part=part, normal=normal, classes=classes, limits=limits).windows
+
+
+def read_packed(
+    given: Given, *, part: str = "", normal: str = "normal", classes: Sequence[str] = (), limits: Limits | None = None
+) -> Packed:
+    """The same, with the flat columns beside the windows."""
+    limits = limits or Limits()
+    name, file = open_given(given, limits)
+    ending = PurePath(name).suffix.lower()
+    if ending == ".parquet":
+        return _Rows(name, read_parquet(name, file, limits), part).packed(normal, classes)
+    if ending == ".npz":
+        arrays = read_arrays(name, file, limits, (part, "channels") if part else ("",))
+        return _Arrays(name, arrays, part).packed(normal, classes)
+    raise DataError(f"{name}: windows are read from .parquet and .npz. Save them as one of these.")
+
+
+def write_windows(windows: WindowSet, path: Path, **columns: pa.Array) -> None:
+    """Write a Parquet file in the layout above, with further columns (N,) beside; whole, or not at all.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "w.parquet"
+    >>> write_windows(WindowSet.from_arrays([np.ones((1, 3))]), path)
+    >>> read_windows(path)[0].values.tolist()
+    [[1.0, 1.0, 1.0]]
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    with pyarrow.parquet.ParquetWriter(partial, _schema(columns), compression="zstd") as writer:
+        for start in range(0, len(windows), ROW_GROUP):
+            block = windows[start : start + ROW_GROUP]
+            further = [column[start : start + ROW_GROUP] for column in columns.values()]
+            writer.write_table(pa.table([*_columns(block), *further], schema=_schema(columns)))
+    partial.replace(path)
+
+
+def _schema(columns: dict[str, pa.Array]) -> pa.Schema:
+    return pa.schema(
+        [
+            ("_id", pa.string()),
+            ("values", pa.list_(pa.float32())),
+            ("channels", pa.list_(pa.string())),
+            ("length", pa.int32()),
+            ("label", pa.string()),
+            ("group", pa.string()),
+            ("asset", pa.string()),
+            ("time", pa.float64()),
+            ("span_start", pa.int32()),
+            ("span_stop", pa.int32()),
+            *((name, column.type) for name, column in columns.items()),
+        ]
+    )
+
+
+def _columns(windows: WindowSet) -> list[pa.Array]:
+    own = windows.compact()
+    ends = np.append(own.offset, own.chunks[0].size)
+    labels = [windows.classes[label] if label != UNLABELLED else None for label in windows.labels]
+    return [
+        pa.array(windows.ids.tolist(), pa.string()),
+        pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(own.chunks[0])),
+        pa.array([windows.channels(i) for i in range(len(windows))], pa.list_(pa.string())),
+        pa.array(windows.lengths, pa.int32()),
+        pa.array(labels, pa.string()),
+        pa.array(windows.groups.tolist(), pa.string()),
+        pa.array(windows.assets.tolist(), pa.string()),
+        pa.array(windows.times, pa.float64()),
+        pa.array(windows.spans[:, 0], pa.int32()),
+        pa.array(windows.spans[:, 1], pa.int32()),
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """The values of all windows and where each has its own, as in `WindowSet`."""
+
+    flat: NDArray[np.float32]
+    offset: NDArray[np.int64]
+    lengths: NDArray[np.int32]
+    channel_set: NDArray[np.int32]
+    channel_sets: tuple[tuple[str, ...], ...]
+
+
+class _Rows:
+    """A Parquet file with a row per window."""
+
+    def __init__(self, name: str, data: pa.Table, part: str) -> None:
+        self.name, self.data, self.part = name, data, part
+
+    def packed(self, normal: str, classes: Sequence[str]) -> Packed:
+        values, channels = self._lists("values"), self._lists("channels")
+        offsets = values.offsets.to_numpy().astype(np.int64)
+        names = [tuple(own) for own in channels.to_pylist()]
+        sets = tuple(dict.fromkeys(names))
+        position = {own: i for i, own in enumerate(sets)}
+        flat = [field.name for field in self.data.schema if not pa.types.is_nested(field.type)]
+        table = Table(self.name, self.data.select(flat))
+        counts = np.array([len(own) for own in names], np.int64)
+        lengths = self._lengths(table, np.diff(offsets), counts)
+        if wrong := next((own for own in sets if len(set(own)) != len(own) or None in own), None):
+            raise DataError(f"{self.name}: the channels of a window need distinct names. Got {wrong}.")
+        laid = _Values(
+            flat=self._floats(values.values),
+            offset=offsets[:-1],
+            lengths=lengths,
+            channel_set=np.array([position[own] for own in names], np.int32),
+            channel_sets=sets,
+        )
+        return Packed(_windows(table, laid, _ids(table, self.part), _vocabulary(table, normal, classes)), table)
+
+    def _lists(self, column: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+        found = self.data[column] if column in self.data.column_names else None
+        kinds = (pa.types.is_list, pa.types.is_large_list)
+        if found is None or not any(test(found.type) for test in kinds) or found.null_count:
+            raise DataError(
+                f"{self.name}: windows need a column {column!r} with a list in every row. Columns: "
+                f"{', '.join(self.data.column_names)[:300]}."
+            )
+        whole = found.combine_chunks()
+        return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+
+    def _floats(self, values: pa.Array) -> NDArray[np.float32]:
+        try:
+            return np.asarray(values.cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False), np.float32)
+        except pa.ArrowException as error:
+            raise DataError(f"{self.name}: 'values' holds no numbers ({error}).") from error
+
+    def _lengths(self, table: Table, sizes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int32]:
+        given = table.numbers("length") if "length" in table.columns else sizes / np.maximum(counts, 1)
+        wrong = np.flatnonzero((np.floor(given) * counts != sizes) | (sizes == 0))
+        if wrong.size:
+            row = wrong[0]
+            raise DataError(
+                f"{self.name}, row {row + 1}: {sizes[row]} values are no whole number of steps of {counts[row]} "
+                "channels, or not its length."
+            )
+        return given.astype(np.int32)
+
+
+class _Arrays:
+    """An NPZ archive with an array per column."""
+
+    def __init__(self, name: str, arrays: Arrays, part: str) -> None:
+        self.name, self.part = name, part
+        self.own = {key.removeprefix(part): array for key, array in arrays.items() if key.startswith(part)}
+        self.channels = self.own.pop("channels", arrays.get("channels"))
+        if "values" not in self.own:
+            raise DataError(f"{name}: no array {part}values. Arrays: {', '.join(arrays)[:300] or 'none'}.")
+        self.values = self.own.pop("values")
+
+    def packed(self, normal: str, classes: Sequence[str]) -> Packed:
+        values = self._cube()
+        n, count, steps = values.shape
+        table = self._table(n)
+        lengths = table.numbers("length") if "length" in table.columns else np.full(n, steps)
+        if not ((lengths >= 1) & (lengths <= steps) & (lengths == np.floor(lengths))).all():
+            raise DataError(f"{self.name}: 'length' must be whole numbers from 1 to {steps}.")
+        flat = [own[:, : int(length)].ravel() for own, length in zip(values, lengths, strict=True)]
+        laid = _Values(
+            flat=np.concatenate(flat).astype(np.float32),
+            offset=np.concatenate([[0], np.cumsum(lengths * count)[:-1]]).astype(np.int64),
+            lengths=lengths.astype(np.int32),
+            channel_set=np.zeros(n, np.int32),
+            channel_sets=(self._channels(count),),
+        )
+        return Packed(_windows(table, laid, _ids(table, self.part), _vocabulary(table, normal, classes)), table)
+
+    def _cube(self) -> NDArray[Any]:
+        values = self.values[:, None, :] if self.values.ndim == 2 else self.values
+        if values.ndim != 3 or 0 in values.shape or values.dtype.kind not in "fiub":
+            raise DataError(
+                f"{self.name}: 'values' must be numbers of shape (windows, channels, steps). Got {self.values.dtype} "
+                f"of shape {self.values.shape}."
+            )
+        return values
+
+    def _table(self, n: int) -> Table:
+        wrong = next((key for key, array in self.own.items() if array.shape != (n,)), None)
+        if wrong is not None:
+            raise DataError(f"{self.name}: {wrong!r} has shape {self.own[wrong].shape}, but there are {n} windows.")
+        try:
+            columns = {key: pa.array(array) for key, array in self.own.items()}
+        except (pa.ArrowException, ValueError) as error:
+            raise DataError(f"{self.name}: cannot be read as columns ({error}). Use numbers and texts.") from error
+        return Table(self.name, pa.table(columns or {"row": pa.array(np.arange(n))}))
+
+    def _channels(self, count: int) -> tuple[str, ...]:
+        names = [f"ch{c}" for c in range(count)] if self.channels is None else [str(c) for c in self.channels.ravel()]
+        if len(names) != count or len(set(names)) != count:
+            raise DataError(f"{self.name}: {count} channels need as many distinct names. Got {names[:10]}.")
+        return tuple(names)
+
+
+def _vocabulary(table: Table, normal: str, classes: Sequence[str]) -> tuple[str, ...]:
+    if classes:
+        return tuple(classes)
+    names = table.codes("label")[1] if "label" in table.columns else ()
+    return (normal, *sorted(set(names) - {normal}))
+
+
+def _windows(table: Table, values: _Values, ids: list[str], vocabulary: tuple[str, ...]) -> WindowSet:
+    n = table.rows
+    if len(set(ids)) != n or "" in ids:
+        raise DataError(f"{table.name}: every window needs an id of its own; some are empty or there twice.")
+    groups = _texts(table, "group")
+    return WindowSet(
+        chunks=(values.flat,),
+        chunk=np.zeros(n, np.int32),
+        offset=values.offset,
+        lengths=values.lengths,
+        channel_set=values.channel_set,
+        channel_sets=values.channel_sets,
+        labels=_labels(table, vocabulary),
+        classes=vocabulary,
+        ids=strings(ids, n),
+        groups=strings([group or own for group, own in zip(groups, ids, strict=True)], n),
+        assets=strings(_texts(table, "asset"), n),
+        times=table.seconds("time") if "time" in table.columns else np.full(n, np.nan),
+        spans=np.column_stack([_steps(table, "span_start"), _steps(table, "span_stop")]),
+    )
+
+
+def _ids(table: Table, part: str) -> list[str]:
+    name = next((column for column in ("id", "_id") if column in table.columns), "")
+    return _texts(table, name) if name else [f"{part}{i}" for i in range(table.rows)]
+
+
+def _labels(table: Table, classes: tuple[str, ...]) -> NDArray[np.int32]:
+    if "label" not in table.columns:
+        return np.full(table.rows, UNLABELLED, np.int32)
+    codes, names = table.codes("label")
+    unknown = [name for name in names if name not in classes]
+    if unknown:
+        raise DataError(f"{table.name}: label {unknown[0]!r} is not one of the classes {', '.join(classes)[:300]}.")
+    places = np.array([*(classes.index(name) for name in names), UNLABELLED], np.int32)  # -1 picks the last
+    return places[codes]
+
+
+def _texts(table: Table, column: str) -> list[str]:
+    """A column of texts, "" where there is none."""
+    if column not in table.columns:
+        return [""] * table.rows
+    codes, names = table.codes(column)
+    return [names[code] if code >= 0 else "" for code in codes]
+
+
+def _steps(table: Table, column: str) -> NDArray[np.int32]:
+    if column not in table.columns:
+        return np.zeros(table.rows, np.int32)
+    steps = table.numbers(column)
+    if not (np.isfinite(steps) & (np.abs(steps) < 2**31)).all():
+        raise DataError(f"{table.name}: column {column!r} must hold steps in every row.")
+    return steps.astype(np.int32)

@@ -1,0 +1,397 @@
+"""The one container of windows; its large arrays are memory-mapped.
+
+`Window` and `WindowSet`: a batch of windows, ragged in length and channels.
+
+A window is a float32 matrix of shape (C, T): channels first, so that each channel is contiguous. A set keeps all
+values in a few flat buffers (`chunks`) and only remembers where each window starts. Slicing, reordering and
+concatenating therefore never copy values, and a buffer may just as well be a memory-mapped file.
+
+Room for many numbers: in memory, or in a file that nobody else sees.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from readbench.errors import DataError, NotFiniteError
+
+if TYPE_CHECKING:
+    from readbench.engine.preparation import ChannelStats
+
+
+IN_MEMORY = 2**28
+"""Bytes of an array that are kept in memory; a larger one goes into a file."""
+
+
+def allocate(count: int, dtype: DTypeLike = np.float32) -> NDArray[Any]:
+    """(count,) numbers to be filled; where there are many, in a memory-mapped file that is gone when nobody uses it.
+
+    >>> allocate(3).shape
+    (3,)
+    """
+    size = count * np.dtype(dtype).itemsize
+    if size <= IN_MEMORY:
+        return np.empty(count, dtype)
+    try:
+        with tempfile.TemporaryFile(prefix="readbench-") as file:
+            _reserve(file.fileno(), size)
+            return np.asarray(np.memmap(file, dtype, "r+", shape=(count,)))
+    except OSError as error:
+        raise DataError(
+            f"No room for {size / 1e9:.1f} GB in {tempfile.gettempdir()} ({error}). Set TMPDIR to a folder with more."
+        ) from error
+
+
+def _reserve(file: int, size: int) -> None:
+    """Make a file so large; where the system can, its place on the disk is taken now and not missed later."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+    else:
+        os.truncate(file, size)
+
+
+NORMAL = 0
+"""Label of normal operation."""
+UNLABELLED = -1
+"""Label of a window nobody has resolved, or whose label is hidden."""
+
+Strings = NDArray[Any]
+"""A column of variable-length strings (`numpy.dtypes.StringDType`)."""
+_STRING = np.dtypes.StringDType()
+D = TypeVar("D", bound=np.generic)
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """One window: `values` (C, T) float32 and what is known about it."""
+
+    values: NDArray[np.float32]
+    channels: tuple[str, ...]
+    label: int
+    group: str
+    asset: str
+    time: float
+    id: str
+
+
+@dataclass(frozen=True, eq=False)
+class WindowSet:
+    """N windows, ragged in length and channels.
+
+    Args:
+        chunks: flat float32 buffers that hold the values; window i is `chunks[chunk[i]][offset[i]:][:C * T]`.
+        chunk: (N,) which buffer.
+        offset: (N,) where in the buffer.
+        lengths: (N,) timesteps T of each window.
+        channel_set: (N,) index into `channel_sets`.
+        channel_sets: the distinct tuples of channel names.
+        labels: (N,) class index; 0 is normal, -1 unlabelled.
+        classes: class names, `classes[0]` is normal; empty where labels are hidden.
+        ids: (N,) unique names.
+        groups: (N,) what must not straddle a split (run, recording, patient ...).
+        assets: (N,) the machine, well, patient a window comes from; "" where unknown.
+        times: (N,) seconds since the epoch or since the recording began; NaN where unknown.
+        spans: (N, 2) first and one past the last step of the fault inside the window; equal where there is none or
+            none is known.
+        stats: channel statistics that windows are scaled by, where a task fixes them (the clean corpus's).
+
+    >>> ws = WindowSet.from_arrays([np.zeros((2, 5)), np.ones((1, 3))], channels=[("a", "b"), ("a",)])
+    >>> len(ws), ws.lengths.tolist(), ws.channel_counts.tolist()
+    (2, [5, 3], [2, 1])
+    >>> ws[1].values.shape
+    (1, 3)
+    """
+
+    chunks: tuple[NDArray[np.float32], ...]
+    chunk: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    lengths: NDArray[np.int32]
+    channel_set: NDArray[np.int32]
+    channel_sets: tuple[tuple[str, ...], ...]
+    labels: NDArray[np.int32]
+    classes: tuple[str, ...]
+    ids: Strings
+    groups: Strings
+    assets: Strings
+    times: NDArray[np.float64]
+    spans: NDArray[np.int32]
+    stats: ChannelStats | None = None
+
+    @classmethod
+    def from_arrays(  # noqa: PLR0913 - one keyword a column
+        cls,
+        values: Sequence[ArrayLike] | NDArray[np.floating[Any]],
+        *,
+        channels: Sequence[Sequence[str]] | Sequence[str] | None = None,
+        labels: ArrayLike | None = None,
+        classes: Sequence[str] = (),
+        ids: Sequence[str] | None = None,
+        groups: Sequence[str] | None = None,
+        assets: Sequence[str] | None = None,
+        times: ArrayLike | None = None,
+        spans: ArrayLike | None = None,
+    ) -> WindowSet:
+        """Copy matrices of shape (C, T) into one buffer.
+
+        Args:
+            values: N matrices (C, T), or one array (N, C, T).
+            channels: names for each window, or one tuple of names for all; default `ch0, ch1, ...`.
+            labels: (N,) class indices; default unlabelled.
+            classes: class names, normal first.
+            ids: unique names; default the position.
+            groups: split groups; default the id.
+            assets: where each window comes from; default unknown.
+            times: seconds; default unknown.
+            spans: (N, 2) faulty steps; default unknown.
+        """
+        arrays = [_matrix(v, i) for i, v in enumerate(values)]
+        n = len(arrays)
+        names = _channel_names(arrays, channels)
+        channel_sets, channel_set = _intern(names)
+        sizes = np.array([a.size for a in arrays], dtype=np.int64)
+        flat = np.concatenate([a.ravel() for a in arrays]) if n else np.empty(0, np.float32)
+        id_column = strings([str(i) for i in range(n)] if ids is None else ids, n)
+        return cls(
+            chunks=(flat,),
+            chunk=np.zeros(n, np.int32),
+            offset=np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)[:n],
+            lengths=np.array([a.shape[1] for a in arrays], dtype=np.int32),
+            channel_set=channel_set,
+            channel_sets=channel_sets,
+            labels=_column(labels, n, np.int32, UNLABELLED),
+            classes=tuple(classes),
+            ids=id_column,
+            groups=id_column if groups is None else strings(groups, n),
+            assets=strings([""] * n if assets is None else assets, n),
+            times=_column(times, n, np.float64, np.nan),
+            spans=_spans(spans, n),
+        )
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    def __iter__(self) -> Iterator[Window]:
+        return (self[i] for i in range(len(self)))
+
+    @overload
+    def __getitem__(self, key: int) -> Window: ...
+    @overload
+    def __getitem__(self, key: slice | NDArray[np.intp] | NDArray[np.bool_] | list[int]) -> WindowSet: ...
+    def __getitem__(
+        self, key: int | np.integer | slice | NDArray[np.intp] | NDArray[np.bool_] | list[int]
+    ) -> Window | WindowSet:
+        if isinstance(key, int | np.integer):
+            return self._window(int(key))
+        if isinstance(key, list):
+            key = np.asarray(key) if key else np.empty(0, np.intp)
+        return replace(
+            self,
+            chunk=self.chunk[key],
+            offset=self.offset[key],
+            lengths=self.lengths[key],
+            channel_set=self.channel_set[key],
+            labels=self.labels[key],
+            ids=self.ids[key],
+            groups=self.groups[key],
+            assets=self.assets[key],
+            times=self.times[key],
+            spans=self.spans[key],
+        )
+
+    def _window(self, i: int) -> Window:
+        return Window(
+            values=self.values(i),
+            channels=self.channels(i),
+            label=int(self.labels[i]),
+            group=str(self.groups[i]),
+            asset=str(self.assets[i]),
+            time=float(self.times[i]),
+            id=str(self.ids[i]),
+        )
+
+    def values(self, i: int) -> NDArray[np.float32]:
+        """Values of window i as a view of shape (C, T)."""
+        count, length = len(self.channel_sets[self.channel_set[i]]), int(self.lengths[i])
+        start = int(self.offset[i])
+        return self.chunks[int(self.chunk[i])][start : start + count * length].reshape(count, length)
+
+    def channels(self, i: int) -> tuple[str, ...]:
+        """Channel names of window i."""
+        return self.channel_sets[self.channel_set[i]]
+
+    @property
+    def channel_counts(self) -> NDArray[np.int32]:
+        """(N,) number of channels of each window."""
+        sizes = np.array([len(names) for names in self.channel_sets], dtype=np.int32)
+        counts: NDArray[np.int32] = sizes[self.channel_set] if len(self) else np.empty(0, np.int32)
+        return counts
+
+    def blocks(self, size: int) -> Iterator[WindowSet]:
+        """The set in consecutive pieces of at most `size` windows, for work in bounded memory."""
+        return (self[start : start + size] for start in range(0, len(self), size))
+
+    def compact(self) -> WindowSet:
+        """A copy that holds its own values and channel names, and nothing else of the set it came from.
+
+        Values that are many lie in a file without a name, memory-mapped: a corpus of any size is copied.
+        """
+        size = self.channel_counts.astype(np.int64) * self.lengths
+        flat = allocate(int(size.sum()))
+        offset = np.concatenate([[0], np.cumsum(size)[:-1]]).astype(np.int64)[: len(self)]
+        for i, start in enumerate(offset):
+            flat[start : start + size[i]] = self.values(i).ravel()
+        used, channel_set = np.unique(self.channel_set, return_inverse=True)
+        return replace(
+            self,
+            chunks=(flat,),
+            chunk=np.zeros(len(self), np.int32),
+            offset=offset,
+            channel_set=channel_set.astype(np.int32),
+            channel_sets=tuple(self.channel_sets[i] for i in used),
+        )
+
+    def anonymous(self, *, in_place: bool = False) -> WindowSet:
+        """The windows and nothing else: no label, class name, group, asset, time or telling id; own memory.
+
+        This is what a method sees of a query, and of a corpus whose labels it may not use.
+
+        Args:
+            in_place: leave the values where they are instead of copying them into memory of their own.
+        """
+        n = len(self)
+        numbers = strings([str(i) for i in range(n)], n)
+        return replace(
+            self if in_place else self.compact(),
+            labels=np.full(n, UNLABELLED, np.int32),
+            classes=(),
+            ids=numbers,
+            groups=numbers,
+            assets=strings([""] * n, n),
+            times=np.full(n, np.nan),
+            spans=np.zeros((n, 2), np.int32),
+        )
+
+    def with_stats(self, stats: ChannelStats | None) -> WindowSet:
+        """The same windows, to be scaled by `stats`."""
+        return replace(self, stats=stats)
+
+    def require_finite(self) -> None:
+        """Raise `NotFiniteError` naming the first window and channel that hold NaN or infinity."""
+        for i in range(len(self)):
+            finite = np.isfinite(self.values(i))
+            if not finite.all():
+                row, t = np.argwhere(~finite)[0]
+                raise NotFiniteError(
+                    f"Window {self.ids[i]!s} holds {self.values(i)[row, t]} in channel {self.channels(i)[row]!r}"
+                    f" at step {t}. Fill or drop missing values before scoring (readbench.benchmark.protocol._clean)."
+                )
+
+    def fingerprint(self) -> str:
+        """Hash of everything in the set: values, names, labels, groups, assets, times, spans, order."""
+        digest = hashlib.sha256()
+        for i in range(len(self)):
+            digest.update(np.ascontiguousarray(self.values(i)).tobytes())
+            row = (self.lengths[i], self.channels(i), self.labels[i], self.ids[i], self.groups[i], self.assets[i])
+            digest.update(repr((*map(str, row), float(self.times[i]), self.spans[i].tolist())).encode())
+        digest.update(repr(self.classes).encode())
+        if self.stats is not None:
+            digest.update(self.stats.fingerprint().encode())
+        return digest.hexdigest()[:16]
+
+
+def concatenate(sets: Sequence[WindowSet]) -> WindowSet:
+    """Join sets end to end without copying values; class names must agree where both have them.
+
+    >>> a = WindowSet.from_arrays([np.zeros((1, 4))]); b = WindowSet.from_arrays([np.ones((2, 3))])
+    >>> [w.values.shape for w in concatenate([a, b])]
+    [(1, 4), (2, 3)]
+    """
+    if not sets:
+        raise DataError("Nothing to concatenate: give at least one WindowSet.")
+    vocabularies = {s.classes for s in sets if s.classes}
+    if len(vocabularies) > 1:
+        raise DataError(f"Cannot join sets with different classes: {sorted(vocabularies)}.")
+    channel_sets = tuple(dict.fromkeys(names for s in sets for names in s.channel_sets))
+    position = {names: i for i, names in enumerate(channel_sets)}
+    shifts = np.cumsum([0] + [len(s.chunks) for s in sets])
+    remap = [np.array([position[names] for names in s.channel_sets], dtype=np.int32) for s in sets]
+    return WindowSet(
+        chunks=tuple(chunk for s in sets for chunk in s.chunks),
+        chunk=np.concatenate([s.chunk + np.int32(shift) for s, shift in zip(sets, shifts, strict=False)]),
+        offset=np.concatenate([s.offset for s in sets]),
+        lengths=np.concatenate([s.lengths for s in sets]),
+        channel_set=np.concatenate([m[s.channel_set] for s, m in zip(sets, remap, strict=True)]),
+        channel_sets=channel_sets,
+        labels=np.concatenate([s.labels for s in sets]),
+        classes=next(iter(vocabularies), ()),
+        ids=np.concatenate([s.ids for s in sets]),
+        groups=np.concatenate([s.groups for s in sets]),
+        assets=np.concatenate([s.assets for s in sets]),
+        times=np.concatenate([s.times for s in sets]),
+        spans=np.concatenate([s.spans for s in sets]),
+        stats=sets[0].stats,
+    )
+
+
+def strings(values: Sequence[str] | Strings, n: int) -> Strings:
+    """A column of n strings."""
+    column = np.asarray(values, dtype=_STRING) if len(values) else np.empty(0, _STRING)
+    if column.shape != (n,):
+        raise DataError(f"Expected {n} strings, one per window, got {column.shape}.")
+    return column
+
+
+def _matrix(values: ArrayLike, i: int) -> NDArray[np.float32]:
+    try:
+        array = np.asarray(values, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"Window {i} is no matrix (channels, time) of numbers: {error}") from error
+    if array.ndim != 2 or 0 in array.shape:
+        raise DataError(f"Window {i} has shape {array.shape}; give a non-empty matrix (channels, time).")
+    return array
+
+
+def _column(values: ArrayLike | None, n: int, dtype: type[D], missing: float) -> NDArray[D]:
+    column = np.full(n, missing, dtype) if values is None else np.asarray(values, dtype=dtype)
+    if column.shape != (n,):
+        raise DataError(f"Expected {n} values, one per window, got {column.shape}.")
+    return column
+
+
+def _spans(values: ArrayLike | None, n: int) -> NDArray[np.int32]:
+    spans = np.zeros((n, 2), np.int32) if values is None else np.asarray(values, np.int32)
+    spans = spans if spans.size else spans.reshape(0, 2)
+    if spans.shape != (n, 2):
+        raise DataError(f"Expected {n} spans (start, stop), one per window, got {spans.shape}.")
+    return spans
+
+
+def _channel_names(
+    arrays: Sequence[NDArray[np.float32]], channels: Sequence[Sequence[str]] | Sequence[str] | None
+) -> list[tuple[str, ...]]:
+    if channels is None:
+        return [tuple(f"ch{c}" for c in range(a.shape[0])) for a in arrays]
+    if channels and isinstance(channels[0], str):
+        names = [tuple(str(c) for c in channels)] * len(arrays)
+    else:
+        names = [tuple(c) for c in channels]
+    if len(names) != len(arrays):
+        raise DataError(f"Got channel names for {len(names)} windows, but {len(arrays)} windows.")
+    for i, (array, own) in enumerate(zip(arrays, names, strict=True)):
+        if len(own) != array.shape[0] or len(set(own)) != len(own):
+            raise DataError(f"Window {i} has {array.shape[0]} channels; its names {own} must be as many and distinct.")
+    return names
+
+
+def _intern(names: Sequence[tuple[str, ...]]) -> tuple[tuple[tuple[str, ...], ...], NDArray[np.int32]]:
+    distinct = tuple(dict.fromkeys(names))
+    position = {own: i for i, own in enumerate(distinct)}
+    return distinct, np.array([position[own] for own in names], dtype=np.int32)

@@ -1,0 +1,33 @@
+"""Work for executors: functions of a module, so that other processes find them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from readbench.engine.method import Progress
+
+
+def squared(item: int, encoding: Progress) -> int:
+    encoding("leg", item, 10)
+    return item * item
+
+
+def refused(item: int, encoding: Progress) -> int:  # noqa: ARG001
+    raise KeyError(f"no {item}")
+
+
+def dies_when_told(item: tuple[Path, int, int], encoding: Progress) -> int:  # noqa: ARG001
+    """Count each beginning of an item in a file, and die at the first `deaths` of them."""
+    folder, number, deaths = item
+    with (folder / str(number)).open("a") as file:
+        file.write("x")
+    if len((folder / str(number)).read_text()) <= deaths:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def begun(folder: Path) -> dict[int, int]:
+    """How often each item was begun."""
+    return {int(path.name): len(path.read_text()) for path in folder.iterdir()}

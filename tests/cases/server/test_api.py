@@ -1,0 +1,156 @@
+"""Programs get from the service what the library says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from readbench.cases import CaseLibrary
+from readbench.engine.windows import WindowSet
+from tests.cases.samples import CHANNELS, FAST, window
+
+
+def sent(fault: str, seed: int = 5) -> dict[str, Any]:
+    """A window as JSON."""
+    return {"channels": CHANNELS, "values": window(fault, np.random.default_rng(seed)).tolist(), "asset": "pump 0"}
+
+
+def csv(fault: str, seed: int = 5) -> bytes:
+    values = window(fault, np.random.default_rng(seed))
+    rows = [",".join([str(step), *map(str, row)]) for step, row in enumerate(values.T)]
+    return "\n".join([",".join(("t", *CHANNELS)), *rows]).encode()
+
+
+def test_a_search_is_that_of_the_library(client: TestClient, library: CaseLibrary) -> None:
+    body = sent("leak")
+    answer = client.post("/api/v1/search", json={"window": body, "k": 5})
+    assert answer.status_code == 200
+    expected = library.search(WindowSet.from_arrays([body["values"]], channels=CHANNELS), k=5, method=FAST)
+    assert answer.json() == expected.model_dump(mode="json")
+    assert answer.json()["hits"][0]["case"]["label"] == "leak"
+
+
+def test_a_file_is_searched_and_not_kept(client: TestClient, library: CaseLibrary) -> None:
+    answer = client.post("/api/v1/search-file", files={"file": ("a.csv", csv("noise"))}, data={"first": 4, "k": 2})
+    assert [hit["case"]["label"] for hit in answer.json()["hits"]] == ["noise", "noise"]
+    assert len(library) == 12
+    kept = client.post("/api/v1/files", files={"file": ("a.csv", csv("noise"))}).json()
+    assert kept["time"] is None, "seconds since the recording began are no date"
+
+
+def test_several_windows_at_once(client: TestClient) -> None:
+    body = {"windows": [sent("leak"), sent("noise")], "k": 1}
+    answers = client.post("/api/v1/search-many", json=body).json()
+    assert [answer["hits"][0]["case"]["label"] for answer in answers] == ["leak", "noise"]
+
+
+def test_a_filter_limits_what_is_listed(client: TestClient) -> None:
+    body = {"case": "w0", "where": {"asset": "pump 1", "label": "leak"}}
+    hits = client.post("/api/v1/search", json=body).json()["hits"]
+    assert {hit["case"]["asset"] for hit in hits} == {"pump 1"}
+    assert {hit["case"]["label"] for hit in hits} == {"leak"}
+
+
+def test_the_evidence_of_a_match(client: TestClient) -> None:
+    evidence = client.post("/api/v1/explain", json={"window": sent("leak"), "like": "w0"}).json()
+    assert {channel["name"] for channel in evidence["channels"] if channel["same_way"]} == {"pressure", "flow"}
+    assert evidence["case"]["id"] == "w0"
+
+
+def test_a_case_is_added_labelled_confirmed_rejected_edited_deleted_and_brought_back(
+    client: TestClient, library: CaseLibrary
+) -> None:
+    added = client.post("/api/v1/cases", json={"window": sent("leak"), "id": "new/one", "notes": "wet floor"})
+    assert added.status_code == 201
+    assert library.case("new/one").asset == "pump 0"
+    assert client.post("/api/v1/label", json={"case": "new/one", "label": "noise"}).json()["label"] == "noise"
+    assert client.post("/api/v1/confirm", json={"case": "new/one", "like": "w0"}).json()["label"] == "leak"
+    rejected = client.post("/api/v1/reject", json={"case": "new/one", "like": "w0"}).json()
+    assert (rejected["label"], rejected["rejected"]) == (None, ["leak"])
+    assert client.patch("/api/v1/cases/new/one", json={"tags": ["a"]}).json()["notes"] == "wet floor"
+    assert client.get("/api/v1/cases", params={"text": "floor"}).json()["total"] == 1
+    assert client.get("/api/v1/windows/new/one").json()["channels"] == list(CHANNELS)
+    assert client.delete("/api/v1/cases/new/one").status_code == 204
+    assert client.get("/api/v1/cases/new/one").status_code == 404
+    assert client.post("/api/v1/undo").json()["what"] == "delete"
+    assert client.get("/api/v1/cases/new/one").json()["tags"] == ["a"]
+    assert client.get("/api/v1/history").json()[0]["what"] == "undo"
+
+
+def test_a_file_becomes_a_case_with_its_time(client: TestClient, library: CaseLibrary) -> None:
+    content = csv("leak").replace(b"\n0,", b"\n2024-05-01T00:00:00,", 1)
+    content = b"\n".join(
+        line if not i or i == 1 else b"2024-05-01T00:00:%02d,%b" % (i - 1, line.split(b",", 1)[1])
+        for i, line in enumerate(content.split(b"\n"))
+    )
+    case = client.post("/api/v1/files", files={"file": ("a.csv", content)}, data={"label": "leak"}).json()
+    assert case["time"] == 1714521600.0
+    assert library.window(case["id"]).values(0).shape == (3, 40)
+
+
+def test_what_to_label_and_what_to_check_are_those_of_the_library(client: TestClient, library: CaseLibrary) -> None:
+    for case in ("w0", "w1", "w2"):
+        library.label(case, None)
+    library.label("w4", "noise")
+    for route, expected in (("next", library.next_to_label(2, FAST)), ("doubtful", library.doubtful(2, FAST))):
+        answer = client.get(f"/api/v1/{route}", params={"k": 2})
+        assert answer.json() == [own.model_dump(mode="json") for own in expected]
+        assert answer.json()
+        assert client.get(f"/api/v1/{route}", params={"k": 0}).status_code == 422
+
+
+def test_lists_come_in_parts(client: TestClient) -> None:
+    part = client.get("/api/v1/cases", params={"label": "leak", "offset": 1, "limit": 2}).json()
+    assert (part["total"], [case["id"] for case in part["cases"]]) == (4, ["w3", "w6"])
+    assert client.get("/api/v1/stats").json()["labels"] == {"leak": 4, "noise": 4, "stuck valve": 4}
+
+
+def test_the_whole_library_can_be_copied(client: TestClient, library: CaseLibrary) -> None:
+    copied = client.get("/api/v1/export")
+    assert copied.content[:4] == b"PAR1"
+    other = CaseLibrary.create(f"{library.store.where}-copy")  # type: ignore[attr-defined]
+    from readbench.cases import import_library  # noqa: PLC0415
+
+    import_library(other, ("cases.parquet", copied.content))
+    assert [case.id for case in other.cases()] == [case.id for case in library.cases()]
+
+
+def test_watching(client: TestClient) -> None:
+    assert client.get("/healthz").json() == {"status": "ok", "cases": None}
+    assert client.get("/readyz").json() == {"status": "ready", "cases": 12}
+    client.post("/api/v1/search", json={"case": "w0"})
+    text = client.get("/metrics").text
+    assert 'readbench_requests_total{method="POST",route="/api/v1/search",status="200"} 1.0' in text
+    assert "readbench_cases 12.0" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        ("search", {"case": "w00"}, 404, "Did you mean"),
+        ("search", {}, 400, "either a window or the name"),
+        ("search", {"case": "w0", "k": 0}, 422, "body.k"),
+        ("search", {"case": "w0", "k": 1000}, 400, "At most 100 hits"),
+        ("search", {"case": "w0", "method": "llm(claude)"}, 400, "does not run the method"),
+        ("search", {"window": {"channels": ["a"], "values": [[1], [2]]}}, 400, "1 channel names, but 2 rows"),
+        ("search", {"window": {"channels": ["a", "a"], "values": [[1], [2]]}}, 400, "the same name"),
+        ("search", {"window": {"channels": ["a", "b"], "values": [[1], [2, 3]]}}, 400, "same number of readings"),
+        ("search", {"window": {"channels": ["x"], "values": [[1, 2, 3]]}}, 400, "No channel of the window is known"),
+        ("search", {"window": {"channels": ["flow"], "values": [[None, None]]}}, 400, "no reading at all"),
+        ("search", {"window": {"channels": ["flow"], "values": [[0] * 20_001]}}, 400, "more than 20,000"),
+        ("search", {"window": {"channels": list(map(str, range(61))), "values": [[0]] * 61}}, 400, "61 channels"),
+        ("explain", {"case": "w0", "like": "nobody"}, 404, "Unknown case"),
+        ("label", {"case": "w0", "label": "unlike anything here"}, 400, "is no name of a fault"),
+        ("cases", {"window": {"channels": ["flow"], "values": [[1, 2]]}, "id": "w0"}, 409, "already"),
+        ("cases", {"window": {"channels": ["flow"], "values": [[1, 2]]}, "links": ["javascript:x"]}, 400, "must begin"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(
+    client: TestClient, library: CaseLibrary, path: str, body: dict[str, object], status: int, words: str
+) -> None:
+    answer = client.post(f"/api/v1/{path}", json=body)
+    assert (answer.status_code, words in answer.json()["detail"]) == (status, True), answer.text
+    assert library.stats().change == 2

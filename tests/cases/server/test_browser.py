@@ -1,0 +1,241 @@
+"""The page in a real browser: drop a file, see the cases, the evidence; confirm, and see the ranking change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from readbench.cases import CaseLibrary
+from readbench.cases.server import Settings
+from readbench.cases.server._app import create_app
+from tests.benchmark.report.test_site_browser import CONTRAST, NAMELESS
+from tests.cases.samples import CHANNELS, FAST, filled
+from tests.cases.server.running import served
+from tests.cases.server.test_api import csv
+
+HARM = "<img src=x onerror=harmed=1>"
+DROP = """
+([text, name]) => {
+  const files = new DataTransfer();
+  files.items.add(new File([text], name, { type: "text/csv" }));
+  document.getElementById("drop").dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true }));
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> CaseLibrary:
+    library = filled(tmp_path_factory.mktemp("browser") / "library", 18)
+    library.edit("w0", notes="Replaced the seal.", asset=HARM)
+    return library
+
+
+@pytest.fixture(scope="module")
+def address(library: CaseLibrary) -> Iterator[str]:
+    with served(create_app(library, Settings(methods=(FAST,)))) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:  # noqa: ANN401
+    """A page that must not complain, nor ask for anything from elsewhere."""
+    complaints: list[str] = []
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=address)
+    page = context.new_page()
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: complaints.extend([] if request.url.startswith(address) else [request.url]))
+    yield page
+    assert page.evaluate("window.harmed") is None
+    context.close()
+    assert [complaint for complaint in complaints if "400 (Bad Request)" not in complaint] == []
+
+
+def ranking(page: Any) -> list[str]:  # noqa: ANN401
+    return [str(hit.get_attribute("data-case")) for hit in page.locator(".hit").all()]
+
+
+def drop(page: Any, fault: str, seed: int) -> None:  # noqa: ANN401
+    page.goto("/")
+    page.evaluate(DROP, [csv(fault, seed).decode(), "incident.csv"])
+    page.wait_for_selector("#plots[data-chosen]")
+
+
+def test_drop_search_explain_reject_confirm_and_the_ranking_changes(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+    drop(page, "leak", 21)
+    case = page.get_attribute("#plots", "data-case")
+    first = ranking(page)
+    assert library.case(first[0]).label == "leak"
+    assert page.locator(".faults li").first.inner_text().startswith("leak")
+    assert {name.split(" · ")[0] for name in page.locator(".alike figcaption span:first-child").all_inner_texts()} == {
+        "pressure",
+        "flow",
+    }
+    picture = "(canvas) => canvas.toDataURL()"
+    laid_over = page.locator("canvas").first.evaluate(picture)
+    page.keyboard.press("Escape")
+    assert page.locator("canvas").first.evaluate(picture) != laid_over
+    page.keyboard.press("j")
+    page.wait_for_selector(f'#plots[data-chosen="{first[0]}"]')
+    with page.expect_navigation():
+        page.keyboard.press("n")
+    page.wait_for_selector("#plots[data-chosen]")
+    assert library.case(case).rejected == ("leak",)
+    after = ranking(page)
+    assert after != first
+    assert library.case(after[0]).label != "leak"
+    assert "known not to be leak" in page.inner_text(".history")
+    page.focus(f'.hit[data-case="{after[0]}"]')
+    with page.expect_navigation():
+        page.keyboard.press("y")
+    assert library.case(case).label == library.case(after[0]).label
+    assert "Resolved case" in page.inner_text(".kicker")
+
+
+def test_a_file_can_be_looked_at_without_being_kept(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+    before = len(library)
+    page.goto("/")
+    page.uncheck("input[name=keep]")
+    page.set_input_files("#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": csv("noise", 22)})
+    page.click("text=Find cases")
+    page.wait_for_selector("#plots[data-chosen]")
+    assert "noise" in page.inner_text(".hit >> nth=0")
+    assert page.locator(".verdict").count() == 0
+    assert len(library) == before
+
+
+def test_notes_are_kept_and_found(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+    page.goto("/cases/w4")
+    page.fill("textarea", "Valve seat\ncleaned.")
+    page.fill("input[name=tags]", "valve, spring")
+    page.click("text=Save")
+    page.wait_for_load_state()
+    assert (library.case("w4").notes, library.case("w4").tags) == ("Valve seat\ncleaned.", ("valve", "spring"))
+    page.goto("/cases")
+    page.fill("input[type=search]", "cleaned")
+    page.click("text=Show")
+    page.wait_for_load_state()
+    assert page.locator("tbody tr").count() == 1
+    page.click("tbody a")
+    page.wait_for_selector("#plots")
+    assert "notes: Valve seat" in page.inner_text(".history")
+
+
+def test_filters_limit_the_cases_beside_the_signals(page: Any) -> None:  # noqa: ANN401
+    page.goto("/cases/w0")
+    page.select_option(".filters select[name=label]", "noise")
+    page.click("text=Filter")
+    page.wait_for_load_state()
+    texts = page.locator(".hit .fault").all_inner_texts()
+    assert texts
+    assert set(texts) == {"noise"}
+
+
+def test_the_map_opens_a_case_and_changes_are_taken_back(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+    page.goto("/overview")
+    assert page.locator("#map circle").count() == len(library)
+    library.label("w5", "leak")
+    page.reload()
+    page.click("text=Take the last change back")
+    page.wait_for_load_state()
+    assert library.case("w5").label == "noise"
+    page.locator("#map a").nth(3).press("Enter")
+    page.wait_for_selector("#plots")
+
+
+def test_cases_are_labelled_where_the_overview_asks(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+    for case in ("w3", "w4"):
+        library.label(case, None)
+    page.goto("/overview")
+    asked = page.locator("#next tbody tr")
+    named = str(asked.first.locator("a").inner_text())
+    before = asked.count()
+    asked.first.get_by_label(f"What {named} was").fill("leak")
+    asked.first.get_by_text("Label", exact=True).click()
+    page.wait_for_load_state()
+    assert page.url.endswith("/overview#next")
+    assert library.case(named).label == "leak"
+    assert page.locator("#next tbody tr").count() == before - 1
+    for _ in range(3):
+        library.undo()
+
+
+def test_a_plot_reads_what_is_under_the_pointer(page: Any) -> None:  # noqa: ANN401
+    page.goto("/cases/w0")
+    page.wait_for_selector("#plots[data-chosen]")
+    beside = page.locator("#plots figcaption .number").first
+    whole = beside.inner_text()
+    assert whole.endswith(" sd")
+    page.hover("#plots canvas >> nth=0")
+    value, step = beside.inner_text().split(" at ")
+    values = page.evaluate("JSON.parse(document.getElementById('signals').textContent).channels[0].values")
+    assert values[int(step)] == pytest.approx(float(value), rel=1e-5)
+    page.mouse.move(1, 1)
+    assert beside.inner_text() == whole
+
+
+def test_a_spike_of_one_step_is_drawn(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+    values = [[0.0] * 4096 for _ in CHANNELS]
+    values[0][2111] = 9.0
+    case = library.add_one(values, CHANNELS).id
+    try:
+        page.goto(f"/cases/{case}")
+        page.wait_for_selector("#plots[data-chosen]")
+        page.keyboard.press("Escape")
+        inked = """(canvas) => {
+          const [x, y] = [0.53, 0.2].map((share, i) => Math.round(share * [canvas.width, canvas.height][i]));
+          const { data } = canvas.getContext("2d").getImageData(x - 8, y, 16, 1);
+          return data.some((own, i) => i % 4 === 2 && own - data[i - 2] > 100);
+        }"""
+        assert page.locator(f"canvas[aria-label^={CHANNELS[0]}]").evaluate(inked)
+    finally:
+        library.delete([case])
+
+
+def test_a_hundred_channels_are_drawn_quickly(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+    values = [[float((step * channel) % 7) for step in range(300)] for channel in range(99)]
+    own = library.window("w0").values(0)[:1, :].repeat(8, axis=1)[:, :300]
+    names = ("pressure", *(f"sensor {i}" for i in range(99)))
+    case = library.add_one([own[0].tolist(), *values], names).id
+    try:
+        page.goto(f"/cases/{case}")
+        page.wait_for_selector("#plots[data-chosen]")
+        assert page.locator("canvas").count() == 100
+        paint = (
+            "() => { const t = performance.now(); dispatchEvent(new Event('theme')); return performance.now() - t; }"
+        )
+        assert page.evaluate(paint) < 1500
+    finally:
+        library.delete([case])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_both_themes(browser: Any, address: str, scheme: str) -> None:  # noqa: ANN401
+    context = browser.new_context(color_scheme=scheme, base_url=address)
+    page = context.new_page()
+    for path in ("/", "/cases", "/cases/w0", "/overview", "/api", "/login"):
+        page.goto(path)
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate(CONTRAST) == [], path
+        assert [found for found in page.evaluate(NAMELESS) if "hidden" not in found] == [], path
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
+    context.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/cases", "/cases/w0", "/overview", "/login"])
+def test_every_page_fits_a_phone(page: Any, path: str) -> None:  # noqa: ANN401
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(path)
+    page.wait_for_timeout(50)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_an_error_is_a_page_with_a_sentence(page: Any) -> None:  # noqa: ANN401
+    page.goto("/")
+    page.set_input_files("#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": b"x\n"})
+    page.click("text=Find cases")
+    page.wait_for_selector("[role=alert]")
+    assert "no rows" in page.inner_text("[role=alert]")

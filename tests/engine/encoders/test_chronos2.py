@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from readbench.engine.encoders import Chronos2
+from readbench.engine.preparation import resample
+from readbench.engine.windows import WindowSet
+from readbench.errors import DataError
+from readbench.testing import sample_windows
+from tests.engine.encoders.checkpoints import write_chronos
+from tests.engine.encoders.frozen_checks import FROZEN_CHECKS, RAGGED, Build, fitted
+
+pytest.importorskip("torch")
+pytest.importorskip("chronos")
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    def make(seed: int = 0, **parameters: Any) -> Chronos2:  # noqa: ANN401 - of any type
+        folder = tmp_path / str(seed)
+        return Chronos2(weights=str(folder if folder.exists() else write_chronos(folder, seed)), **parameters)
+
+    return make
+
+
+@pytest.mark.parametrize("check", FROZEN_CHECKS, ids=lambda check: check.__name__)
+def test_it_keeps_the_promises_of_frozen_encoders(check: Callable[[Build], None], build: Build) -> None:
+    check(build)
+
+
+@pytest.mark.parametrize("length", [16, 50])
+def test_vectors_are_those_of_the_package_without_its_last_two_tokens(build: Build, length: int) -> None:
+    chronos = pytest.importorskip("chronos")
+    windows = sample_windows(5, channels=3, length=length)
+    encoder = build(norm="none")
+    series = np.stack([w.values for w in windows]).reshape(15, 1, length)
+    tokens, _ = chronos.Chronos2Pipeline(encoder.network).embed(series)
+    assert tokens[0].shape[1] == -(-length // 16) + 2
+    expected = np.stack([t[0, :-2].mean(dim=0).numpy() for t in tokens]).reshape(5, 3, -1).mean(axis=1)
+    np.testing.assert_allclose(encoder.encode(windows), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_windows_beyond_the_context_are_interpolated_not_cut(tmp_path: Path) -> None:
+    encoder = Chronos2(weights=str(write_chronos(tmp_path / "short", context=64)), norm="none")
+    walk = np.random.default_rng(0).standard_normal((1, 200)).cumsum(axis=1).astype(np.float32)
+    long, short = (encoder.encode(WindowSet.from_arrays([values])) for values in (walk, resample(walk, 64)))
+    np.testing.assert_allclose(long, short, rtol=1e-5, atol=1e-6)
+
+
+def test_a_missing_weight_is_not_replaced_by_a_random_one(build: Build) -> None:
+    folder = Path(build(seed=2).weights)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_layers": 3}))
+    with pytest.raises(DataError, match=r"lacks weights of the network, such as encoder\.block\.2"):
+        fitted(build, seed=2).encode(RAGGED)
