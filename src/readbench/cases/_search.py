@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from readbench.cases._snapshot import Snapshot
 from readbench.cases._store import LibraryVectors, Store, StoredArray
-from readbench.engine.method import FittedMethod, Knowledge, Method, Ranking, conceal
+from readbench.engine.legs import conceal
+from readbench.engine.method import FittedMethod, Knowledge, Method, Ranking
 from readbench.engine.preparation import channel_axis
 from readbench.engine.protocols import Encoder
 from readbench.engine.registry import ENCODERS

@@ -6,7 +6,8 @@ import warnings
 from pathlib import Path
 from typing import Self
 
-from readbench.engine.method import FittedMethod, Method, Progress
+from readbench.engine.legs import Progress
+from readbench.engine.method import FittedMethod, Method
 from readbench.engine.protocols import Scores
 from readbench.engine.spec import MethodSpec
 from readbench.engine.vectors import VectorFolder

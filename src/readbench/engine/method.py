@@ -6,8 +6,7 @@
 
 Legs are scored, fused and reranked here and nowhere else; runs, studies, the case library and the service differ only
 in what they inject: where vectors are kept, where scores are remembered (`Memo`), and what of the labels may be known
-(`Knowledge`). This is also the gate: `conceal` takes away what a method must not see of a query, or of a corpus whose
-labels it may not use, and nobody else does.
+(`Knowledge`). What a leg may see of queries and corpus is decided in `readbench.engine.legs`.
 """
 
 # mypy: disable-error-code="type-abstract"
@@ -18,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,21 +26,15 @@ from readbench.engine.abilities import (
     AsksModel,
     GivesOpinion,
     Hits,
-    Indexed,
-    Keyed,
-    OnDevice,
-    Pretrained,
     ReadsWindows,
-    ScalesWindows,
-    Searcher,
 )
+from readbench.engine.legs import STAGES, BuiltLeg, FittedLeg, MethodPart, Progress, Scored, build_part, conceal
 from readbench.engine.llm import ModelOptions, Spending, split_model
-from readbench.engine.preparation import Normalisation, channel_axis, dense, normalise
+from readbench.engine.preparation import channel_axis
 from readbench.engine.protocols import (
     Encoder,
     Pool,
     Reranker,
-    Retriever,
     Scene,
     Scores,
     Vectors,
@@ -50,234 +43,16 @@ from readbench.engine.protocols import (
     unit_vectors,
 )
 from readbench.engine.ranking import places, rank
-from readbench.engine.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS, Registry
+from readbench.engine.registry import FUSIONS, RERANKERS
 from readbench.engine.rerankers import LabelModel, Opinion
-from readbench.engine.retrievers import EmbeddingRetriever, Fusion, top
-from readbench.engine.spec import Leg, MethodSpec, Stage, parse
+from readbench.engine.retrievers import Fusion, top
+from readbench.engine.spec import MethodSpec, Stage, parse
 from readbench.engine.vectors import StoredVectors, VectorStore
 from readbench.engine.windows import UNLABELLED, WindowSet
 from readbench.errors import MethodError
 
-C = TypeVar("C")
-P = TypeVar("P")
 Labels = NDArray[np.int32]
 Mask = NDArray[np.bool_]
-Progress = Callable[[str, int, int], None]
-"""Told how far work has come: what is done, how much of it, and how much there is."""
-STAGES = ("encode", "fit", "score", "rerank")
-"""Stages whose wall time is reported, in seconds."""
-
-
-def conceal(windows: WindowSet, *, in_place: bool = False) -> WindowSet:
-    """The windows as a method may see them: values and channel names, no label, class, group, asset, time, telling id.
-
-    Args:
-        windows: to be shown.
-        in_place: leave the values where they are, for corpora larger than memory. A method could then find the values
-            of windows that lie beside them.
-    """
-    return windows.anonymous(in_place=in_place)
-
-
-# --- what a method is made of ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class MethodPart(Generic[C]):
-    """A component of a method, and what it has declared to be able to do."""
-
-    component: C
-    abilities: frozenset[type]
-
-    def able(self, ability: type[P]) -> P | None:
-        """The component as one with this ability; None where it did not declare it."""
-        own: Any = self.component
-        return own if ability in self.abilities else None
-
-    @property
-    def content_key(self) -> str:
-        """Hash of what it reads beside its parameters, such as weights or prompts; empty where it reads nothing."""
-        if pretrained := self.able(Pretrained):
-            return pretrained.weights_fingerprint()
-        keyed = self.able(AsksModel) or self.able(Keyed)
-        return keyed.content_key if keyed else ""
-
-    @property
-    def usage(self) -> dict[str, float]:
-        """What its last scores took beside time, by name; empty for all but language models."""
-        asking = self.able(AsksModel)
-        return dict(asking.usage) if asking else {}
-
-
-class BuiltLeg:
-    """One leg of a method: a retriever, or an encoder and what is done to its vectors.
-
-    Args:
-        leg: what it is.
-        vectors: where vectors are kept; None computes them each time.
-        progress: told about each block of windows that is encoded.
-        stored: a file for the vectors of a corpus that is larger than memory.
-    """
-
-    def __init__(
-        self,
-        leg: Leg,
-        vectors: VectorStore | None = None,
-        progress: Progress | None = None,
-        stored: StoredVectors | None = None,
-    ) -> None:
-        self.leg = leg
-        self.spec = MethodSpec((leg,))
-        self._build = partial(BuiltLeg, leg, vectors, progress)
-        self._briefing: tuple[str, ModelOptions] | None = None
-        self.embedding: EmbeddingRetriever | None = None
-        self.retriever: Retriever
-        self.part: MethodPart[Any]
-        if leg.stage.name in RETRIEVERS:
-            self.part = build_part(RETRIEVERS, leg.stage)
-            self.retriever = self.part.component
-        else:
-            self.part = build_part(ENCODERS, leg.stage)
-            transforms = tuple(build_part(TRANSFORMS, stage).component for stage in leg.transforms)
-            told = partial(progress, str(leg)) if progress else None
-            device = self.part.able(OnDevice)
-            self.embedding = EmbeddingRetriever(
-                self.part.component, transforms, vectors, stored, device=device, told=told
-            )
-            self.retriever = self.embedding
-
-    def __repr__(self) -> str:
-        return f"BuiltLeg({str(self.leg)!r})"
-
-    def brief(self, description: str, options: ModelOptions) -> Self:
-        """Tell a leg that asks a language model what the source says of itself."""
-        self._briefing = description, options
-        if asking := self.part.able(AsksModel):
-            asking.brief(description, options)
-        return self
-
-    def again(self, stored: StoredVectors | None = None) -> BuiltLeg:
-        """The same leg, not fitted; `stored` as above."""
-        fresh = self._build(stored)
-        return fresh.brief(*self._briefing) if self._briefing else fresh
-
-    @property
-    def uses_labels(self) -> bool:
-        """Whether it reads corpus labels."""
-        return self.retriever.uses_labels
-
-    @property
-    def corpus_dependent(self) -> bool:
-        """Whether it must be fitted anew when the corpus grows."""
-        return self.retriever.corpus_dependent
-
-    @property
-    def embeds(self) -> bool:
-        """Whether it compares embeddings."""
-        return self.embedding is not None
-
-    @property
-    def content_key(self) -> str:
-        """Hash of what it reads beside its parameters; empty where it reads nothing."""
-        return self.part.content_key
-
-    @property
-    def encode_seconds(self) -> float:
-        """Time spent on encoding so far; part of fitting and scoring."""
-        return self.embedding.encode_seconds if self.embedding else 0.0
-
-
-class FittedLeg:
-    """A leg and the corpus it searches, of which it is shown no more than it may see; fitted when first needed.
-
-    Args:
-        built: the leg.
-        corpus: N windows as it may see them.
-        normals: windows of normal operation, likewise.
-    """
-
-    def __init__(self, built: BuiltLeg, corpus: WindowSet, normals: WindowSet) -> None:
-        self.built = built
-        self._corpus, self._normals = corpus, normals
-        self._fitted = False
-
-    def __repr__(self) -> str:
-        return f"FittedLeg({str(self.built.leg)!r}, {len(self._corpus)} windows)"
-
-    def on(self, corpus: WindowSet, normals: WindowSet) -> FittedLeg:
-        """The same leg on another corpus, shown as much of it as it may see."""
-        return FittedLeg(self.built.again(), *_show(self.built, corpus, normals))
-
-    def fit(self) -> Self:
-        """Fit now, if it is not fitted yet."""
-        if not self._fitted:
-            self.built.retriever.fit(self._corpus, self._normals)
-            self._fitted = True
-        return self
-
-    def score(self, queries: WindowSet) -> Scores:
-        """(Q, N) checked scores of concealed queries."""
-        scores = self.fit().built.retriever.score(queries)
-        return check_scores(scores, len(queries), len(self._corpus), str(self.built.spec))
-
-    def measure(self, queries: WindowSet) -> Scored:
-        """Fit and score; the time for encoding is taken out of both and reported on its own."""
-        leg = self.built
-        began, encoded = time.perf_counter(), leg.encode_seconds
-        self.fit()
-        fitted, encoded_fit = time.perf_counter(), leg.encode_seconds
-        scores = self.score(queries)
-        ended, encoded_all = time.perf_counter(), leg.encode_seconds
-        seconds = dict.fromkeys(STAGES, 0.0) | {
-            "encode": encoded_all - encoded,
-            "fit": fitted - began - (encoded_fit - encoded),
-            "score": ended - fitted - (encoded_all - encoded_fit),
-        }
-        return Scored(scores, seconds, leg.part.usage)
-
-    def represent(self, queries: WindowSet | None = None) -> View:
-        """Concealed queries and corpus as vectors: embeddings, or scaled windows on the common grid.
-
-        Without queries, the first of the corpus stands for them.
-        """
-        queries = self._corpus[:1] if queries is None else queries
-        if embedding := self.built.embedding:
-            self.fit()
-            return View(embedding.represent(queries), embedding.vectors_)
-        scaling = self.built.part.able(ScalesWindows)
-        norm: Normalisation = scaling.norm if scaling and scaling.norm != "normals" else "channel"
-        both = [normalise(windows, norm, corpus=self._corpus) for windows in (queries, self._corpus)]
-        axis, length = channel_axis(*both), int(max(windows.lengths.max(initial=1) for windows in both))
-        flat = [dense(windows, channels=axis, length=length).reshape(len(windows), -1) for windows in both]
-        return View(flat[0], flat[1])
-
-    def search(self, queries: WindowSet, k: int) -> Hits:
-        """The k best for each of the concealed queries: by the leg's own search, else the top of all its scores."""
-        searcher = self.built.embedding or self.built.part.able(Searcher)
-        if searcher is None:
-            return top(self.score(queries), k)
-        self.fit()
-        return searcher.search(queries, k)
-
-    @property
-    def index_bytes(self) -> int | None:
-        """What a search reads instead of the windows; None where it reads these."""
-        if self.built.embedding:
-            return int(self.built.embedding.vectors_.nbytes)
-        indexed = self.built.part.able(Indexed)
-        return indexed.index_bytes if indexed else None
-
-
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """A score matrix, and what it took: wall time per stage, and what else there is by name."""
-
-    scores: Scores
-    seconds: dict[str, float]
-    usage: dict[str, float] = field(default_factory=dict)
-
-
-# --- what is injected --------------------------------------------------------------------------------------------
 
 
 class Memo(Protocol):
@@ -342,9 +117,6 @@ class Knowledge:
         if self.rejected is not None:
             digest.update(np.packbits(self.rejected).tobytes())
         return digest.hexdigest()
-
-
-# --- the method --------------------------------------------------------------------------------------------------
 
 
 class Method:
@@ -765,16 +537,6 @@ class Ranking:
         return f"Ranking({len(self)} queries, {self.order.shape[1]} places of {self.scores.shape[1]} items, {told})"
 
 
-# --- helpers -----------------------------------------------------------------------------------------------------
-
-
-def build_part(registry: Registry, stage: Stage) -> MethodPart[Any]:
-    """The component that a stage names, with the abilities it declares."""
-    entry = registry.get(stage.name)
-    component = entry.build(**dict(stage.parameters))
-    return MethodPart(component, frozenset(entry.abilities_of(component)))
-
-
 def add_up(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Sums by name.
 
@@ -791,11 +553,6 @@ def add_up(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def group_numbers(corpus: WindowSet) -> NDArray[np.int64]:
     """(N,) the recording of each window as a number, which says nothing else about it."""
     return np.unique(np.array(corpus.groups.tolist()), return_inverse=True)[1].astype(np.int64)
-
-
-def _show(leg: BuiltLeg, corpus: WindowSet, normals: WindowSet) -> tuple[WindowSet, WindowSet]:
-    """What a leg may see of a corpus and its normals."""
-    return (corpus, normals) if leg.uses_labels else (conceal(corpus), conceal(normals))
 
 
 def _similarity(

@@ -17,7 +17,8 @@ from readbench.benchmark.runs import Budget, Executor, Local, Processes, RunList
 from readbench.benchmark.runs._cells import rank_level
 from readbench.benchmark.simulators import Tanks
 from readbench.engine import vectors as encoder_cache
-from readbench.engine.method import FittedLeg, Method
+from readbench.engine.legs import FittedLeg
+from readbench.engine.method import Method
 from readbench.engine.protocols import View
 from readbench.engine.registry import ENCODERS
 from readbench.engine.vectors import VectorFolder

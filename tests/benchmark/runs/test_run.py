@@ -18,7 +18,7 @@ from readbench.benchmark.protocol import Recording
 from readbench.benchmark.runs import KEY, CellReport, RunListener, RunStore, run
 from readbench.benchmark.runs import _cells as cells
 from readbench.benchmark.simulators import Tanks
-from readbench.engine.method import FittedLeg, Scored
+from readbench.engine.legs import FittedLeg, Scored
 from readbench.engine.protocols import Scores
 from readbench.engine.registry import RETRIEVERS, SOURCES
 from readbench.engine.windows import WindowSet

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from readbench.engine.method import Progress
+from readbench.engine.legs import Progress
 
 
 def squared(item: int, encoding: Progress) -> int:

@@ -19,7 +19,8 @@ from readbench.benchmark.studies import ScaleCell, ScaleListener, ScaleStudy, Wo
 from readbench.benchmark.studies import _scale as study
 from readbench.benchmark.studies._scale import measure
 from readbench.common.processes import Tell
-from readbench.engine.method import Method, conceal
+from readbench.engine.legs import conceal
+from readbench.engine.method import Method
 from readbench.engine.ranking import rank
 from readbench.errors import RunError, UsageError
 

@@ -35,7 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Task
-from readbench.engine.method import Method, conceal
+from readbench.engine.legs import conceal
+from readbench.engine.method import Method
 from readbench.engine.protocols import Scores
 from readbench.engine.ranking import rank
 from readbench.engine.registry import RERANKERS

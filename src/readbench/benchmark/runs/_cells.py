@@ -24,19 +24,9 @@ from readbench.benchmark.protocol import Task
 from readbench.benchmark.runs._budget import ALL, Budget
 from readbench.benchmark.runs._opinions import TaskOpinions
 from readbench.benchmark.runs._plan import Cell
+from readbench.engine.legs import STAGES, BuiltLeg, FittedLeg, Progress, Scored, conceal
 from readbench.engine.llm import ModelOptions
-from readbench.engine.method import (
-    STAGES,
-    BuiltLeg,
-    FittedLeg,
-    FittedMethod,
-    Knowledge,
-    Method,
-    Progress,
-    Ranking,
-    Scored,
-    conceal,
-)
+from readbench.engine.method import FittedMethod, Knowledge, Method, Ranking
 from readbench.engine.protocols import Scores, View
 from readbench.engine.ranking import rank
 from readbench.engine.spec import Leg, MethodSpec

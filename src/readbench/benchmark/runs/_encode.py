@@ -15,7 +15,8 @@ from typing import Literal, get_args
 from readbench.benchmark.runs._execute import Setting, load_cell_task
 from readbench.benchmark.runs._executors import Executor
 from readbench.benchmark.runs._plan import Job
-from readbench.engine.method import Method, Progress, conceal
+from readbench.engine.legs import Progress, conceal
+from readbench.engine.method import Method
 from readbench.engine.protocols import Encoder
 from readbench.engine.spec import Leg, MethodSpec, Stage
 from readbench.engine.vectors import BLOCK, VectorFolder, blocks_of, encode_missing, missing_places, window_digests

@@ -28,7 +28,7 @@ from multiprocessing.queues import SimpleQueue
 from threading import Event, Thread
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-from readbench.engine.method import Progress
+from readbench.engine.legs import Progress
 from readbench.errors import RunError, UsageError
 
 Item = TypeVar("Item")

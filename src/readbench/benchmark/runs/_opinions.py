@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Task
 from readbench.common.calibration import auroc, coverage, expected_calibration_error, false_alarm_rate
-from readbench.engine.method import Method, Progress
+from readbench.engine.legs import Progress
+from readbench.engine.method import Method
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.rerankers import Opinion
 from readbench.engine.spec import MethodSpec

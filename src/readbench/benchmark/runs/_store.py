@@ -52,7 +52,7 @@ from readbench.benchmark.protocol import Task
 from readbench.benchmark.runs._budget import ALL
 from readbench.benchmark.runs._cells import Outcome
 from readbench.benchmark.runs._plan import Cell, Plan
-from readbench.engine.method import STAGES
+from readbench.engine.legs import STAGES
 from readbench.engine.registry import METRICS
 from readbench.errors import RunError
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from readbench.benchmark.metrics import DEFAULT_METRIC, evaluate
 from readbench.benchmark.protocol import Task
 from readbench.benchmark.runs import RANKING_DEPTH, Setup
-from readbench.engine.method import FittedMethod, Knowledge, Progress
+from readbench.engine.legs import Progress
+from readbench.engine.method import FittedMethod, Knowledge
 from readbench.engine.rerankers import next_cases
 from readbench.engine.spec import MethodSpec
 from readbench.engine.windows import UNLABELLED

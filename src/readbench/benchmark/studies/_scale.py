@@ -31,7 +31,8 @@ from readbench.benchmark.runs import code_version
 from readbench.benchmark.studies._scale_world import Material, World
 from readbench.common.processes import MemoryWatch, Tell, in_fresh_process
 from readbench.engine.abilities import Hits
-from readbench.engine.method import FittedMethod, Method, conceal
+from readbench.engine.legs import conceal
+from readbench.engine.method import FittedMethod, Method
 from readbench.engine.retrievers import DtwIndependent
 from readbench.engine.spec import parse
 from readbench.engine.vectors import StoredVectors

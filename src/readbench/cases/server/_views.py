@@ -32,7 +32,7 @@ from readbench.cases import (
     reference_for,
 )
 from readbench.cases.server._bodies import ApiModel
-from readbench.engine.method import conceal
+from readbench.engine.legs import conceal
 from readbench.engine.preparation import resample, thin_series
 from readbench.engine.windows import Window
 

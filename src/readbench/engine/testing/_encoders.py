@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from readbench.engine.abilities import Pretrained
-from readbench.engine.method import BuiltLeg
+from readbench.engine.legs import BuiltLeg
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.protocols import Encoder
 from readbench.engine.registry import ENCODERS

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from readbench.benchmark.report import Results, is_partial
 from readbench.benchmark.runs import TIMES, Gallery, parse_budget
 from readbench.common.plots import FAMILY_COLOURS, REFERENCE_GREY
-from readbench.engine.method import STAGES
+from readbench.engine.legs import STAGES
 from readbench.engine.spec import Stage, parse
 from readbench.errors import ReadbenchError
 
