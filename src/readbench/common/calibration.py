@@ -1,8 +1,8 @@
 """Whether stated certainty holds: calibration of probabilities, and detection of what is new.
 
-Does a probability keep its word? Reliability, expected calibration error, coverage of prediction sets.
-
-Are unknown faults told from known ones? Both figures see only the order of the scores.
+`reliability`, `expected_calibration_error` and `coverage` ask whether a probability, or a prediction set, keeps its
+word. `auroc`, `false_alarm_rate` and `detection_rate` ask whether unknown faults are told from known ones; they see
+only the order of the scores.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Where files lie, and how processes take turns at them.
+"""Where files lie (the data root, the cache, what a user imported), and how processes take turns at them.
 
-Where things are: the data root, the cache, and what a user imported.
-
-One process at a time: a lock that the operating system releases when its holder ends, however it ends.
+`exclusive` lets in one process at a time: a lock that the operating system releases when its holder ends, however it
+ends.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Readers of users' tables: CSV, Parquet and NPZ, from a file or from bytes, within limits, no pickle.
+"""Reading users' tables: CSV, Parquet and NPZ by the ending of the name, from a file or from bytes, within limits.
 
-`Table`: named columns as a user's file has them.
-
-How much of a user's file is read, and opening it within that.
-
-NPZ archives, array by array: sizes are checked before anything is unpacked, and objects (pickles) are refused.
-
-From a file to a table: CSV, Parquet or NPZ, by the ending of its name.
+A `Table` holds named columns as the user's file has them. `Limits` says how much of a file is read; a file is opened
+within that. NPZ archives are read array by array: sizes are checked before anything is unpacked, and objects (pickles)
+are refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Bringing windows onto a common grid and scale, as one matrix per channel or as rows.
+"""Bringing windows of different shape and scale together: gaps, channels, length, scale.
 
-Bringing windows of different shape and scale together.
+The one rule for missing readings (`fill_gaps`): a gap takes the last valid reading, a leading gap the next one. The
+benchmark applies it inside each stretch of constant label of a recording, the case library to each window.
 
-Three independent steps, as the paper's appendix "Raw-window distances" has them:
+Three independent steps bring windows onto a common grid, as the paper's appendix "Raw-window distances" has them:
 
 * **channels**: a channel that a window lacks is a row of zeros. Rows are matched by name (default) or, as the paper
   words it, by position with zeros on the right.
@@ -10,18 +11,11 @@ Three independent steps, as the paper's appendix "Raw-window distances" has them
 * **scale**: `none`, `window` (z-score per window and channel) or `channel` (z-score per channel by statistics of the
   corpus). Scaling comes before padding, so that a missing channel reads as "at its mean".
 
-Windows on a common channel axis, a block at a time: what scorers of raw windows work on.
+`dense` does all three for a set. `Scaler` and `WindowRows` do it a block at a time, for scorers of raw windows. Windows
+of one shape, the common case, are scaled and laid out all at once, with the numbers that one after the other would
+give. `scale` scales windows before they are encoded, by statistics that are settled once, when an encoder is fitted.
 
-Windows of one shape, the common case, are scaled and laid out all at once, with the numbers that one after the other
-would give.
-
-Scaling of windows before they are encoded, by statistics that are settled once, when an encoder is fitted.
-
-The one rule for missing readings: a gap takes the last valid reading, a leading gap the next one.
-
-The benchmark applies it inside each stretch of constant label of a recording, the case library to each window.
-
-Fewer points of a series for a drawing, so that no spike is lost.
+`thin_series` leaves fewer points of a series for a drawing, so that no spike is lost.
 """
 
 from __future__ import annotations

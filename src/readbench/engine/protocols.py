@@ -1,10 +1,8 @@
-"""What an encoder, a retriever and a reranker are.
+"""The three parts of a method as Protocols: encoder, retriever and reranker.
 
-What an encoder is: from a window to a vector, in bounded memory.
-
-What a retriever is, and the search every retriever has.
-
-What a reranker is: it sees a short pool and gives it a new order.
+An `Encoder` maps windows to vectors, in bounded memory (`BatchEncoder`). A `Retriever` scores a corpus for queries. A
+`Reranker` sees a short `Pool` and gives it a new order. What a part can do beyond this it declares as an ability
+(`readbench.engine.abilities`).
 """
 
 from __future__ import annotations
@@ -177,7 +175,7 @@ class Pool:
             rerankers that use none. Often one row seen Q times: read it, never write to it.
         groups: (N,) numbers of the corpus's recordings: cases of one recording are no evidence for each other.
         similarity: computes the base scorer's (N, N) scores between corpus items when first asked for.
-        scene: the windows, for rerankers that declare `reads_windows`; None for all others.
+        scene: the windows, for rerankers that read them (`ReadsWindows`); None for all others.
     """
 
     candidates: NDArray[np.int64]
@@ -220,11 +218,10 @@ class Reranker(Protocol):
 
     `uses_labels`: it reads labels. `depth`: how many candidates it sees; None for the whole corpus. One that reads
     labels uses those there are: where none is known it keeps the base order. A parameter named `pool` is the size of
-    its pool, which an experiment raises to the number of labels that it grants each query.
+    its pool, which a run raises to the number of labels that it grants each query.
 
-    Optional, for rerankers around a language model: `reads_windows` (it is given the windows), `description` (set to
-    what the source says of itself), `content_key` (hash of what else decides its scores) and `usage` (what its last
-    scores took, by name).
+    What else it can do is an ability that it declares: one around a language model reads the windows (`ReadsWindows`)
+    and asks a model (`AsksModel`).
     """
 
     @property

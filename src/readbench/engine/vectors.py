@@ -1,11 +1,10 @@
 """Where vectors are kept: in a folder by the content of their windows, or in one file for a large corpus.
 
-Vectors that were computed once are never computed again: where they are kept, and how the missing ones are made.
+Vectors that were computed once are never computed again. In a `VectorFolder` a vector is filed under the hash of its
+window (values, shape, channel names) and its encoder's fingerprint, so that datasets and runs share it.
+`encode_missing` is the one loop that computes what a store does not hold.
 
-A vector is filed under the hash of its window (values, shape, channel names) and its encoder's fingerprint, so that
-datasets and runs share it. `encode_missing` is the one loop that computes what a store does not hold.
-
-Vectors of a corpus that is too large for memory: one file, written block by block and used in place.
+`StoredVectors` serves a corpus that is too large for memory: one file, written block by block and used in place.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """From users' tables to windows and back.
 
-From a table and the roles of its columns to series: the rows of one case together, in order of time.
+`series_of` takes a table and the roles of its columns (`Roles`) apart into series: the rows of one case together, in
+order of time; `window_set` makes a window of each.
 
-Windows that are already cut, many in one file: a row of a Parquet file each, or arrays of an NPZ archive.
+`read_windows` and `write_windows` serve windows that are already cut, many in one file: a row of a Parquet file each,
+or arrays of an NPZ archive.
 
 ```
 Parquet column    NPZ array           meaning

@@ -98,7 +98,7 @@ class GridRow:
 
 @dataclass(frozen=True)
 class TableGrid:
-    """One table to be made: the declarative list of them is `catalogue.GRIDS`.
+    """One table to be made: the declarative list of them is `readbench.benchmark.report._paper_tables.GRIDS`.
 
     Args:
         name: of its files.

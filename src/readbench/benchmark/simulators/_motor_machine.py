@@ -187,7 +187,7 @@ SEVERITY = np.array(
         (3.5, 9.0),  # misalignment: mm/s RMS, shared out over orders 1 to 3
         (0.3, 1.2),  # looseness: peak in g of the landing pulse
         (1.8, 6.0),  # lubrication loss: relative increase of friction
-        (0.3, 1.0),  # sensor fault: how much of the signal is lost, see `sensors`
+        (0.3, 1.0),  # sensor fault: how much of the signal is lost, see `fail`
     ]
 )
 """(9, 2) least and greatest severity of a grown fault at difficulty 1, in the unit said behind each (ours)."""

@@ -1,9 +1,7 @@
-"""From vectors of channels to the vector of a window.
-
-Encoders of single channels, and how their vectors become one vector per window.
+"""From the vectors of single channels to one vector per window.
 
 A model sees one channel at a time: a batch of series of equal length, resampled to a length it admits. Time is never
-padded. What is done with the C vectors of a window is the pooling:
+padded. What is done with the C vectors of a window is the pooling (`pool_channels`):
 
 * `mean` (the paper's): their mean; the number of channels does not matter, and neither does which is which.
 * `stats`: mean, standard deviation and maximum side by side: 3 d numbers.
@@ -14,9 +12,8 @@ padded. What is done with the C vectors of a window is the pooling:
 * `both`: `keyed` and, with half its weight, `mean`, each of length one: windows that have no channel in common can
   still be compared.
 
-Which channels depart from normal operation, and how: a better use of the normals than one residual per window.
-
-The vector e_c of channel c is measured by the normal vectors of the same channel:
+`NormalOperation` says which channels depart from normal operation, and how: a better use of the normals than one
+residual per window. The vector e_c of channel c is measured by the normal vectors of the same channel:
 
     r_c = (e_c - mean_c) / (deviation_c + 0.01)   per dimension, D of them
     a_c = |r_c|^2 / D                             how far it went
@@ -141,7 +138,7 @@ def pool_channels(vectors: Vectors, windows: WindowSet, mode: Pooling) -> Vector
     Args:
         vectors: (M, d), the channels of all windows one after the other.
         windows: N windows, at least one.
-        mode: see the module.
+        mode: the pooling, as the module describes it.
     """
     if mode == "both":
         keyed, average = (unit_vectors(pool_channels(vectors, windows, part)) for part in BOTH)

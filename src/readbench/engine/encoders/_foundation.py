@@ -1,27 +1,19 @@
 """Foundation models as frozen encoders: MantisV2, Chronos-2, TiRex and CHARM.
 
-MantisV2: a transformer of 4 million parameters, trained on synthetic series by contrast.
-
-Feofanov et al., "Mantis: lightweight calibrated foundation model for user-friendly time series classification", 2025,
-and its second version; package `mantis-tsfm`, weights `paris-noah/MantisV2` (`config.json`, `model.safetensors`).
-
-Chronos-2: an encoder-only transformer of 120 million parameters, trained to forecast.
-
-Ansari et al., "Chronos-2: from univariate to universal forecasting", 2025; package `chronos-forecasting`, weights
-`amazon/chronos-2` (`config.json`, `model.safetensors`).
-
-TiRex: a recurrent network (xLSTM) of 35 million parameters, trained to forecast.
-
-Auer et al., "TiRex: zero-shot forecasting across long and short horizons with enhanced in-context learning", 2025;
-package `tirex-ts`, weights `NX-AI/TiRex` (`model.ckpt`).
-
-Package and weights come under the NXAI Community License, which is no open-source licence. A notice of it is logged as
-a warning (logger `readbench.engine.encoders`) before the weights are first looked for, once for each cache folder.
-
-CHARM, for those who have it: neither its code nor its weights are public.
-
-Dutta et al. (2026) describe a joint-embedding predictive network of width 384. Its owners can run it here from one
-file, a program exported by torch with its weights inside:
+* **MantisV2**: a transformer of 4 million parameters, trained on synthetic series by contrast. Feofanov et al.,
+  "Mantis: lightweight calibrated foundation model for user-friendly time series classification", 2025, and its second
+  version; package `mantis-tsfm`, weights `paris-noah/MantisV2` (`config.json`, `model.safetensors`).
+* **Chronos-2**: an encoder-only transformer of 120 million parameters, trained to forecast. Ansari et al., "Chronos-2:
+  from univariate to universal forecasting", 2025; package `chronos-forecasting`, weights `amazon/chronos-2`
+  (`config.json`, `model.safetensors`).
+* **TiRex**: a recurrent network (xLSTM) of 35 million parameters, trained to forecast. Auer et al., "TiRex: zero-shot
+  forecasting across long and short horizons with enhanced in-context learning", 2025; package `tirex-ts`, weights
+  `NX-AI/TiRex` (`model.ckpt`). Package and weights come under the NXAI Community License, which is no open-source
+  licence. A notice of it is logged as a warning (logger `readbench.engine.encoders`) before the weights are first
+  looked for, once for each cache folder.
+* **CHARM**, for those who have it: neither its code nor its weights are public. Dutta et al. (2026) describe a
+  joint-embedding predictive network of width 384. Its owners can run it here from one file, a program exported by torch
+  with its weights inside:
 
 ```python
 batch, time = torch.export.Dim("batch"), torch.export.Dim("time", min=2)

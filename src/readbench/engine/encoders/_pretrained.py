@@ -1,9 +1,9 @@
-"""Pretrained networks that are used as they are: what all of them share.
+"""What all pretrained networks share: they encode windows as they are, without further training.
 
 A network sees one channel at a time, scaled by the statistics that the task fixes for the channel; the vectors of the
-channels of a window are then pooled (`readbench.engine.encoders`). Equal series give equal vectors wherever they
-stand in a batch; between batches of different size they agree up to rounding, since a library may add in another order
-for products of another shape.
+channels of a window are then pooled (`pool_channels`). Equal series give equal vectors wherever they stand in a batch;
+between batches of different size they agree up to rounding, since a library may add in another order for products of
+another shape.
 """
 
 # Annotations are values here, not text (no `from __future__ import annotations`): the constructors of subclasses in

@@ -2,7 +2,8 @@
 
 A channel of a window, scaled by its normal operation and brought to 512 points, becomes 512 numbers. How the channels
 of a window become one vector is a parameter: by default each channel's departure from normal operation, at places of
-its own (`readbench.engine.encoders`, pooling `both`); the paper's mean over channels is `sonde(pool=mean)`.
+its own (`NormalOperation`, and the pooling `both` of `pool_channels`); the paper's mean over channels is
+`sonde(pool=mean)`.
 """
 
 from __future__ import annotations

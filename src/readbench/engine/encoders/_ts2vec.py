@@ -1,8 +1,4 @@
-"""TS2Vec, trained on the corpus it encodes.
-
-TS2Vec: a network trained on the corpus itself, without labels (Yue et al., AAAI 2022; see `contrast`).
-
-The network and the training of TS2Vec.
+"""TS2Vec: a network trained, without labels, on the corpus that it encodes.
 
 Written from Yue et al., "TS2Vec: towards universal representation of time series", AAAI 2022:
 
@@ -14,7 +10,8 @@ Written from Yue et al., "TS2Vec: towards universal representation of time serie
   of its window (temporal contrast) and of other windows at its step (instance contrast). The sum of both is averaged
   over resolutions: time is halved by max pooling until one step is left.
 
-Weights are a plain dictionary of arrays, so that they can be hashed, stored and sent without torch.
+Weights are a plain dictionary of arrays, so that they can be hashed, stored and sent without torch. The network and its
+training come first, the encoder `TS2Vec` after them.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""The network of Sonde in torch, for training and for GPUs; needs torch and onnx as a whole.
+"""The network of Sonde in torch, for training and for GPUs; importing this module needs torch and onnx.
 
-The network: one channel of a window, 512 points, to 512 numbers.
+The network turns one channel of a window, 512 points, into 512 numbers. The series enters twice: its shape
+(standardised values and scaled differences) through three strided convolutions to one token per patch, and its level
+and scale as saturating codes of patch and window statistics, so that a shift of one deviation and one of thirty are
+both visible. A class token and the tokens pass through a pre-norm transformer; the vector is the class token beside the
+mean of the others.
 
-The series enters twice: its shape (standardised values and scaled differences) through three strided convolutions to
-one token per patch, and its level and scale as saturating codes of patch and window statistics, so that a shift of one
-deviation and one of thirty are both visible. A class token and the tokens pass through a pre-norm transformer; the
-vector is the class token beside the mean of the others.
-
-From a trained body to the file that ships (ONNX, weights in half precision, arithmetic in single), and back.
-
-Random parameters of synthetic programs: seeded, on any device, in many draws of one program at a time.
+In reading order: `Draws`, the random parameters of synthetic programs, seeded, on any device, in many draws of one
+program at a time; the network `SondeNetwork` and the `Learner` around it; `export`, from a trained body to the file
+that ships (ONNX, weights in half precision, arithmetic in single), and `load`, back.
 """
 
 from __future__ import annotations

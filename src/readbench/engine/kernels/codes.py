@@ -7,7 +7,7 @@ the inequality of Cauchy and Schwarz the product of two vectors q = step' * c' +
 
 and c' . c is exact in 32-bit integers for a chunk of dimensions, as long as the codes stay below `largest_code`.
 Processors multiply and add such integers twice as fast as single-precision numbers, or faster. LLVM finds the
-instruction for the pattern below.
+instruction for the pattern in `_add_products`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""How compiled code is made: decorators over numba, and a vector type of several lanes.
-
-How numba compiles the kernels.
-
-A vector type for numba: some numbers side by side, one per lane, and operations on all of them at once.
+"""How numba compiles the kernels, and a vector type: some numbers side by side, one per lane.
 
 Numba has no vector type. What LLVM vectorises by itself keeps the state of a recursion in memory, and it gives up on
-loops that read one array at many places. In variables of an LLVM vector type the state stays in registers, and kernels
-read like their scalar form. LLVM splits the vectors into whatever registers the processor has, so that the same code
-serves every instruction set.
+loops that read one array at many places. In variables of an LLVM vector type (`Lanes`) the state stays in registers,
+and kernels read like their scalar form: an operation works on all lanes at once. LLVM splits the vectors into whatever
+registers the processor has, so that the same code serves every instruction set.
 
 `make_load(width)` and `make_splat(width)` make the operations that bring numbers into vectors; all others take the
 width from their arguments.

@@ -1,6 +1,4 @@
-"""Cross-correlation by Fourier transforms, for a whole corpus.
-
-Peaks of cross-correlations, for many pairs at once.
+"""Peaks of cross-correlations by Fourier transforms, of queries with a whole corpus.
 
 Sixty-four corpus items travel side by side, one per lane: every array ends in an axis of `LANES`, and every step of a
 Fourier transform is the same few operations on whole lanes, which the compiler turns into vector instructions. Two
@@ -10,7 +8,8 @@ Transforms have a length n that is a power of two. They leave their result in di
 decimation in frequency: Oppenheim and Schafer, Discrete-Time Signal Processing, ch. 9), and nobody puts it back: a
 spectrum is read through the table `place`, where frequency or lag k lies in row `place[k]`.
 
-Queries as spectra, correlated with one tile of corpus items after the other.
+Kernels come first. `Correlator`, at the end, holds queries as spectra and correlates them with one tile of a
+`SpectralCorpus` after the other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Dynamic time warping of many windows at once, and the tiles they lie in.
+"""Dynamic time warping of one query against `LANES` series at once, and the tiles in which the series lie.
 
-Dynamic time warping of one query against `LANES` series at once.
-
-The recursion D(i, j) = cost(i, j) + min(D(i-1, j), D(i, j-1), D(i-1, j-1)) leaves little to vectorise inside one pair
+**Recursion.** D(i, j) = cost(i, j) + min(D(i-1, j), D(i, j-1), D(i-1, j-1)) leaves little to vectorise inside one pair
 of series. Across pairs everything is alike: each lane of a vector holds its own series, and all lanes walk the same
 band. Two rows are computed in one pass, so that a column of the series and of the row before is read once for two
 cells, and the row is updated in place.
@@ -14,13 +12,9 @@ few columns at the edges where that can happen.
 All sums are of squares, in float32: the relative error of a distance over C channels is below
 (T1 + T2 + C + 2) 2^-24. It does not depend on which series share a tile.
 
-The width of the vectors that DTW computes with: one number of each of `LANES` series.
-
-Windows as tiles: scaled, on a common channel axis, and laid out with one series per lane.
-
-A tile holds as many windows as a vector has lanes, of any length and channels. Only the channels that one of them has
-are stored. Reading, scaling and transposing are one pass over the values, so that a corpus that is larger than memory
-can be streamed through a few tiles.
+**Tiles.** A tile holds as many windows as a vector has lanes, of any length and channels, scaled, on a common channel
+axis, one series per lane. Only the channels that one of them has are stored. Reading, scaling and transposing are one
+pass over the values, so that a corpus that is larger than memory can be streamed through a few tiles.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""DTW of queries with all windows of a corpus.
-
-A corpus in tiles, block by block: kept where it fits in memory, else packed anew whenever it passes by.
-
-Distances of queries to all windows of some tiles: loops over the kernels of `dtw`.
+"""DTW of queries with all windows of a corpus, tile by tile.
 
 Channels are summed in the order of the axis. One that neither the query nor the tile has is left out, which changes no
 bit of the sum; one that only one of them has is compared with zeros.
+
+The loops over the kernels of `readbench.engine.kernels.dtw` come first. `TiledCorpus` keeps the tiles block by block
+where they fit in memory, and else packs them anew whenever the corpus passes by.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Distances of queries to a corpus on a GPU: packs tiles as the CPU does, compiles `dtw_cuda.cu` for the bands at hand.
+"""DTW of queries with all windows of a corpus on a GPU.
 
-Torch brings the memory, and the compiler (NVRTC). Results equal those of the CPU up to rounding: cells are the same
-sums of squares in float32, in the same order along a path.
+Tiles are packed as on the CPU, and `dtw_cuda.cu` is compiled for the bands at hand. Torch brings the memory, and the
+compiler (NVRTC). Results equal those of the CPU up to rounding: cells are the same sums of squares in float32, in the
+same order along a path.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""DTW search of the nearest windows with lower bounds and early abandoning.
-
-Exact nearest windows without all distances.
+"""Exact search for the nearest windows under DTW, by lower bounds, without computing all distances.
 
 The corpus passes by in steps. For each query, lower bounds say which windows of a step may still be among its k
 nearest; these wait in a list, the most promising first, until there are tiles full of them. Where a sample of the step
@@ -8,14 +6,12 @@ shows that too few would be ruled out, bounding costs more than it saves: then t
 steps with it before bounds are tried again, so that a search takes no longer than comparing everything. What is found
 does not depend on any of this.
 
-Lower bounds of DTW distances, for windows that need not be compared at all.
+The bound is LB_Keogh (Keogh and Ratanamahatana, 2005): each point of a series is matched with a point of the other at
+most a radius away, so it costs at least its distance to the range of these. The bound is taken in both directions, the
+larger counts for each channel. The first points are always matched with each other (LB_Kim; Kim, Park and Chu, 2001),
+so that the range of the first is one point. The sum over channels bounds DTW-I, which bounds DTW-D.
 
-LB_Keogh (Keogh and Ratanamahatana, 2005): each point of a series is matched with a point of the other at most a radius
-away, so it costs at least its distance to the range of these. The bound is taken in both directions, the larger counts
-for each channel. The first points are always matched with each other (LB_Kim; Kim, Park and Chu, 2001), so that the
-range of the first is one point. The sum over channels bounds DTW-I, which bounds DTW-D.
-
-The nearest windows of each query so far.
+In reading order: ranges and bounds, the nearest windows of each query so far (`Nearest`), the search.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Memory for compiled code: aligned arrays, and converted pieces of a corpus that are cached.
+"""Memory for compiled code: aligned, found by address, turned block by block, and kept within a budget.
 
-Memory as vectors like it: aligned, found by address, turned block by block.
-
-What a fitted retriever keeps of its corpus from call to call, within a budget of memory.
+`PieceCache` holds what a fitted retriever keeps of its corpus, converted, from call to call; `cache_bytes` is its
+budget.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Exact nearest vectors on a CPU.
+"""Exact nearest vectors on a CPU: the k best of a range of the corpus for each query, in one pass.
 
-The k best of a range of the corpus for each query, in one pass.
-
-What the codes cannot rule out is compared in double precision; the k best so far are kept in a heap.
-
-The k best so far as a heap whose root is the worst of them: what comes next has to beat the root.
-
-Ties are broken by position: of equal scores, the item that comes first in the corpus is better.
+What the codes (`readbench.engine.kernels.codes`) cannot rule out is compared in double precision. The k best so far are
+a heap whose root is the worst of them: what comes next has to beat the root. Ties are broken by position: of equal
+scores, the item that comes first in the corpus is better.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Convolutions of MiniRocket and how often their responses exceed a level.
-
-MiniRocket: how much of a series lies above a level, after one of many dilated convolutions.
+"""MiniRocket: how much of a series lies above a level, after one of many dilated convolutions.
 
 Dempster, Schmidt and Webb, "MiniRocket" (KDD 2021), with the authors' extension to several channels. There are 84
 kernels of length 9: three weights are 2, six are -1. Each is applied at up to 32 dilations, each time to the sum of a
@@ -11,7 +9,7 @@ edges, where the series is continued with zeros.
 Weights sum to zero, so the response to a constant stretch is zero. Here it is exactly zero, because responses are sums
 of differences: rounding would otherwise decide on which side of a level of zero such a stretch lies.
 
-`LANES` neighbouring points of a series in a vector, and a count for each of them.
+A vector holds `LANES` neighbouring points of a series, and `Counts` a count for each of them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Exact search for the nearest vectors on a GPU: the corpus streams through it once, in blocks.
 
 A product of matrices in single precision tells how similar two vectors can be at most. What could be among the k best
-is compared again in double precision, as on a CPU (`readbench.engine.retrievers`), so that the answers are the same.
-
-Everything here runs on any device of torch.
+is compared again in double precision, as on a CPU (`readbench.engine.kernels.nearest`), so that the answers are the
+same. Everything here runs on any device of torch.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Compiled code of symbolic retrieval: features of words, and posting lists.
+"""Compiled code of symbolic retrieval: the features behind words, and the inverted index.
 
-The features behind the words of a series, one sliding word window after the other.
-
-An inverted index: made in two passes over bags of words, and searched.
-
-For each word of a query, its weights are added to the documents that hold it.
+`project` computes the features of a series, one sliding word window after the other. The index is made in two passes
+over bags of words (`tally`, `build_postings`). A search adds, for each word of a query, its weights to the documents
+that hold it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Asking a model about windows: calls, retries, replies that are kept.
+"""Asking one model about windows: how it is asked, tried again and paid only once.
 
-One model at one task: its caller, its prompts, and how windows are shown to it.
+`ReplyStore` keeps the answers that were paid for, so that none is paid for again. An answer is filed under the hash of
+the whole request and of the profile that decides it. A file is written whole or not at all, as soon as its answer is
+there: a killed run keeps every one. Neither keys nor questions are in it.
 
-Asking a model many questions: from the store, else at most so many at a time, again where it is worth it.
+`ModelCaller` asks one model many questions. It takes answers from the store, asks the others at most so many at a time,
+and asks again where that is worth it.
 
-Answers that were paid for once are never paid for again.
-
-An answer is filed under the hash of the whole request and of the profile that decides it. A file is written whole or
-not at all, as soon as its answer is there: a killed run keeps every one. Neither keys nor questions are in it.
+`Examiner` is one model at one task: its caller, its prompts, and how windows are shown to it.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""What a window looks like to a language model: numbers, comparisons and pictures.
+"""What a window looks like to a language model: as numbers, as a comparison with another window, as a picture.
 
-A window as a model sees it: its liveliest channels, at most so many points, the same in pictures and in numbers.
+In reading order:
 
-What is left of a channel without its season (TSAD): the deviation rather than the shared rhythm.
-
-The period is the lag of the highest peak of the autocorrelation, at least 8 steps. An additive decomposition then
-estimates the season: the mean of each phase, after a moving average over one period is taken off. The season is
-subtracted and the trend stays, since a level may be the fault.
-
-How a candidate differs from a query, in numbers and as an overlay: the evidence that `-evidence` models see.
-
-Windows as pictures: small multiples on one sheet, the same pixels for the same window, drawn once.
+* `remove_season` leaves of a channel what its season does not explain (TSAD): the deviation rather than the shared
+  rhythm. The period is the lag of the highest peak of the autocorrelation, at least 8 steps. An additive decomposition
+  then estimates the season: the mean of each phase, after a moving average over one period is taken off. The season is
+  subtracted and the trend stays, since a level may be the fault.
+* `Reduction` makes the excerpt that a model sees: the liveliest channels, at most so many points, the same in pictures
+  and in numbers.
+* `compare` says how a candidate differs from a query, in numbers and as an overlay: the evidence that `-evidence`
+  models see.
+* `Plotter` draws windows as small multiples on one sheet. The same window has the same pixels and is drawn once.
 """
 
 from __future__ import annotations

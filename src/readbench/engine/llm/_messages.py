@@ -1,13 +1,9 @@
-"""What is sent to a language model, what comes back, and how replies are read.
+"""What is said to a language model and what it answers, whoever serves it.
 
-What is said to a language model and what it answers, whoever serves it.
+Answers are read strictly: the first JSON object counts, and of it only what was asked for. Whatever a text from the
+corpus makes a model say, an answer can do no more than order the ids of the pool, or give a number from 0 to 100.
 
-Reading answers strictly: the first JSON object counts, and of it only what was asked for.
-
-Whatever a text from the corpus makes a model say, an answer can do no more than order the ids of the pool, or give a
-number from 0 to 100.
-
-Text from a corpus is data in a prompt: one line, quoted, without a way out of its quotes.
+Text from a corpus is data in a prompt (`quote`): one line, quoted, without a way out of its quotes.
 """
 
 from __future__ import annotations

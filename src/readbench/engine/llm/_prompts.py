@@ -1,12 +1,11 @@
-"""The wording of prompts, and requests composed from them.
+"""Prompt sets, and the requests that are composed from them.
 
-Prompt sets: what models are told, as a versioned file.
+A prompt set is what models are told, as a versioned file. The package's own set is `wording/readbench-1.toml`. Another
+file of the same form takes its place when a profile names it. Text between braces is filled in: {topk}, {id}, {label},
+{description}, {number} and {option_lines}, each where it makes sense; everything else, braces of JSON included, stays
+as it is written.
 
-The package's own set is `wording/readbench-1.toml`. Another file of the same form takes its place when a profile names
-it. Text between braces is filled in: {topk}, {id}, {label}, {description}, {number} and {option_lines}, each where it
-makes sense; everything else, braces of JSON included, stays as it is written.
-
-From windows to questions: the query, what it is compared with, and what is asked.
+A `Composer` makes the questions of one task: the query, what it is compared with, and what is asked.
 """
 
 from __future__ import annotations

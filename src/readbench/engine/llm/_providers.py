@@ -1,25 +1,16 @@
-"""Clients of the providers, over one way of posting JSON.
+"""Clients of those who serve models, one for each protocol, over one way of posting JSON.
 
-Who serves a model: one module a protocol.
+* `Scripted`: a model that says what it was told to say, for tests and rehearsals.
+* `Anthropic`: Anthropic's Messages API.
+* `Bedrock`: Claude on AWS Bedrock, the same messages at another address, signed instead of keyed (AWS Signature
+  Version 4, as far as one POST or GET needs it).
+* `OpenAi`: the chat completions that vLLM, Ollama, llama.cpp and most hosts speak; `ChatTs`: ChatTS behind its own
+  build of vLLM.
+* `Toto`: Toto-1.0-QA behind a small server of one's own; docs/language-models.md describes what it must answer.
 
-Anthropic's Messages API.
-
-Claude on AWS Bedrock: the same messages at another address, signed instead of keyed.
-
-Keys, read from the environment at the moment of a call and kept nowhere.
-
-The chat completions that vLLM, Ollama, llama.cpp and most hosts speak, and ChatTS behind its own build of vLLM.
-
-A model that says what it was told to say, for tests and rehearsals.
-
-Toto-1.0-QA behind a small server of one's own; docs/language-models.md describes what it must answer.
-
-AWS Signature Version 4, as far as one POST or GET needs it.
-
-One JSON question over HTTP, and what each way of failing means.
-
-Nothing here logs. Messages of errors hold the address and what the server said, never a header: keys travel in headers
-only. Redirects are not followed, so that a key never reaches a host that nobody configured.
+Keys are read from the environment at the moment of a call and kept nowhere. They travel in headers only. Nothing here
+logs, and messages of errors hold the address and what the server said, never a header. Redirects are not followed, so
+that a key never reaches a host that nobody configured. `CallError` says what each way of failing means.
 """
 
 from __future__ import annotations

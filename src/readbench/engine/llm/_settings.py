@@ -1,6 +1,6 @@
 """Which models are configured, and what they may spend.
 
-Which models are there: a file of profiles, one table a model, named by `READBENCH_LLM`.
+Profiles stand in the file that `READBENCH_LLM` names, one table a model:
 
 ```toml
 [claude]
@@ -14,11 +14,10 @@ output_price = 15.0
 Without the variable there is no model, and nothing ever leaves the machine. Keys are not part of the file: they are
 read from the environment at the moment of a call. What a run is told of prompts and budget goes before the file.
 
-What a model may cost: an estimate before the first call, and a total that outlives the process.
-
-The total counts every call that was ever made under a profile's name with one cache, from whichever process: a run that
-is killed and started again, or that works in several processes, has one budget. A call is entered at the most it can
-cost before it is made, and corrected when its answer is there; one that is killed on the way stays entered.
+The cost of a model is estimated before the first call, and its total outlives the process (`Ledger`). The total counts
+every call that was ever made under a profile's name with one cache, from whichever process: a run that is killed and
+started again, or that works in several processes, has one budget. A call is entered at the most it can cost before it
+is made, and corrected when its answer is there; one that is killed on the way stays entered.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""What to label next, and which labels to doubt.
+"""Active learning: which case to label next, and which labels to doubt.
 
-Which case to label next: the one that tells most about the cases one is still unsure of.
-
-A label tells about the cases that resemble its own. With the mean cosine s over the views, the doubt
-d(x) = 1 - max p(c | x) of the resolved cases about each case x (1 where fewer than two fault types are known), and n(x)
-the number of cases in the recording of x, the worth of labelling z next is
+**Next** (`next_cases`) is the case that tells most about the cases one is still unsure of. A label tells about the
+cases that resemble its own. With the mean cosine s over the views, the doubt d(x) = 1 - max p(c | x) of the resolved
+cases about each case x (1 where fewer than two fault types are known), and n(x) the number of cases in the recording of
+x, the worth of labelling z next is
 
     worth(z) = sum over x of  (d(x) + FLOOR) / n(x)  max(0, s(z, x) - cover(x))
 
@@ -12,11 +11,10 @@ where cover(x) is the likeness of x to the nearest case that has a label or was 
 a case is worth the more, the denser and the more doubtful its surroundings are, and nothing twice; each recording
 counts the same. Cases are chosen one after the other, the best first; equal worth keeps corpus order.
 
-Labels that look wrong: what cases of other recordings say of a resolved case.
-
-The ridge judges every case by the cases of other recordings alone (`readbench.engine.rerankers`). Where these give the
-case's own label a small probability and another one a larger, the label, or the case, deserves a second look. A wrong
-label is met more often among them than elsewhere; a rare or unusual case of the right name is met there too.
+**Doubtful** (`suspects`) is a label that cases of other recordings contradict. The ridge judges every case by the cases
+of other recordings alone (`fit_ridge`). Where these give the case's own label a small probability and another one a
+larger, the label, or the case, deserves a second look. A wrong label is met more often among them than elsewhere; a
+rare or unusual case of the right name is met there too.
 """
 
 from __future__ import annotations
@@ -155,7 +153,7 @@ def suspects(judgement: FittedVerdict, exponent: float) -> Suspects:
 
     Args:
         judgement: what the labels teach.
-        exponent: that calibrates its posteriors (`readbench.engine.rerankers.Calibration`).
+        exponent: that calibrates its posteriors (`Calibration`).
     """
     ridge, rows = judgement.ridge, np.arange(len(judgement.cases))
     held_out = sharpen(ridge.held_out, exponent)

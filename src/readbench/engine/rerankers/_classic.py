@@ -1,12 +1,10 @@
-"""Classic rerankers: pseudo-relevance feedback, neighbour purity and the vote of the labelled.
+"""Classic rerankers: the vote of the labelled, pseudo-relevance feedback and neighbour purity.
 
-Pseudo-relevance feedback: what lies near the first hits moves up, without any label.
+* `MajorityVote`: the class most first hits have is the query's, and its cases come first.
+* `PseudoRelevanceFeedback`: what lies near the first hits moves up, without any label.
+* `Purity` and `QueryPurity`: candidates whose neighbours in the corpus share their label are the more trustworthy ones.
 
-Purity: candidates whose neighbours in the corpus share their label are the more trustworthy ones.
-
-Majority-Vote: the class most first hits have is the query's, and its cases come first.
-
-Terms of different scales brought onto one: z-scores over the candidates of each query.
+Terms of different scales are brought onto one by z-scores over the candidates of each query (`standardise_scores`).
 """
 
 from __future__ import annotations

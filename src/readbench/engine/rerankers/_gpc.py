@@ -1,13 +1,12 @@
-"""Gaussian-process classification of a pool, with its Laplace approximation.
+"""GPC: a Gaussian-process classifier, fitted to the first hits of each query, says which class the query has.
 
-GPC: a Gaussian-process classifier, fitted to the first hits of each query, says which class the query has.
+The classifier is solved by the Laplace approximation, for many small problems at once: algorithms 3.1 and 3.2 of
+Rasmussen & Williams, "Gaussian Processes for Machine Learning" (2006), with the logistic link. Several classes are
+treated as scikit-learn's `GaussianProcessClassifier` does, so that both give the same probabilities; here the linear
+algebra runs over a stack of problems, and the search ends when a step no longer moves the latent values, which is seen
+earlier than in the marginal likelihood.
 
-Gaussian-process classification by the Laplace approximation, for many small problems at once.
-
-Algorithms 3.1 and 3.2 of Rasmussen & Williams, "Gaussian Processes for Machine Learning" (2006), with the logistic
-link. Several classes are treated as scikit-learn's `GaussianProcessClassifier` does, so that both give the same
-probabilities; here the linear algebra runs over a stack of problems, and the search ends when a step no longer moves
-the latent values, which is seen earlier than in the marginal likelihood.
+The approximation comes first (`one_vs_rest` and below it), the reranker `GaussianProcess` and its kernels after it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What the labels of a corpus teach, and the calibrated opinion on a query that follows from it.
-
-An opinion on a query: how likely each fault type is, which types cannot be ruled out, and whether it is new.
+"""The calibrated opinion on a query: how likely each fault type is, which types cannot be ruled out, whether it is new.
 
 All three are measured by how cases of the corpus fare when their whole group is held out, so that no query is needed to
 calibrate them. Values of held-out cases become p-values of a query's value s, each of the G groups having one vote:
@@ -16,11 +14,9 @@ and Willett, 2023); cases of one group may resemble each other as they like.
 * A query is as strange as it is both doubtful and unexplained, s = (1 - max p(c | q) + `FLOOR`) v(q); its novelty is
   1 - p(s), and it is called novel where p(s) <= false_alarms.
 
-What the labels of a corpus teach, learned once and used for every query.
-
-A lesson depends on the items, their labels and their recordings, never on a query. It says of a query how likely each
-fault type is, which types cannot be ruled out and whether the query is new (`readbench.engine.rerankers`), and of an
-item how likely it shares the query's fault type.
+What the labels of a corpus teach is learned once and used for every query (`LabelModel`). It depends on the items,
+their labels and their recordings, never on a query. Besides opinions on queries it says of an item how likely it shares
+the query's fault type.
 """
 
 from __future__ import annotations

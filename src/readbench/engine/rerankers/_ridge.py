@@ -1,11 +1,4 @@
-"""Ridge regression on labelled cases: posteriors of the fault types, held-out ones included.
-
-What labelled cases teach: posteriors of queries and items, by ridge on the views that explain held-out cases best.
-
-How likely the next recording is of a type that no label names yet is estimated here, too (`estimate_unseen_share`): the
-one estimate of unseen types, for Verdict's order and for a library's "unlike anything here".
-
-Fault types from resolved cases, in closed form: kernel ridge, judged by cases it has not seen, calibrated on them.
+"""Kernel ridge on labelled cases: posteriors of fault types in closed form, judged and calibrated by held-out cases.
 
 Each class has a target of 1 for its own cases and -1 / (K - 1) for the others; a case weighs the more, the rarer its
 class. With the cases' kernel S (larger is more alike), weights W and penalty λ the decision values of a new case are
@@ -23,6 +16,10 @@ The same inverse says how much of a case the others leave unexplained: the varia
 is f, for a new case and for a case by all cases of other groups
 
     v(q) = s(q, q) - k(q) D A D k(q)^T,     v_-g = diag((A_gg)^-1 - λ) / W_g
+
+`fit_ridge` and `fit_novelty` compute these for one kernel. `fit_verdict` takes the views, or the combination of them,
+that explain held-out cases best. `estimate_unseen_share` says how likely the next recording is of a type that no label
+names yet: the one estimate of unseen types, for Verdict's order and for a library's "unlike anything here".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Our own label-aware reranker: what resolved cases say a query is, over several views at once.
+"""Verdict, our own label-aware reranker: what resolved cases say a query is, over several views at once.
 
-A posterior p(c | q) of the fault types is learned from the labelled cases by ridge (`readbench.engine.rerankers`) on
-the sum of the views' cosines. An item's score is the probability that it shares the query's fault type,
+A posterior p(c | q) of the fault types is learned from the labelled cases by ridge (`fit_verdict`) on the sum of the
+views' cosines. An item's score is the probability that it shares the query's fault type,
 
     score(x) = sum over c of p(c | q) p(c | x)
 

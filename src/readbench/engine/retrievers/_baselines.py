@@ -1,11 +1,8 @@
-"""Floors: what chance, class sizes and shortcuts reach.
+"""Baselines that bound the achievable range: chance, class sizes and shortcuts.
 
-Floors that bound the achievable range: chance, and the most frequent class.
-
-Shortcut probes: how far one gets without looking at the course of the signal.
-
-A dataset that these solve does not test diagnosis. They are baselines like any other, so that every table shows how
-much of a score a shortcut would have earned.
+`Random` and `Majority` are floors: chance, and the most frequent class. `Stats` and `ChannelPresence` probe shortcuts:
+how far one gets without looking at the course of the signal. A dataset that these solve does not test diagnosis. They
+are baselines like any other, so that every table shows how much of a score a shortcut would have earned.
 """
 
 from __future__ import annotations

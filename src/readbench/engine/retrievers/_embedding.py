@@ -1,9 +1,6 @@
-"""Retrieval by vectors, and the normal residual that takes common operation out of them.
+"""Retrieval in the space of an encoder, and the normal residual that takes common operation out of its vectors.
 
-Retrieval in the space of an encoder.
-
-Normal-residual scoring: what a window's embedding is beyond what normal operation would explain.
-
+The normal residual is what a window's embedding is beyond what normal operation would explain:
 r(u) = û - mean of the k normal embeddings nearest to û, renormalised; two windows are compared by the cosine of their
 residuals (Eq. 3 of the paper). A fault is thus a departure from the normals near the same operating point.
 """

@@ -1,28 +1,19 @@
-"""Symbolic retrieval: windows become bags of words, which BM25 compares.
-
-Symbolic retrieval: each channel becomes a bag of words, and BM25 compares the bags.
+"""Symbolic retrieval: each channel becomes a bag of words, and BM25 compares the bags.
 
 As the paper has it: windows are brought onto a common grid (linear interpolation to the longest length, zeros for
 missing channels), each channel is cut into overlapping word windows, each of those becomes a word, and the BM25
 scores of the channels are averaged. A word window longer than the series shrinks to it. Repeated words all count (no
 numerosity reduction).
 
-By default both are almost blind to the scale of a channel, since SAX standardises each word window and SFA fits its
-bins on the corpus: of the ways to scale (`norm`), only `window` changes what SFA sees, and none what SAX sees.
+**Words** (`Lexicon`): a word window of w steps is described by L numbers (segment means for SAX, Fourier coefficients
+for SFA), and each number by one of a few letters according to the bin it falls into. A word is then a number in base
+`alphabet`, and a window a bag of words per channel (`Bags`). By default both are almost blind to the scale of a
+channel, since SAX standardises each word window and SFA fits its bins on the corpus: of the ways to scale (`norm`),
+only `window` changes what SFA sees, and none what SAX sees.
 
-From windows to words: symbolic representations of a sliding word window.
-
-A word window of w steps is described by L numbers (segment means for SAX, Fourier coefficients for SFA), and each
-number by one of a few letters according to the bin it falls into. A word is then a number in base `alphabet`, and a
-window a bag of words per channel.
-
-Bags of words: the form in which documents and queries come to an index.
-
-Okapi BM25 over bags of words in several fields.
-
-Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009). A field (here: a channel) has its own words,
-document frequencies and lengths, and the scores of the fields are averaged. Since no two fields share a word, all of
-them together are one inverted index, and a search is one product of sparse matrices.
+**Index** (`Bm25`): Okapi BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009). A field (here: a
+channel) has its own words, document frequencies and lengths, and the scores of the fields are averaged. Since no two
+fields share a word, all of them together are one inverted index, and a search is one product of sparse matrices.
 """
 
 from __future__ import annotations

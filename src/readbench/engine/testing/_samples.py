@@ -1,8 +1,7 @@
-"""Windows and pools for the checks, and all that can be reached from an object.
+"""Windows and pools for the checks, and what can be reached from an object.
 
-Small sets of windows, and pools to rerank, for checks.
-
-What can be reached from an object by following references: the test that a method cannot see what it must not.
+`sample_windows` and `sample_pool` make small sets of windows and pools to rerank. `reachable` follows references from
+an object: the test that a method cannot see what it must not.
 """
 
 from __future__ import annotations
