@@ -1,13 +1,10 @@
-"""A simulated vehicle, seen through its CAN bus.
+"""A simulated car in traffic, seen through its CAN bus: signals in raw units, and six kinds of attack.
 
-A simulated car bus: one car model in traffic, its signals in raw units, and six kinds of attack.
+`readbench.benchmark.simulators._can_bus` holds cars, drivers and trips, the bus and its messages, and the attacks, with
+the references. Here are the motion (`drive`), what the control units measure and send (`quantities`), and the source.
 
-`parameters` holds cars, drivers and trips, `vehicle` the motion, `sensors` and `bus` what the control
-units measure and send, `attacks` the forgeries. This module puts them together.
-
-The simulated car itself: longitudinal and lateral motion, engine, gearbox and temperatures.
-
-All runs advance together in steps of 50 ms:
+The motion is longitudinal and lateral, with engine, gearbox and temperatures. All runs advance together in steps of
+50 ms:
 
 * the driver follows the speed he wants with one foot, on the accelerator or on the brake;
 * the engine answers the pedal position *on the bus*, so a forged position moves the car, and the driver brakes;
@@ -15,10 +12,6 @@ All runs advance together in steps of 50 ms:
 * m (1 + f) dv/dt = traction - brakes - drag - rolling resistance - slope, with Gillespie's mass factor f;
 * yaw rate follows from steering angle and understeer, wheel speeds from yaw rate and slip (Rajamani);
 * coolant is one heat capacity between the engine's waste heat and the radiator behind its thermostat.
-
-See `parameters` for the references.
-
-From the motion of the simulated car to the quantities its control units measure and send.
 """
 
 from __future__ import annotations

@@ -1,32 +1,25 @@
-"""The CAN bus of the simulated vehicle: messages, signals, and attacks on them.
+"""The CAN bus of the simulated car: who drives on it, which messages it carries, and how it is attacked.
 
-The messages of the simulated car bus: which signals each frame carries, how often, and in which raw units.
+**Cars and trips.** There is one car model and several cars: they differ in load, tyres, engine condition and sensor
+offsets. Each run has its own driver and its own piece of a trip.
 
-As on a real bus seen without the maker's data base, every channel is a raw integer: physical values with their own gain
-and offset, single bits, message counters and check sums. Some quantities appear twice, in other units and at another
-rate. A signal keeps its last value until the next frame of its message.
+**Messages** (`BUS`): which signals each frame carries, how often, and in which raw units. As on a real bus seen without
+the maker's data base, every channel is a raw integer: physical values with their own gain and offset, single bits,
+message counters and check sums. Some quantities appear twice, in other units and at another rate. A signal keeps its
+last value until the next frame of its message.
 
-Attacks on the simulated car bus, after the ROAD data set.
-
-The attacker is a masquerade: the true sender is silent and forged frames take its place at the usual times. He rewrites
-one quantity (or, fuzzing, whole payloads). What else the frame carries either goes on as if nothing had happened, or is
-frozen at what he recorded; check sums are repaired or not; the forgery lasts or comes in bursts; and the forged value
-differs from run to run, within what the car could show on another trip. So no single level gives an attack away: what
-is wrong is the relation to other messages.
-
-Reference:
-    Verma et al., A comprehensive guide to CAN IDS data and introduction of the ROAD dataset, PLoS ONE 19(1), 2024.
-
-Vehicles, drivers and trips of the simulated car bus.
-
-One car model, several cars: they differ in load, tyres, engine condition and sensor offsets. Each run has its own
-driver and its own piece of a trip.
+**Attacks** (`AttackPlan`), after the ROAD data set. The attacker is a masquerade: the true sender is silent and forged
+frames take its place at the usual times. He rewrites one quantity (or, fuzzing, whole payloads). What else the frame
+carries either goes on as if nothing had happened, or is frozen at what he recorded; check sums are repaired or not; the
+forgery lasts or comes in bursts; and the forged value differs from run to run, within what the car could show on
+another trip. So no single level gives an attack away: what is wrong is the relation to other messages.
 
 References:
     Gillespie, Fundamentals of Vehicle Dynamics, SAE, 1992 (road load, mass factor, rolling resistance).
     Rajamani, Vehicle Dynamics and Control, 2nd ed., Springer, 2012 (longitudinal model, understeer, tyre slip).
     Heywood, Internal Combustion Engine Fundamentals, McGraw-Hill, 1988 (friction, heat to the coolant).
     Treiber and Kesting, Traffic Flow Dynamics, Springer, 2013 (comfortable accelerations of drivers).
+    Verma et al., A comprehensive guide to CAN IDS data and introduction of the ROAD dataset, PLoS ONE 19(1), 2024.
 """
 
 from __future__ import annotations

@@ -1,22 +1,17 @@
-"""Simulated electrocardiograms, one group per patient.
-
-Simulated electrocardiograms: extra, fused and paced beats among normal ones, in two leads, patient by patient.
+"""Simulated electrocardiograms: extra, fused and paced beats among normal ones, in two leads, patient by patient.
 
 Records are cut as is usual for the MIT-BIH arrhythmia database: one segment of 256 samples around each annotated beat,
 labelled by that beat. A run is 12 such segments of one patient in the order of time; between two of them lies at least
-one beat that is not kept. Each patient gives two runs (excerpts of his record) and is one group. The hearts are in
-`patients`, their beats in `beats`; here are the sources of noise and the layout.
-
-Beats of the simulated hearts: which waves each kind has, when it comes, and what the leads see of it.
-
-The model is that of McSharry et al. 2003 in the phase form of Sameni et al. 2007: instead of integrating the
-trajectory, each beat adds its waves as Gaussians around its own time, so any stretch of the record has a closed form.
-
-The simulated patients: each heart's dipole, the leads it is seen through, its rhythm and its extra beats.
+one beat that is not kept. Each patient gives two runs (excerpts of his record) and is one group.
 
 A heart beat is a sum of waves. Each wave is a Gaussian in time that carries a dipole along the axes of Frank: x to the
 left, y to the feet, z to the back. A beat of any kind is a choice among the same list of waves: those of conducted
-beats, of an ectopic atrial focus, of an ectopic ventricular focus and of a pacemaker (Clifford et al. 2010).
+beats, of an ectopic atrial focus, of an ectopic ventricular focus and of a pacemaker (Clifford et al. 2010). The model
+is that of McSharry et al. 2003 in the phase form of Sameni et al. 2007: instead of integrating the trajectory, each
+beat adds its waves as Gaussians around its own time, so any stretch of the record has a closed form.
+
+In reading order: the patients (each heart's dipole, the leads it is seen through, its rhythm and its extra beats); the
+beats (which waves each kind has, when it comes, what the leads see of it); the source with its layout and noise.
 """
 
 from __future__ import annotations

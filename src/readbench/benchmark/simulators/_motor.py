@@ -1,13 +1,12 @@
-"""A simulated rotating machine with its bearings.
-
-Simulated motors: bearing, rotor, lubrication and sensor faults in three axes of vibration, current and temperature.
+"""Simulated motors: bearing, rotor, lubrication and sensor faults in three axes of vibration, current and temperature.
 
 A run is a series of short snapshots of one machine at one operating point, as condition monitoring systems store them:
 0.2 s at 5120 Hz, then nothing for a quarter of an hour. The fault begins between two snapshots, so each snapshot, which
-is also a window, carries one label. The physics is in `vibration` and `sensors`, the numbers are in
-`parameters` (machines) and `runs` (operating points and faults).
+is also a window, carries one label.
 
-What the sensors of a simulated motor read: current and temperature, and how an accelerometer fails.
+The machines, their operating points and faults, and the physics of their vibration are in
+`readbench.benchmark.simulators._motor_machine`. Here are the other sensors (current and temperature), how an
+accelerometer fails, and the source.
 """
 
 from __future__ import annotations

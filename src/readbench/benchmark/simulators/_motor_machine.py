@@ -1,14 +1,13 @@
-"""The machine behind the simulated motor: its parts, its runs, and how it vibrates.
+"""The machines behind the simulated motors: their bearings, their runs, and how a bearing housing vibrates.
 
-Acceleration of a bearing housing: what turns, what strikes, what rubs, and the structure that rings to it.
+In reading order: sampling, bearings, and what differs from machine to machine (`Fleet`); what differs from run to run,
+the operating point (`MotorRegime`) and the kind and course of the fault (`Course`, `Defect`); the acceleration of the
+housing (`housing`), from what turns, what strikes, what rubs, and the structure that rings to it. All is closed form or
+a running sum over R snapshots of N samples at once.
 
 Sources: McFadden and Smith 1984 (impacts weighted by the load zone, answered by a resonance); Antoni and Randall
 2003 (random slip between impacts); Randall and Antoni 2011 (review); Muszynska and Goldman 1995 (a loose rotor lands
-every one, two or three revolutions). All is closed form or a running sum over R snapshots of N samples at once.
-
-What differs from run to run of the simulated motors: operating point, and kind and course of the fault.
-
-The simulated motors: sampling, bearings, and what differs from machine to machine.
+every one, two or three revolutions).
 """
 
 from __future__ import annotations
@@ -187,7 +186,7 @@ SEVERITY = np.array(
         (3.5, 9.0),  # misalignment: mm/s RMS, shared out over orders 1 to 3
         (0.3, 1.2),  # looseness: peak in g of the landing pulse
         (1.8, 6.0),  # lubrication loss: relative increase of friction
-        (0.3, 1.0),  # sensor fault: how much of the signal is lost, see `fail`
+        (0.3, 1.0),  # sensor fault: how much of the signal is lost, see `_motor.fail`
     ]
 )
 """(9, 2) least and greatest severity of a grown fault at difficulty 1, in the unit said behind each (ours)."""

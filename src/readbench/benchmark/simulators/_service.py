@@ -1,14 +1,17 @@
-"""A simulated microservice system as a network of queues.
+"""A simulated microservice system: a web shop as a network of queues, with seven kinds of injected fault.
 
-A simulated microservice system: a web shop as a network of queues, with seven kinds of injected fault.
+**Shop** (`TIERS`, `CALLS`, `Deployment`). Twelve services of our own naming call each other as in the public
+demonstrators Sock Shop and Online Boutique: an edge proxy, a page server, business services, and shared stores at the
+bottom. Every service is a queueing station. The figures in `TIERS` and `CALLS` are ours, chosen in the range such
+demonstrators show (milliseconds of processor time, hundreds of megabytes), so that no station is always the bottleneck.
 
-`parameters` holds the call graph and what differs between shops, `disturbances` the load, everyday
-events and faults, `network` the queues. This module measures and labels.
+**Disturbances** (`disturb`). User load, everyday events and the injected fault come from outside. All of it is drawn
+before the queueing network runs, and drawn for every run whatever its class: a faulty run and its healthy twin (same
+seed, class 0) differ in nothing but the fault.
 
-The queueing network of the simulated shop: from disturbances to exact metrics.
-
-Each step of ten seconds is long against a request (milliseconds), so stations are quasi-stationary inside a step and
-only backlog, memory, replicas and failures carry over:
+**Network** (`run_network`), from disturbances to exact metrics. Each step of ten seconds is long against a request
+(milliseconds), so stations are quasi-stationary inside a step and only backlog, memory, replicas and failures carry
+over:
 
 * the forced flow law gives the requests offered to each service, retries included;
 * processor time and connections both limit what it serves; what waits beyond the callers' patience is dropped;
@@ -17,33 +20,19 @@ only backlog, memory, replicas and failures carry over:
 * failures are time-outs, drops, lost packets and failed calls; callers try again, which loads the services further;
 * a threshold autoscaler follows the processor's utilisation with delay.
 
-References, beside those of the sibling modules:
-    Sakasegawa, An approximation formula L_q = alpha rho^beta / (1 - rho), Ann. Inst. Statist. Math. 29, 1977.
-    Kubernetes documentation, Horizontal Pod Autoscaling (rule, tolerance 0.1, stabilisation window 300 s).
-    RFC 6298, Computing TCP's retransmission timer, 2011 (200 ms is the usual floor of implementations).
-    Bronson et al., Metastable failures in distributed systems, HotOS 2021 (retries that keep an overload alive).
-
-What happens to the simulated shop from outside: user load, everyday events and the injected fault.
-
-All of it is drawn before the queueing network runs, and drawn for every run whatever its class: a faulty run and its
-healthy twin (same seed, class 0) differ in nothing but the fault.
-
-References:
-    Fischer and Meier-Hellstern, The Markov-modulated Poisson process (MMPP) cookbook, Performance Evaluation 18, 1993.
-    Gilbert, Capacity of a burst-noise channel, Bell System Technical Journal 39, 1960; Elliott, ibid. 42, 1963.
-    Pham et al., RCAEval: a benchmark for root cause analysis of microservice systems, 2025 (the injected kinds).
-
-The simulated web shop: its call graph and the figures of each deployment.
-
-Twelve services of our own naming call each other as in the public demonstrators Sock Shop and Online Boutique: an
-edge proxy, a page server, business services, and shared stores at the bottom. Every service is a queueing station.
-The figures in `TIERS` and `CALLS` are ours, chosen in the range such demonstrators show (milliseconds of processor
-time, hundreds of megabytes), so that no station is always the bottleneck.
+The source, at the end, measures and labels.
 
 References:
     Kleinrock, Queueing Systems, Vol. 1, 1975 (stations, utilisation law).
     Little, A proof for the queuing formula L = lambda W, Operations Research 9(3), 1961 (requests in flight).
     Harchol-Balter, Performance Modeling and Design of Computer Systems, 2013 (visit ratios, forced flow law, M/M/c).
+    Fischer and Meier-Hellstern, The Markov-modulated Poisson process (MMPP) cookbook, Performance Evaluation 18, 1993.
+    Gilbert, Capacity of a burst-noise channel, Bell System Technical Journal 39, 1960; Elliott, ibid. 42, 1963.
+    Pham et al., RCAEval: a benchmark for root cause analysis of microservice systems, 2025 (the injected kinds).
+    Sakasegawa, An approximation formula L_q = alpha rho^beta / (1 - rho), Ann. Inst. Statist. Math. 29, 1977.
+    Kubernetes documentation, Horizontal Pod Autoscaling (rule, tolerance 0.1, stabilisation window 300 s).
+    RFC 6298, Computing TCP's retransmission timer, 2011 (200 ms is the usual floor of implementations).
+    Bronson et al., Metastable failures in distributed systems, HotOS 2021 (retries that keep an overload alive).
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""A simulated three-tank plant under level control.
-
-Three tanks in a row under level control, with faults in plant, actuators and sensors.
+"""Simulated three tanks in a row under level control, with faults in plant, actuators and sensors.
 
 The laboratory plant of many fault diagnosis papers: pump 1 fills tank 1, pump 2 fills tank 2, water runs
 from tank 1 through tank 3 to tank 2 and out through a valve. With levels h in m and flows q in m3/s,
@@ -14,11 +12,9 @@ Two PI controllers hold the measured levels of tanks 1 and 2. They hide what a f
 control and move it elsewhere: a leak shows in the pump, a biased sensor in the true level, which only the
 pressure knows.
 
-Parameters of the three-tank plant: rigs, regimes and faults, each number with its source.
-
-Time comes first in every schedule, (L, k, B), so that one step of the recursion reads one contiguous slice.
-No draw depends on the fault of a run: the same batch with its faults removed is the same plant, in the same
-regime, with the same noise.
+The parameters come first: rigs, regimes and faults, each number with its source. Time comes first in every schedule,
+(L, k, B), so that one step of the recursion reads one contiguous slice. No draw depends on the fault of a run: the same
+batch with its faults removed is the same plant, in the same regime, with the same noise.
 
 Sources:
     [J] C. Join, H. Sira-Ramirez, M. Fliess, "Control of an uncertain three-tank system via on-line parameter

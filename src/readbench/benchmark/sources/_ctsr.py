@@ -1,6 +1,4 @@
-"""The UCR archive as a retrieval task (CTSR).
-
-CTSR: every class of every dataset of the UCR archive is a class of one large retrieval set.
+"""CTSR: the UCR archive as one retrieval task, in which every class of every dataset is a class.
 
 Read are `<Dataset>_TRAIN` and `<Dataset>_TEST` files, `.tsv` as in `UCRArchive_2018/<Dataset>/`, plain or gzipped, in
 `ctsr/` itself or one folder below it. The archive's second copy of datasets with gaps, in a folder whose name begins
@@ -8,7 +6,7 @@ with `Missing_value`, is left alone: gaps are handled here. A dataset may lack o
 sktime) and `.txt` files are read where there is no `.tsv`; of the official layouts, only 108 of the 128 `.tsv`
 datasets were seen working.
 
-Text files of labelled univariate series: the UCR archive's `.tsv` and `.txt`, and the `.ts` of aeon and sktime.
+All are text files of labelled univariate series:
 
 * `.tsv` and `.txt`: one series per line, its label (an integer) first, tabs or spaces between; `NaN` pads short series
   at the end and marks gaps inside, so that all lines of a file have as many fields.

@@ -1,21 +1,17 @@
-"""Exathlon: disturbed Spark streaming applications.
-
-Exathlon: ten Spark streaming applications on a cluster, running undisturbed or disturbed on purpose.
+"""Exathlon: ten Spark streaming applications on a cluster, running undisturbed or disturbed on purpose.
 
 Layout: `exathlon/data/raw/app<1..10>/<app>_<disturbance>_<rate>_<id>.zip`, one CSV table inside; large traces as an
 archive in parts (`.z01`, ..., `.zip`) in a folder of their own; and `data/raw/ground_truth.zip`. `.csv` files, unpacked
 at the same places, are read as well. Read here: the ground truth and five undisturbed traces. Never seen working: the
 34 disturbed traces and archives in parts. Not verified against the official files as a whole.
 
-Rows come once a second, with single seconds left out or repeated; they are put on a grid of seconds. What the 51
-channels are is told in `traces.py`. An anomaly lasts from its root cause to the end of its effect. Anomalies of unknown
-kind are not labelled: their windows are left out.
+Rows come once a second, with single seconds left out or repeated; they are put on a grid of seconds. A trace has 2,283
+columns. The 51 channels are our own choice, because the benchmark's paper gives their number only: the 43 columns
+behind the 19 features of Exathlon's own evaluation, the mean of each executor metric among them over the executors at
+work (6), and the mean and the least idle processor share of the nodes (2).
 
-The tables of Exathlon: 51 channels of a trace on a grid of seconds, and what the ground truth says about it.
-
-A trace has 2,283 columns. The 51 channels are our own choice, because the benchmark's paper gives their number only:
-the 43 columns behind the 19 features of Exathlon's own evaluation, the mean of each executor metric among them over the
-executors at work (6), and the mean and the least idle processor share of the nodes (2).
+An anomaly lasts from its root cause to the end of its effect, as the ground truth says. Anomalies of unknown kind are
+not labelled: their windows are left out.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """What readers of sources share: files, zip archives, CSV and JSON, with errors that name the place.
 
-Finding, opening and fingerprinting the files of a source.
+Zip archives hold one file, whole or in parts (`name.z01`, `name.z02`, ... and `name.zip` last). Python reads whole
+archives only. In parts put one after another, places are still counted from the beginning of the part they are in; with
+these numbers set right, the joined archive is a whole one.
 
-Zip archives of one file, whole or in parts (`name.z01`, `name.z02`, ... and `name.zip` last).
-
-Python reads whole archives only. In parts put one after another, places are still counted from the beginning of the
-part they are in; with these numbers set right, the joined archive is a whole one.
-
-Values out of JSON texts, with errors that say where.
+In reading order: zip archives; finding, opening and fingerprinting the files of a source; values out of CSV and JSON.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""HAI: attacks on the control loops of a boiler, a turbine and a water treatment plant.
-
-HAI 21.03: a testbed of real control systems around a boiler, a turbine and water treatment, attacked fifty times.
+"""HAI 21.03: a testbed of real control systems around a boiler, a turbine and water treatment, attacked fifty times.
 
 Layout: `train1.csv` to `train3.csv` and `test1.csv` to `test5.csv`, plain or gzipped, in `hai/hai-21.03/` or `hai/`
 itself, with commas or semicolons between fields. Columns: `time`, 79 tags, `attack` (0 or 1) and one such column per
 process, which is not read. Written from the technical manual; not verified against the official files, none of which
 was seen here. Other versions have other tags and attacks and are refused.
+
+What the manual says ships beside this module: the tags (`hai/tags.txt`), the control loops (`hai/loops.csv`) and when
+each of them was attacked (`hai/attacks.csv`).
 
 The files mark when there is an attack but not which one. The k-th run of `attack` in a test file is the k-th attack
 that the manual schedules for it; the number of runs, their starts and their durations are checked against the schedule.
@@ -13,10 +14,6 @@ An attack on two loops counts as one on the loop named first: together with a st
 number of windows in the benchmark's paper, which states neither.
 
 A test file is cut half way between each two attacks, so that each attack is a group of its own.
-
-Facts of HAI 21.03 from its technical manual: the tags, the control loops and when each of them was attacked.
-
-They stand in `tags.txt`, `loops.csv` and `attacks.csv`.
 """
 
 from __future__ import annotations

@@ -1,18 +1,15 @@
-"""The MIT-BIH arrhythmia database.
-
-MIT-BIH Arrhythmia Database: half-hour ambulatory electrocardiograms of 47 patients, every beat annotated.
+"""MIT-BIH Arrhythmia Database: half-hour ambulatory electrocardiograms of 47 patients, every beat annotated.
 
 Read are `NNN.hea`, `NNN.dat` and `NNN.atr` of PhysioNet's `mitdb` 1.0.0, plain or gzipped, in `mit_bih/` or in folders
 below it, such as the one that the official archive unpacks to. Where a file `RECORDS` lies beside them, every record
 it lists must be there; a subset is a shorter list. 18 of the 48 official records were seen working.
 
-The three files of a WFDB record as the MIT-BIH database writes them: header, format 212 signals, annotations.
+The three files of a record are header, signals and annotations, in the formats of the WFDB Applications Guide,
+`header(5)`, `signal(5)` and `annot(5)` (Moody, Pollard and Moody, https://physionet.org/physiotools/wag/). Only what
+this database uses is read: one segment, two leads in one file of format 212, the MIT annotation format. Anything else
+is refused with the file's name.
 
-Formats after the WFDB Applications Guide, `header(5)`, `signal(5)` and `annot(5)` (Moody, Pollard and Moody,
-https://physionet.org/physiotools/wag/). Only what this database uses is read: one segment, two leads in one file of
-format 212, the MIT annotation format. Anything else is refused with the file's name.
-
-This is code of our own, with `wfdb` as the oracle of its tests. Over 18 records, wfdb 4.3 takes 2.3 times as long (0.42
+The reader is our own, with `wfdb` as the oracle of its tests. Over 18 records, wfdb 4.3 takes 2.3 times as long (0.42
 against 0.18 s of CPU; 0.16 s of it on annotations, which take 2 ms here) after 0.5 s of import. It opens no gzipped
 file and reads one whose checksum is wrong without a word. To the 35 packages of a plain installation it would add 19,
 of some 100 MB.

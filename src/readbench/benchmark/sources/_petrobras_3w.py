@@ -1,7 +1,7 @@
 """Petrobras 3W: undesirable events in offshore oil wells, real, simulated and drawn by hand.
 
 Layout: `petrobras_3w/dataset/<0..9>/<instance>.parquet` (version 2 of the dataset) or `.csv` (version 1), also with
-`benchmark/protocol/` for `dataset/` or with the ten folders directly in `petrobras_3w/`; CSV files may be gzipped. Both
+`data/` for `dataset/` or with the ten folders directly in `petrobras_3w/`; CSV files may be gzipped. Both
 versions were read here: real instances of version 1 for classes 0, 1, 2 and 5 to 8, real and simulated ones of version
 2 for classes 3, 4 and 9. Never seen working: the whole official dataset, hand-drawn instances, real ones of class 9.
 

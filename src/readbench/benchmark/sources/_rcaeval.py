@@ -1,6 +1,4 @@
-"""RCAEval: faults injected into microservices.
-
-RCAEval: faults injected into three microservice applications, told by the metrics of all services.
+"""RCAEval: faults injected into three microservice applications, told by the metrics of all services.
 
 Three collections, in `rcaeval/` at any depth, tables plain or gzipped; by default the first that is there is read:
 
@@ -15,8 +13,6 @@ verified against the official files.
 Of RE1 and RE2 ten minutes on either side of the injection are used, as by the collection's own evaluation: two normal
 and two faulty windows a case. All columns are kept under their names. The channels are those of all systems together,
 so that every window has the same; a metric that a system does not have is an absent channel.
-
-The cases of RCAEval: which are there, what was injected, and their metrics on either side of the injection.
 """
 
 from __future__ import annotations

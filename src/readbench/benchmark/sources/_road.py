@@ -1,33 +1,29 @@
-"""ROAD: attacks on the CAN bus of a real car.
-
-ROAD: attacks on the CAN bus of a car on a dynamometer, and ordinary driving.
+"""ROAD: attacks on the CAN bus of a car on a dynamometer, and ordinary driving.
 
 Two layouts are read, plain or gzipped, in `road/` or a folder below it.
 
 * Official signal extractions, `signal_extractions/{attacks,ambient}/*.csv`, with `metadata.json` or
   `attacks/capture_metadata.json`. Written from their description, these files were never seen working, nor were
   ambient and accelerator captures in any form.
-* Frames, where there are no extractions: `{attacks,ambient}/*.log`, and `attacks_untimed/*.csv`, copies of captures
-  that have lost their times (`can.read_untimed`). Signals are decoded with `signal_extractions/DBC/anonymized.dbc`
+* Frames, where there are no extractions: `{attacks,ambient}/*.log` (candump), and `attacks_untimed/*.csv`, copies of
+  captures that have lost their times (`read_untimed`). Signals are decoded with `signal_extractions/DBC/anonymized.dbc`
   (never seen working) or else `signal_layout.csv`, which numbers the signals of an id by their start bit: channels of
   one numbering need not be those of the other.
 
-Every id is put on a 100 Hz grid: its last value, before its first frame the first one. An id that is not on the bus
-is an absent channel. `Road().missing(root)` lists what a partial copy lacks. Fuzzing captures are not used: they have
-no extracted signals and are none of the six families.
+From either come the same 664 signals, one value per signal and time. Every id is put on a 100 Hz grid: its last value,
+before its first frame the first one. An id that is not on the bus is an absent channel. `Road().missing(root)` lists
+what a partial copy lacks. Fuzzing captures are not used: they have no extracted signals and are none of the six
+families.
 
-CAN frames: candump logs, bare frame tables without times, and the signals inside the payloads.
-
-Bits are numbered as in a DBC file: bit b is bit b % 8 (0 the lowest) of byte b // 8. A Motorola signal starts at its
-highest bit and runs on through the following bytes, an Intel signal starts at its lowest bit.
+Bits of a payload are numbered as in a DBC file: bit b is bit b % 8 (0 the lowest) of byte b // 8. A Motorola signal
+starts at its highest bit and runs on through the following bytes, an Intel signal starts at its lowest bit.
 
 The reader of DBC files is our own, with `cantools` as the oracle of its tests: it takes 40 lines, where cantools 45
 would add 7 packages to a plain installation, and reads a layout of 664 signals in 4 ms against 39 ms, after 0.15 s of
 import.
 
-Which captures of ROAD are there, in which form, what was attacked in them and when.
-
-The 664 signals of ROAD: from extracted tables or frames to one value per signal and time.
+In reading order: frames and the signals inside their payloads; which captures are there, in which form, and what was
+attacked in them when; from tables or frames to signals; the source.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The Tennessee Eastman process, in the layouts of Rieth et al. and of Braatz.
-
-Tennessee Eastman process: a simulated chemical plant under twenty disturbances.
+"""Tennessee Eastman process: a simulated chemical plant under twenty disturbances.
 
 Two layouts, in `tennessee_eastman/` or a folder in it:
 
@@ -16,21 +14,17 @@ Two layouts, in `tennessee_eastman/` or a folder in it:
 A fault's label starts at its onset; neither layout marks the transient after it apart. After a shutdown of the plant
 the published runs repeat their last state to the end (fault 6 always, 18 often).
 
-Variables (`channels.csv`) and disturbances (`faults.csv`) of the Tennessee Eastman process.
+Variables (`tennessee_eastman/channels.csv`) and disturbances (`tennessee_eastman/faults.csv`) are those of Downs and
+Vogel 1993, A plant-wide industrial process control problem, Computers & Chemical Engineering 17(3):245-255: tables of
+the manipulated variables, of the continuous and sampled measurements, and of the process disturbances. The twelfth
+manipulated variable, the agitator speed, is constant in the published data and left out of them.
 
-Downs and Vogel 1993, A plant-wide industrial process control problem, Computers & Chemical Engineering 17(3):245-255:
-tables of the manipulated variables, of the continuous and sampled measurements, and of the process disturbances. The
-twelfth manipulated variable, the agitator speed, is constant in the published data and left out of them.
-
-The two published layouts of Tennessee Eastman simulation runs, read run by run and checked.
-
-Read the numbers of a data frame from an R workspace (`.RData`), in bounded memory.
-
-The format is R's own serialisation, versions 2 and 3, in XDR byte order ("R Internals", section "Serialization
-Formats"), compressed by gzip, bzip2 or xz, or not at all. A data frame stores column after column, and the names of
-the columns last. So every vector of numbers goes to a temporary file as it comes, and the wanted ones are read back
-from there. Only what a data frame of numbers needs is understood: numbers, strings, lists, symbols, and the wrapped or
-computed vectors of newer versions of R (of the latter no numbers).
+`frame_blocks` reads the numbers of a data frame from an R workspace (`.RData`) in bounded memory. The format is R's own
+serialisation, versions 2 and 3, in XDR byte order ("R Internals", section "Serialization Formats"), compressed by gzip,
+bzip2 or xz, or not at all. A data frame stores the names of its columns last. So every vector of numbers goes to the
+temporary file as it comes, and the wanted ones are read back from there. Only what a data frame of numbers needs is
+understood: numbers, strings, lists, symbols, and the wrapped or computed vectors of newer versions of R (of the latter
+no numbers).
 """
 
 from __future__ import annotations
