@@ -1,9 +1,4 @@
-"""Checks that every source and every metric passes.
-
-Checks that every registered source passes.
-
-Checks that every registered metric passes, whatever it counts.
-"""
+"""Checks that every registered source and every registered metric passes, whatever a metric counts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tasks for others: corpus, queries and relevance judgments with a dataset card, in layouts that other loaders read.
 
-`export_task`: one task as a folder.
+`export_task` writes one task as a folder:
 
 ```
 README.md              the dataset card; with form hf, one configuration per pollution level
@@ -16,15 +16,9 @@ rho-00/corpus.jsonl    and queries.jsonl, qrels/test.tsv: the layout of BEIR, a 
 
 Only faults are relevant, and all of them belong to every level, so that one set of judgments serves all.
 
-The form of BEIR: per level a folder with `corpus.jsonl`, `queries.jsonl` and `qrels/test.tsv`; windows as text.
-
-The form of the `datasets` library: Parquet files, and configurations in the card, named as MTEB's loader wants.
-
-The dataset card: what a stranger must know before using an exported task.
-
-Which corpus items answer which query.
-
-Windows as text, for loaders and models that read nothing else.
+Form `hf` is that of the `datasets` library: Parquet files, and configurations in the card, named as MTEB's loader
+wants. In form `beir` windows are text (`texts_of`), for loaders and models that read nothing else. The dataset card
+(`card`) says what a stranger must know before using an exported task.
 """
 
 from __future__ import annotations

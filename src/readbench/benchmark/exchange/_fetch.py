@@ -1,12 +1,11 @@
-"""Fetching the official data.
+"""Fetching all official files of a source into the data root.
 
-All official files of a source, into the data root.
+`transfer` gets one file over HTTP by pooch, which checks it and only then puts it into its place. pooch begins a broken
+transfer anew, which would be a pity after the first gigabytes. It is therefore given a downloader that goes on where it
+was: `NAME.part` holds what has come so far and `NAME.part.json` the version (ETag) of the file it belongs to. A server
+that has another version by now, or cannot go on in the middle, sends the file from its beginning.
 
-One file over HTTP by pooch, which checks it and only then puts it into its place.
-
-pooch begins a broken transfer anew, which would be a pity after the first gigabytes. It is therefore given a downloader
-that goes on where it was: `NAME.part` holds what has come so far and `NAME.part.json` the version (ETag) of the file it
-belongs to. A server that has another version by now, or cannot go on in the middle, sends the file from its beginning.
+`fetch` gets, checks and unpacks whatever of a source is not there yet.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""The official data of each source: what belongs to it, and what of it is there.
-
-What the official data of each source consist of, and where they are to be had.
+"""The official data of each source: what belongs to it, where it is to be had, and what of it is there.
 
 The facts are in `official.toml`, long lists of files in `files/SOURCE.txt`: SHA-256, bytes and path, with `-` for what
 nobody told us. Checksums there were made from files of the commits that the addresses name.
-
-What of a source's official data is there.
 """
 
 from __future__ import annotations

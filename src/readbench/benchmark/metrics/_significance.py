@@ -1,15 +1,14 @@
-"""Tests over datasets: Friedman with Nemenyi, and Wilcoxon with Holm's correction.
+"""Tests over datasets: Friedman's with Nemenyi's after it, and Wilcoxon's with Holm's correction.
 
-Many methods on many datasets: the Friedman test and Nemenyi's post-hoc test.
+Many methods on many datasets are compared by the Friedman test and Nemenyi's post-hoc test. Both look only at how the
+methods rank on each dataset, so datasets of very different difficulty count alike. They are used as J. Demšar
+recommends in "Statistical Comparisons of Classifiers over Multiple Data Sets", JMLR 7 (2006).
 
-Both look only at how the methods rank on each dataset, so datasets of very different difficulty count alike.
-They are used as J. Demšar recommends in "Statistical Comparisons of Classifiers over Multiple Data Sets",
-JMLR 7 (2006). SciPy is imported inside the functions, so that importing this module is cheap.
+Two methods at a time are compared by Wilcoxon's signed-rank test, all pairs with Holm's correction. Unlike Nemenyi's
+test, the verdict on a pair does not depend on which other methods were ranked between the two, only the correction for
+their number does (Benavoli, Corani and Mangili, JMLR 17, 2016).
 
-Two methods at a time: Wilcoxon's signed-rank test, and all pairs of methods with Holm's correction.
-
-Unlike Nemenyi's test, the verdict on a pair does not depend on which other methods were ranked between the
-two, only the correction for their number does (Benavoli, Corani and Mangili, JMLR 17, 2016).
+SciPy is imported inside the functions, so that importing this module is cheap.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class NemenyiResult:
 
     @cached_property
     def cliques(self) -> tuple[tuple[int, ...], ...]:
-        """The bars of a critical-difference diagram; see `cliques`."""
+        """The bars of a critical-difference diagram; see the function `cliques`."""
         return cliques(self.mean_ranks, self.different)
 
 
@@ -210,7 +209,7 @@ class WilcoxonResult:
 
     @cached_property
     def cliques(self) -> tuple[tuple[int, ...], ...]:
-        """The bars of a critical-difference diagram; see `readbench.benchmark.metrics.cliques`."""
+        """The bars of a critical-difference diagram; see the function `cliques`."""
         return cliques(self.mean_ranks, self.different)
 
 

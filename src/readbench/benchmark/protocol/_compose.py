@@ -1,8 +1,7 @@
-"""Queries, nested corpora and normal windows: drawn with a seed, or ready-made.
+"""Which windows make up a task: queries, nested corpora and normal windows, drawn with a seed or ready-made.
 
-Queries, corpus and normals from a split: caps, class balance, nested pollution.
-
-Ready-made tasks: which windows are corpus, queries and normals is given, not drawn.
+`select` draws them from a split, with caps, class balance and nested pollution. `select_ready` takes a ready-made task:
+which windows are corpus, queries and normals is given, not drawn.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""From a recording to windows with a label each.
+"""From one clean recording to its labelled windows.
 
-From one clean recording to its labelled windows.
-
-From per-timestep labels to one label per window (Eq. 2 of the paper).
+Per-timestep labels become one label per window (Eq. 2 of the paper): by majority, or by coverage of the fault. The
+rules of labelling come first, then the cutting (`windows_of`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""What a task consists of: its composition, beside the paper's, and an audit against leaks.
+"""What a dataset is, in numbers and pictures, beside the paper's composition, and an audit of a task against leaks.
 
-What a dataset is, in numbers and in one representative window per fault.
-
-Does anything of a query stand in the corpus it is ranked against?
-
-What the paper's composition table says (`paper.csv`), to compare with what is built.
+`composition_facts` counts, `representatives` takes one typical window per fault. `audit` asks whether anything of a
+query stands in the corpus it is ranked against. `PAPER_COMPOSITION` is what the paper's composition table says
+(`paper.csv`), to compare with what is built.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""What a source is: facts, protocol, and recordings.
+"""What a data source is: typed facts about it, its protocol, and a stream of recordings.
 
-What a data source is: typed facts about it, its protocol, and a stream of recordings.
-
-What a source gives: raw recordings with per-timestep labels.
+A `Recording` is raw: a series as its source wrote it, with per-timestep labels, before cleaning and cutting.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The task of a dataset and a seed, and the file that describes one.
+"""A task: everything one evaluation needs, for one dataset and one split seed; and the file that describes one.
 
-`Task`: everything one evaluation needs, for one dataset and one split seed.
-
-`task.json`: what a folder with an exported task says about it, and what is needed to make it a task again.
-
-Typed facts as JSON files: what comes back is of the declared types, or an error says where it is not.
+`write_facts` and `read_facts` keep typed facts as JSON files: what comes back is of the declared types, or an error
+says where it is not. So `task.json` (`TaskFile`) holds what a folder with an exported task says about it, and what is
+needed to make it a task again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Submissions: a run packed into one file, and the check of such a file.
+"""Submissions: a run packed into one small file with everything that a leaderboard needs to trust it, and its check.
 
-A submission: one small file with everything that a leaderboard needs to trust a run.
-
-A zip archive, the same bytes whenever it is made from the same run folder:
+A submission is a zip archive, the same bytes whenever it is made from the same run folder:
 
 ```
 bundle.json        what was run and by whom, fingerprints, versions, a checksum of each other file
@@ -11,7 +9,7 @@ rankings.parquet   the first places of every list, as numbers of corpus items
 labels.parquet     ids and labels of queries and corpora, from which the rows are computed again
 ```
 
-Reading a submission without believing it: every number in it is computed again from its lists and labels.
+`read_bundle` reads one without believing it: every number in it is computed again from its lists and labels.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Figures that show windows.
+"""Figures that show windows of a run, from its gallery alone.
 
-Windows of a run, from its gallery alone: fault signatures by domain, fault types by dataset, and look-alikes.
-
-Where shape misleads: a hit with the query's fault that looks different, and one without it that looks alike.
+They show fault signatures by domain, fault types by dataset, and where shape misleads (`look_alike`): a hit with the
+query's fault that looks different, and one without it that looks alike.
 """
 
 from __future__ import annotations

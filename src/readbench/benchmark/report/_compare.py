@@ -1,12 +1,7 @@
-"""Two runs side by side, query by query.
-
-Two methods on the same queries: of two runs, or of one.
+"""Two methods on the same queries, of two runs or of one: query by query, as tables, markdown and JSON.
 
 Differences are second minus first, query by query; an interval says how far the mean would move with other queries.
-
-Comparisons as tables, markdown and JSON.
-
-Addresses inside the page.
+Links lead into the case browser of a run's page (`case_link`).
 """
 
 from __future__ import annotations

@@ -1,22 +1,15 @@
-"""Figures of a run.
+"""The figures of a report, each drawn from the results of a run, and the list of them.
 
-The figures of a report, as one list.
+* `boxes`: how the scores of each method spread over the datasets.
+* `lift`: each pool and the same pool reranked by GPC, as an arrow, with the supervised reference as a line.
+* `radar`: the headline on each dataset, spokes grouped by domain.
+* `critical_difference_diagram` (Demšar, 2006): mean ranks, and bars that join what the test cannot tell apart.
+* `reliability_diagram`: stated against real certainty, one panel a method.
+* `robustness`: what pollution costs normal-residual variants, against the band of all other base retrievers.
+* `runtime`: accuracy against what each base retriever costs.
 
-Which methods a figure shows: the same choice everywhere.
-
-Box plot: how the scores of each method spread over the datasets.
-
-Lift: each pool and the same pool reranked by GPC, as an arrow, with the supervised reference as a line.
-
-Radar: the headline on each dataset, spokes grouped by domain.
-
-Critical-difference diagram (Demšar, 2006): mean ranks, and bars that join what the test cannot tell apart.
-
-Reliability: stated against real certainty, one panel a method.
-
-Robustness: what pollution costs normal-residual variants, against the band of all other base retrievers.
-
-Accuracy against runtime: what each base retriever costs.
+Which methods a figure shows is the same choice everywhere (`choose_methods`). `FIGURES` lists them all, those that show
+windows included; `figures` draws what a run has something for, and its budget curves.
 """
 
 from __future__ import annotations

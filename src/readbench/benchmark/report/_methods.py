@@ -1,8 +1,7 @@
-"""Names of methods in tables, and what of the paper's data a run covers.
+"""What the methods of a run are made of, what they are called in tables, and which data the run is on.
 
-What the methods of a run are made of: the rows and columns that tables and figures of it can have.
-
-Which data a run is on, and how they compare with the paper's.
+`Methods` finds the rows and columns that tables and figures of a run can have. `coverage` says how its data compare
+with the paper's.
 """
 
 from __future__ import annotations

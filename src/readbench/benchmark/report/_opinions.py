@@ -1,10 +1,8 @@
-"""Reports of studies: opinions, novelty and active learning.
+"""Reports of opinions, of novelty and of active learning, each as a table and as a picture.
 
-Opinions as a table and as a reliability diagram.
-
-Whether faults that the corpus lacks are noticed: fault types held out in turn, as a table and as curves.
-
-What an order of labelling is worth, as a table and as a picture.
+* Opinions: what they are worth, and a reliability diagram.
+* Novelty: whether faults that the corpus lacks are noticed; fault types are held out in turn.
+* Active learning: what an order of labelling is worth.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""The tables of the paper, filled from a run.
+"""The tables of a report: which rows and columns each has, and which table of the paper it stands beside.
 
-All tables that a run has methods for.
-
-The tables of a report, as one list: which rows and columns, and which table of the paper each stands beside.
-
-Rows and columns of the tables that cross methods with something, found among the methods of a run.
-
-What the datasets of a run are made of, beside the paper's composition table.
-
-Whether stated certainty holds, method by method.
+Rows and columns of the tables that cross methods with something are found among the methods of a run; `GRIDS` is the
+list of these tables. Two tables are of another form: what the datasets of a run are made of, beside the paper's
+composition table (`composition_table`), and whether stated certainty holds, method by method (`calibration_table`).
+`paper_tables` makes all that a run has methods for.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 They stand in `paper_values.csv` as printed, their tables in `paper_tables.csv`. A value is found by the label of its
 table and what it is of: a method in our grammar, a metric and a pollution level. The paper's per-dataset tables are
-empty in the published text; its composition table is `readbench.benchmark.protocol`.
+empty in the published text; its composition table is `PAPER_COMPOSITION` of `readbench.benchmark.protocol`.
 
 >>> published_values("tab:backbones", "charm+nr|dtw-i+gpc", "NDCG@10", 20)
 0.619

@@ -1,10 +1,8 @@
-"""The results of a run as arrays, and the leaderboard they give.
+"""The results of a run, read back from its folder alone, and the leaderboard that they give.
 
-The results of a run, read back from its folder alone.
-
-The leaderboard of a run: mean and spread, mean ranks, significance.
-
-What the methods of a run stated of each query: how certain they were of a fault type, and whether it was right.
+`Results` holds the scores as arrays. `leaderboard` gives mean and spread, mean ranks and significance.
+`read_stated_probabilities` tells what methods stated of each query: how certain they were of a fault type, and whether
+it was right.
 """
 
 from __future__ import annotations

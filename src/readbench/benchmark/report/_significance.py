@@ -1,11 +1,7 @@
-"""Which differences between methods the tests allow to be stated.
+"""What the tests allow to be said: every sentence about who is ahead is made here, from a test's outcome.
 
-The best method against each other one, on the same queries.
-
-What the tests allow to be said: every sentence about who is ahead is made here, from a test's outcome.
-
-"Better" is a claim about other data of the same kind, so it needs both tests over datasets: Wilcoxon's, corrected by
-Holm, and an interval over datasets above zero.
+The best method is compared with each other one, on the same queries. "Better" is a claim about other data of the same
+kind, so it needs both tests over datasets: Wilcoxon's, corrected by Holm, and an interval over datasets above zero.
 "Ahead on these queries" needs an interval over split groups that leaves out zero. Anything less is no difference shown.
 """
 

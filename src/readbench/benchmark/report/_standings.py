@@ -1,8 +1,7 @@
-"""The public leaderboard over submissions, and its page.
+"""The public leaderboard over many submissions: which are believed, which are refused and why.
 
-A leaderboard from many submissions: which can be believed, which are refused and why, what must be said beside.
-
-The leaderboard of many submissions as tables, markdown, JSON and a page that needs no network.
+`rank_submissions` judges them and notes what must be said beside each. `write_standings` writes the leaderboard as
+tables, markdown, JSON and a page that needs no network.
 """
 
 from __future__ import annotations

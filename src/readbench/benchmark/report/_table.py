@@ -1,8 +1,6 @@
-"""Tables as plain cells, and as terminal text, markdown, CSV or LaTeX.
+"""One table as plain cells, and as markdown, CSV or LaTeX.
 
-One table as plain cells, and as markdown or CSV; LaTeX is in `latex`.
-
-A table as LaTeX: booktabs rules, the best bold, the second best underlined.
+LaTeX (`latex`) has booktabs rules, the best bold, the second best underlined.
 """
 
 from __future__ import annotations

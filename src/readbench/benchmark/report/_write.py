@@ -1,6 +1,4 @@
-"""The report of a run: on the terminal, and as files.
-
-Report files of a run, and the first tables for the terminal.
+"""The report of a run: the first tables for the terminal, and all of it as files.
 
 ```
 leaderboard.md      leaderboard, datasets, comparisons, what the tests allow to be said, the figures
@@ -10,7 +8,7 @@ tables/NAME.csv, .tex      each of these tables; those of single methods in tabl
 figures/NAME.svg, .png     each figure
 ```
 
-The first tables of a report: leaderboard, datasets, comparisons, and what must be said beside them.
+The first tables are leaderboard, datasets and comparisons, and what must be said beside them (`overview`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""What the site says: figures of the leaderboard with their standard errors.
+"""Everything the page says, as plain JSON; the cases themselves are packed apart.
 
-Everything the page says, as plain JSON; the cases themselves are packed apart.
-
-How sure the means of a run are, and what they are class by class.
-
-What each method scored on each query, dataset by dataset, and how sure the means over them are.
+`CellScores` holds what each method scored on each query, dataset by dataset. `judge_means` says how sure the means over
+them are, and what they are class by class. `content` puts the page's data together.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The site as files: one page with all it needs, and the cases beside it.
+"""From a run folder to `index.html`: one HTML file with style, modules, data and cases inside.
 
-From a run folder to `index.html`.
-
-One HTML file from the parts: style, modules, data. It loads nothing and may load nothing.
+The page loads nothing and may load nothing.
 """
 
 from __future__ import annotations
