@@ -1,14 +1,10 @@
-"""Contests of our kernels with the peers that are installed.
-
-What is measured: one function per job, each with the peers that are installed.
+"""Contests of our kernels with the peers that are installed: what is measured, one function per job.
 
 Peers follow their own conventions; what is set here makes them compute the same thing (see docs/performance.md).
 
-Pools for the GPC case, and scikit-learn's way through them.
-
-Exact vector search: on the processor beside faiss and a plain product of matrices, on a GPU beside the bus.
-
-What a case library does all day: answer about one window.
+In reading order: distances and words (`dtw`, `sbd`, `bm25`); pools for the GPC job, and scikit-learn's way through
+them; exact vector search, on the processor beside faiss and a plain product of matrices, on a GPU beside the bus; and
+what a case library does all day, answer about one window.
 """
 
 from __future__ import annotations

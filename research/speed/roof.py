@@ -1,15 +1,14 @@
-"""How fast the same arithmetic is on numbers that never leave the registers, on a CPU and on a GPU.
+"""The roof of a kernel: how fast its arithmetic is on numbers that never leave the registers, on a CPU and on a GPU.
 
-The most cells of the DTW recursion that the registers of this machine allow.
-
-A cell is a difference, two minima and a fused square and sum. Here these run on numbers that never leave the registers,
-in so many independent chains that no result is waited for. A kernel that also reads series and rows, and walks the
-edges of a band, cannot be faster; its share of this rate says what is left to gain.
+A cell of the DTW recursion is a difference, two minima and a fused square and sum. Here these run on numbers that never
+leave the registers, in so many independent chains that no result is waited for. A kernel that also reads series and
+rows, and walks the edges of a band, cannot be faster; its share of this rate says what is left to gain.
 
 Each cell needs those of the step before, and the last are stored: a compiler can leave out nothing. The tests compare
 the results with a slow twin, and the time with the number of steps.
 
-The most that a GPU allows: cells of the DTW recursion, by its kernel without windows and edges; bytes on its bus.
+On a GPU the cells are those of its own kernel without windows and edges. `bytes_per_second` is the most that its bus
+allows.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
-"""Synthetic plants: carriers, what can go wrong with them, and augmentation.
+"""Synthetic plants: what signals look like in normal operation, what goes wrong with them, and augmentation.
 
-Plants: channels driven by a few hidden processes, in normal operation and under faults that propagate.
+**Carriers** are series while nothing is wrong: nine families, each in several views of one program. Every family is a
+function (draws, n, views) -> (n, views, T), standardised. The views of a program differ as two windows of the same
+signal do: phases, noise and small parameter changes.
 
-A plant has M hidden processes (carriers). Each channel reads a lagged mixture of them and has a life of its own. A
-*process* fault changes one hidden process, so it reaches every channel that reads it, each with its own gain and lag;
-a *sensor* fault changes one channel. Two windows of the same fault share its parameters and nothing else.
+**Mechanisms** are sixteen ways in which a fault changes a signal, whatever the signal is.
 
-What signals look like while nothing is wrong: nine families of series, each in several views of one program.
+**Plants** are channels driven by a few hidden processes, in normal operation and under faults that propagate. A plant
+has M hidden processes (carriers). Each channel reads a lagged mixture of them and has a life of its own. A *process*
+fault changes one hidden process, so it reaches every channel that reads it, each with its own gain and lag; a *sensor*
+fault changes one channel. Two windows of the same fault share its parameters and nothing else.
 
-Every family is a function (draws, n, views) -> (n, views, T), standardised. The views of a program differ as two
-windows of the same signal do: phases, noise and small parameter changes.
-
-What goes wrong: sixteen ways in which a fault changes a signal, whatever the signal is.
-
-Two views of one program become two windows of it: cropped, warped, jittered, at another level and scale.
+**Augmentation** makes two windows of two views of one program: cropped, warped, jittered, at another level and scale.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Training: settings, objective and the loop.
+"""Training of the encoder: its settings, its objective and its loop.
 
-The loop: draw, encode, learn; a checkpoint now and then, from which a killed run goes on.
-
-Everything that decides a training run; stored with the weights.
-
-What the encoder learns: to know a program again, to know a fault again in its plant, to redraw what is hidden.
+`Config` is everything that decides a training run; it is stored with the weights. The encoder learns to know a program
+again, to know a fault again in its plant, and to redraw what is hidden. The loop (`Training`) draws, encodes and
+learns, with a checkpoint now and then, from which a killed run goes on.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""From nothing to a file of weights, and a probe of what they can do.
+"""From settings to a file of weights: train to the end, export, tell how it goes.
 
-From settings to a file of weights: train to the end, export, tell how it goes.
-
-How well a body does on plants it has never seen: an evaluation that needs no dataset.
+`fault_found` says how well a body does on plants it has never seen: an evaluation that needs no dataset.
 """
 
 from __future__ import annotations
