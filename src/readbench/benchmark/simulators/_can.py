@@ -376,7 +376,7 @@ def _body(trips: Trips, motion: dict[str, Array]) -> dict[str, Array]:
 @SOURCES.register("sim_can")
 @dataclass(frozen=True)
 class Can(Simulator):
-    """Runs of a car on the road, seen on its bus; `AttackPlan` says what the attacker does.
+    """Runs of a car on the road, seen on its bus, undisturbed or under attack.
 
     `difficulty` divides the distance of forged values from the truth and the rate of fuzzing (0: double, 2: two
     thirds), and scales the differences between cars.
