@@ -83,7 +83,7 @@ def read(root: Path, sentinels: Sentinels = "c") -> dict[str, Recording]:
 FORMS = {
     "v2": (f"dataset/{WELL}.parquet", parquet(v2_table())),
     "v2 gzipped": (f"dataset/{WELL}.parquet.gz", gzip.compress(parquet(v2_table()))),
-    "v1": (f"benchmark/protocol/{WELL}.csv", "\n".join(v1_lines()).encode()),
+    "v1": (f"data/{WELL}.csv", "\n".join(v1_lines()).encode()),
     "v1 gzipped": (f"{WELL}.csv.gz", gzip.compress("\n".join(v1_lines()).encode())),
 }
 

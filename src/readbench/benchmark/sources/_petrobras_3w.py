@@ -75,7 +75,7 @@ LARGEST_PRESSURE = 1e9  # Pa
 CLOCK_CHANGE = 3600.0  # s
 
 _INSTANCE = re.compile(r"(?P<asset>WELL-\d+)_\d{14}|(?P<made>SIMULATED|DRAWN)_\d+")
-_PLACES = ("dataset/", "benchmark/protocol/", "")
+_PLACES = ("dataset/", "data/", "")
 
 
 @SOURCES.register("petrobras_3w", title="Petrobras 3W")

@@ -105,7 +105,7 @@ class Skab(CutSource):
         files = [
             path
             for folder in FOLDERS
-            for path in find_files(self.info, root, (f"{folder}/*.csv", f"benchmark/protocol/{folder}/*.csv"))
+            for path in find_files(self.info, root, (f"{folder}/*.csv", f"data/{folder}/*.csv"))
         ]
         check_unique(files)
         return files
