@@ -6,7 +6,7 @@ import { RUN } from "./page.js";
 const { matches } = await import("#site/board.js");
 const { firstCase } = await import("#site/case.js");
 const { adopt, choice, parameters } = await import("#site/choice.js");
-const { Cases, datasetAt, methodAt } = await import("#site/data.js");
+const { Cases, data, datasetAt, methodAt } = await import("#site/data.js");
 const { toggled } = await import("#site/filters.js");
 const { axisOf, tint } = await import("#site/marks.js");
 const { inOrder } = await import("#site/queries.js");
@@ -39,6 +39,15 @@ describe("means and intervals", () => {
     assert.deepEqual(ranked("NDCG@10", ALL), [1, 2, 0]);
     assert.deepEqual(ranked("NDCG@10", { ...ALL, budget: 1 }), [1, 0, 2]);
     assert.deepEqual(ranked("NDCG@10", { ...ALL, datasets: [0], budget: 1 }), [2, 1, 0]);
+  });
+
+  test("of a metric that counts errors, the least comes first, and those without one last", () => {
+    data.smaller_is_better = ["NDCG@10"];
+    try {
+      assert.deepEqual(ranked("NDCG@10", { ...ALL, budget: 1 }), [0, 1, 2]);
+    } finally {
+      delete data.smaller_is_better;
+    }
   });
 
   test("a paired difference takes the covariance off", () => {

@@ -1,4 +1,4 @@
-"""`readbench methods` and `readbench datasets`: what is there, and whether it can run here."""
+"""`readbench methods`, `datasets` and `metrics`: what is there, and whether it can run here."""
 
 from __future__ import annotations
 
@@ -49,6 +49,37 @@ def datasets_command(as_json: Json = False) -> None:
         table.add_row(*(str(fact[key]) for key in shown), _verified(fact))
     output().print(table)
     output().print("Verified: files of the official data were read by the code of the source.")
+
+
+def metrics_command(as_json: Json = False) -> None:
+    """List every metric, in the order of its column.
+
+    Example: `readbench metrics`
+    """
+    import readbench.benchmark.metrics
+    from readbench.engine.registry import METRICS
+
+    facts = [
+        {
+            "name": entry.name,
+            "title": entry.title,
+            "larger_is_better": entry.larger_is_better,
+            "bounds": list(entry.bounds),
+            "summary": entry.summary,
+            "origin": entry.origin,
+        }
+        for entry in METRICS
+    ]
+    if as_json:
+        print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
+        return
+    default = readbench.benchmark.metrics.DEFAULT_METRIC
+    table = Table("Name", "Better", "Range", "Summary", "From", title="Metrics", title_justify="left")
+    for fact in facts:
+        name = f"{fact['name']} (default)" if fact["name"] == default else str(fact["name"])
+        better = "larger" if fact["larger_is_better"] else "smaller"
+        table.add_row(name, better, str(fact["bounds"]), str(fact["summary"]), str(fact["origin"]))
+    output().print(table)
 
 
 def _verified(fact: dict[str, object]) -> str:

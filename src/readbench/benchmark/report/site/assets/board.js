@@ -6,7 +6,7 @@ import { filters } from "#site/filters.js";
 import { count, duration, named, score, signed } from "#site/format.js";
 import { axisOf, dot, tint, whisker } from "#site/marks.js";
 import { replace, to } from "#site/route.js";
-import { difference, estimate, ranked, seconds } from "#site/stats.js";
+import { difference, estimate, ranked, seconds, smallerIsBetter } from "#site/stats.js";
 import { sortable } from "#site/table.js";
 import { announce, redraw } from "#site/widgets.js";
 import { h } from "#web/dom.js";
@@ -63,7 +63,7 @@ function table(covariances) {
   const axis = axisOf(rows.map(({ estimated }) => estimated));
   const top = estimate(choice.metric, best, choice).mean;
   announce(`${count(rows.length, "method")}, the first is ${data.methods[best].title} with ${score(top)}`);
-  return sortable("board", caption(), columns(axis, top), rows, { key: "mean", down: true });
+  return sortable("board", caption(), columns(axis, top), rows, { key: "mean", down: !smallerIsBetter(choice.metric) });
 }
 
 /** Whether a method's names hold a text. */

@@ -42,6 +42,14 @@ export function seconds(method, datasets) {
 
 /** Methods from best to worst by a metric; those without a value last. */
 export function ranked(metric, choice) {
-  const means = data.methods.map((_, m) => estimate(metric, m, choice).mean ?? -1);
-  return data.methods.map((_, m) => m).sort((a, b) => means[b] - means[a] || a - b);
+  const sign = smallerIsBetter(metric) ? -1 : 1;
+  const worth = data.methods.map((_, m) => {
+    const { mean } = estimate(metric, m, choice);
+    return mean === null || mean === undefined ? -Infinity : sign * mean;
+  });
+  const later = (a, b) => (worth[a] === worth[b] ? a - b : worth[b] - worth[a]);
+  return data.methods.map((_, m) => m).sort(later);
 }
+
+/** Whether a metric counts errors, so that less of it is better. */
+export const smallerIsBetter = (metric) => (data.smaller_is_better ?? []).includes(metric);
