@@ -24,7 +24,7 @@ from readbench.engine.abilities import (
     Searcher,
 )
 from readbench.engine.llm import ModelOptions
-from readbench.engine.preparation import Normalisation, channel_axis, dense, normalise
+from readbench.engine.preparation import Normalisation, Scaler, channel_axis, dense
 from readbench.engine.protocols import (
     Retriever,
     Scores,
@@ -220,7 +220,7 @@ class FittedLeg:
             return View(embedding.represent(queries), embedding.vectors_)
         scaling = self.built.part.able(ScalesWindows)
         norm: Normalisation = scaling.norm if scaling and scaling.norm != "normals" else "channel"
-        both = [normalise(windows, norm, corpus=self._corpus) for windows in (queries, self._corpus)]
+        both = [*map(Scaler.of(norm, self._corpus), (queries, self._corpus))]
         axis, length = channel_axis(*both), int(max(windows.lengths.max(initial=1) for windows in both))
         flat = [dense(windows, channels=axis, length=length).reshape(len(windows), -1) for windows in both]
         return View(flat[0], flat[1])
