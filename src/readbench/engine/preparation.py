@@ -17,7 +17,6 @@ would give.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeVar, get_args
@@ -25,6 +24,7 @@ from typing import Any, Literal, Self, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.common.files import digest
 from readbench.engine.windows import WindowSet, allocate
 from readbench.errors import ParameterError, UsageError
 
@@ -75,7 +75,7 @@ class ChannelStats:
 
     def fingerprint(self) -> str:
         """Hash of all numbers."""
-        return hashlib.sha256(repr((sorted(self.mean.items()), sorted(self.std.items()))).encode()).hexdigest()[:16]
+        return digest(sorted(self.mean.items()), sorted(self.std.items()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from readbench.common.files import exclusive
+from readbench.common.files import exclusive, open_atomic, write_json
 from readbench.common.processes import end_with_parent
 from readbench.engine.kernels.threads import available_threads
 from readbench.engine.protocols import Encoder, Vectors
@@ -91,15 +91,11 @@ class VectorFolder:
 
     def write(self, encoder: str, digests: Sequence[str], vectors: Vectors) -> None:
         """Keep a block."""
-        folder = self.root / encoder
-        folder.mkdir(parents=True, exist_ok=True)
         raw = [bytes.fromhex(digest) for digest in digests]
         name = hashlib.blake2b(b"".join(raw), digest_size=12).hexdigest()
-        partial = folder / f"{name}.{os.getpid()}.partial"
         table = np.frombuffer(b"".join(raw), np.uint8).reshape(len(raw), -1)
-        with partial.open("wb") as file:
+        with open_atomic(self.root / encoder / f"{name}.npz") as file:
             np.savez(file, digests=table, vectors=np.asarray(vectors, np.float32))
-        partial.replace(folder / f"{name}.npz")
 
     def _index(self, folder: Path) -> dict[str, tuple[Path, int]]:
         """Where each vector of a folder is; files that came since the last look are added."""
@@ -240,9 +236,7 @@ class StoredVectors:
         return (state["done"], state["seconds"]) if fits else (0, 0.0)
 
     def _note(self, done: int) -> int:
-        partial = self.folder / "journal.new"
-        partial.write_text(json.dumps({"key": self.key, "done": done, "seconds": self.seconds}))
-        partial.replace(self.folder / "journal.json")
+        write_json(self.folder / "journal.json", {"key": self.key, "done": done, "seconds": self.seconds})
         return done
 
     def _begin(self, windows: WindowSet, represent: Represent) -> int:

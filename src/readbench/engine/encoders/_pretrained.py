@@ -9,7 +9,6 @@ for products of another shape.
 # Annotations are values here, not text (no `from __future__ import annotations`): the constructors of subclasses in
 # other modules are made from the fields below, and the grammar of methods reads their types.
 
-import hashlib
 import io
 from abc import abstractmethod
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.common.files import digest
 from readbench.engine.devices import (
     Device,
     Precision,
@@ -147,14 +147,12 @@ class FrozenEncoder(ChannelEncoder):
 
     def weights_fingerprint(self) -> str:
         """Hash of the weights' contents and of the code that runs the network; known before anything is fitted."""
-        identity = (self.name, version(self.distribution), digest_weights(self.paths()))
-        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+        return digest(self.name, version(self.distribution), digest_weights(self.paths()))
 
     def fingerprint(self) -> str:
         """Hash of the weights, the parameters that shape a vector, and the statistics of the scaling."""
         shaping = {n: getattr(self, n) for n in parameters_of(type(self)) if n not in SAME_VECTORS}
-        identity = (self.weights_fingerprint(), sorted(shaping.items()), self._scaler.fingerprint())
-        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+        return digest(self.weights_fingerprint(), sorted(shaping.items()), self._scaler.fingerprint())
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the network, which another process loads for itself."""

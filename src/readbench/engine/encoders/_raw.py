@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.common.files import digest
 from readbench.engine.preparation import Normalisation, Scaler, channel_axis, dense
 from readbench.engine.protocols import BatchEncoder, Metric, Vectors
 from readbench.engine.registry import ENCODERS
@@ -58,8 +59,7 @@ class ChannelGrid:
 
     def fingerprint(self) -> str:
         """Hash of all that shapes a window."""
-        identity = (self.scale.norm, self.scale.fingerprint(), self.axis, self.length)
-        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+        return digest(self.scale.norm, self.scale.fingerprint(), self.axis, self.length)
 
 
 @ENCODERS.register("raw", title="Raw window", family="embedder")

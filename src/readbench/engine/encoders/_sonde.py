@@ -8,7 +8,6 @@ its own (`readbench.engine.encoders`, pooling `both`); the paper's mean over cha
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.resources import files
@@ -18,7 +17,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.common.files import cache_root, exclusive
+from readbench.common.files import cache_root, digest, exclusive, open_atomic
 from readbench.engine.abilities import OnDevice, Pretrained
 from readbench.engine.devices import import_optional, inference_mode, pick_device
 from readbench.engine.encoders._channels import ChannelEncoder, NormalOperation, Pooling, Rows, names_of, pool_channels
@@ -127,8 +126,7 @@ class Sonde(ChannelEncoder):
         """Hash of the weights, the parameters that shape a vector, the scaling and the reference."""
         statistics = self.scale_.fingerprint() if self.scale_ else ""
         usual = self.usual_.fingerprint() if self.usual_ else ""
-        identity = (self.weights_fingerprint(), self.pool, self.reference, statistics, usual)
-        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+        return digest(self.weights_fingerprint(), self.pool, self.reference, statistics, usual)
 
     @property
     def _file(self) -> Path:
@@ -199,12 +197,8 @@ def _torch_network(weights: Path, device: str) -> Any:  # noqa: ANN401 - a torch
 
 
 def _store(usual: NormalOperation, path: Path) -> None:
-    """Write all or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    with partial.open("wb") as file:
+    with open_atomic(path) as file:
         np.savez(file, names=np.array(usual.names, np.str_), mean=usual.mean, deviation=usual.deviation)
-    partial.replace(path)
 
 
 def _read(path: Path) -> NormalOperation:
