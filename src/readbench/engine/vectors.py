@@ -27,6 +27,7 @@ import numpy as np
 
 from readbench.common.files import exclusive, open_atomic, write_json
 from readbench.common.processes import end_with_parent
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.kernels.threads import available_threads
 from readbench.engine.protocols import Encoder, Vectors
 from readbench.engine.windows import WindowSet
@@ -35,8 +36,6 @@ BLOCK = 256
 """Windows encoded, and saved, at a time."""
 Role = Literal["corpus", "queries"]
 """Whether windows are what is searched or what is asked about."""
-Told = Callable[[int, int], None]
-"""Told how many windows have their vectors, and how many there are."""
 
 
 class VectorStore(Protocol):
@@ -109,7 +108,13 @@ class VectorFolder:
 
 
 def encode_missing(
-    store: VectorStore, encoder: Encoder, windows: WindowSet, told: Told | None = None, *, block: int = BLOCK
+    store: VectorStore,
+    encoder: Encoder,
+    windows: WindowSet,
+    progress: Progress = SILENT,
+    *,
+    what: str = "encoding",
+    block: int = BLOCK,
 ) -> Vectors:
     """(N, D) vectors of windows: known ones are read, the others computed and filed block by block.
 
@@ -117,7 +122,8 @@ def encode_missing(
         store: where vectors are kept.
         encoder: fitted.
         windows: N windows.
-        told: told before the first block that must be computed, and after each.
+        progress: told before the first block that must be computed, and after each.
+        what: what it is told is done.
         block: windows encoded at a time.
     """
     if not len(windows):
@@ -126,14 +132,13 @@ def encode_missing(
     known = store.read(key, digests)
     missing = missing_places(digests, known)
     for start, some in zip(range(0, len(missing), block), blocks_of(missing, block), strict=True):
-        if told:
-            told(len(windows) - len(missing) + start, len(windows))
+        progress(what, len(windows) - len(missing) + start, len(windows))
         vectors = encoder.encode(windows[some])
         own = [digests[i] for i in some]
         store.write(key, own, vectors)
         known |= dict(zip(own, vectors, strict=True))
-    if missing and told:
-        told(len(windows), len(windows))
+    if missing:
+        progress(what, len(windows), len(windows))
     return np.stack([known[digest] for digest in digests])
 
 
@@ -168,8 +173,6 @@ AHEAD = 2
 """Blocks that wait for each process."""
 Represent = Callable[[WindowSet], Vectors]
 """(B, D) vectors of B windows."""
-Progress = Callable[[int, int], None]
-"""Told how many windows have their vectors, and how many there are."""
 
 
 @dataclass(eq=False)
@@ -196,7 +199,7 @@ class StoredVectors:
     folder: Path
     key: str
     jobs: int = 1
-    progress: Progress | None = None
+    progress: Progress = SILENT
     seconds: float = 0.0
     earlier: float = 0.0
 
@@ -207,8 +210,7 @@ class StoredVectors:
             known, self.earlier = self._journal(len(windows))
             self.seconds = self.earlier
             for done in self._rest(windows, represent, known or self._begin(windows, represent)):
-                if self.progress:
-                    self.progress(done, len(windows))
+                self.progress("encoding", done, len(windows))
         vectors: Vectors = np.load(self._file, mmap_mode="r")
         return vectors
 

@@ -58,11 +58,11 @@ def test_equal_windows_are_computed_once(tmp_path: Path) -> None:
 
 
 def test_progress_counts_what_was_known_and_what_is_filed(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    told: list[tuple[int, int | None]] = []
 
     def encode(windows: WindowSet) -> None:
         encode_missing(
-            VectorFolder(tmp_path), Counting(), windows, lambda done, total: told.append((done, total)), block=4
+            VectorFolder(tmp_path), Counting(), windows, lambda _, done, total: told.append((done, total)), block=4
         )
 
     encode(sample_windows(20)[:7])

@@ -98,7 +98,7 @@ class ScaleCell:
 
     def stored(self, tell: Tell) -> StoredVectors:
         """Where the vectors of its corpus are kept."""
-        return StoredVectors(self.vectors / self.key, self.key, self.jobs, partial(tell, "encoding"))
+        return StoredVectors(self.vectors / self.key, self.key, self.jobs, tell)
 
 
 @dataclass(frozen=True)
