@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as ops
 
+from readbench.common.files import write_atomically
 from readbench.engine.encoders.sonde_network import LENGTH, Draws, Learner, NetworkShape, SondeNetwork
 from research.training.data import FAMILIES, Plants, SyntheticFault, augment, carriers, inject, plants
 
@@ -239,10 +240,8 @@ class Training:
             "random": self.draws.generator.get_state(),
             "step": self.step,
         }
-        self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.checkpoint.with_suffix(".partial")
-        torch.save(state, partial)
-        partial.replace(self.checkpoint)
+        with write_atomically(self.checkpoint) as partial:
+            torch.save(state, partial)
 
     def _restore(self, state: dict[str, Any]) -> None:
         if state["config"] != json.dumps(self.config.to_json()):

@@ -180,7 +180,7 @@ def run_listener(progress: Progress, cells: int) -> RunListener:
             self._built = (what, recordings)
             progress(what, recordings, None)
 
-        def encoding(self, leg: str, done: int, total: int) -> None:
+        def encoding(self, leg: str, done: int, total: int | None) -> None:
             self._built_all()
             progress(f"encoding: {leg}", done, total)
 

@@ -145,6 +145,7 @@ def submit_command(
     Example: `readbench submit runs/quick --name our-encoder --authors "A. Author" --trained-on none`
     """
     from readbench.benchmark.report import Declared, read_bundle, read_results, write_bundle
+    from readbench.common.files import write_atomically
 
     try:
         declared = Declared(
@@ -153,13 +154,9 @@ def submit_command(
     except ValueError as error:
         raise UsageError("--name takes up to 60 letters, digits, dots, hyphens and underscores.") from error
     path = out or Path(f"{declared.name}{SUFFIX}")
-    partial = path.with_name(path.name + ".partial")
-    try:
+    with write_atomically(path) as partial:
         write_bundle(read_results(folder), declared, partial)
         unchecked = read_bundle(partial).unchecked
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
     said = f" (not checked, because not installed here: {', '.join(unchecked)})" if unchecked else ""
     typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its numbers follow from its lists{said}")
 

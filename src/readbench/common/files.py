@@ -1,15 +1,23 @@
-"""Where files lie (the data root, the cache, what a user imported), and how processes take turns at them.
+"""Where files lie, how they are written and told apart, and how processes take turns at them.
 
-`exclusive` lets in one process at a time: a lock that the operating system releases when its holder ends, however it
-ends.
+* **Where**: the data root, the cache, and what a user imported.
+* **Whole or not at all** (`write_atomically` and what stands on it): a file is written beside its place under a name of
+  its own and then takes the place in one step. Whoever reads sees the old file or the new one; of two writers the last
+  one wins. A process that is killed leaves only the file beside. With `durable` that holds when the power fails, too.
+* **Told apart** (`digest`): the short hash under which results are kept.
+* **In turn** (`exclusive`): a lock that the operating system releases when its holder ends, however it ends.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from filelock import FileLock
 from platformdirs import user_cache_path, user_data_path
@@ -38,6 +46,82 @@ def imported_root() -> Path:
     if variable := os.environ.get("READBENCH_IMPORTED"):
         return Path(variable)
     return user_data_path("readbench", appauthor=False) / "imported"
+
+
+@contextmanager
+def write_atomically(path: Path, *, durable: bool = False, mode: int = 0o666) -> Iterator[Path]:
+    """Give the name of a new file beside `path`, which takes its place when the block ends well.
+
+    Where the block fails, the new file is removed and what was there stays. Folders are made.
+
+    Args:
+        path: the file to be written.
+        durable: it is on the disk before it takes its place, and so is the change of place: what was written before a
+            power cut is there after it. Slow (a few milliseconds), for what cannot be computed again.
+        mode: who may read and write it, less what the user's mask takes away.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "deep" / "a.txt"
+    >>> with write_atomically(path) as partial:
+    ...     _ = partial.write_text("whole")
+    >>> [file.name for file in path.parent.iterdir()]
+    ['a.txt']
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
+    try:
+        partial.unlink(missing_ok=True)  # of a killed process that had this number
+        partial.touch(mode, exist_ok=False)
+        yield partial
+        if durable:
+            _sync(partial)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    if durable and os.name == "posix":  # elsewhere folders cannot be opened
+        _sync(path.parent)
+
+
+@contextmanager
+def open_atomic(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
+    """The same as a file to write bytes to."""
+    with write_atomically(path, durable=durable) as partial, partial.open("wb") as file:
+        yield file
+
+
+def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
+    """Write a file whole, or not at all."""
+    with write_atomically(path, durable=durable) as partial:
+        partial.write_bytes(content)
+
+
+def write_text(path: Path, content: str, *, durable: bool = False, mode: int = 0o666) -> None:
+    """Write a file in UTF-8 whole, or not at all."""
+    with write_atomically(path, durable=durable, mode=mode) as partial:
+        partial.write_text(content, encoding="utf-8")
+
+
+def write_json(path: Path, content: object, *, indent: int | None = 1) -> None:
+    """Write a small JSON file whole, or not at all."""
+    write_text(path, json.dumps(content, indent=indent))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def digest(*parts: object) -> str:
+    """Hash of what decides a result, by its `repr`: 16 hexadecimal digits.
+
+    >>> digest("euclidean", 0.1)
+    'bb331648f0b00804'
+    """
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Self
 
-from readbench.engine.legs import Progress
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.method import FittedMethod, Method
 from readbench.engine.protocols import Scores
 from readbench.engine.spec import MethodSpec
@@ -17,7 +17,7 @@ from readbench.engine.windows import WindowSet
 class System:
     """What `Method` was called: `Method(text).fit(corpus, normals).rank(queries)` takes its place."""
 
-    def __init__(self, method: MethodSpec | str, cache: Path | None = None, encoding: Progress | None = None) -> None:
+    def __init__(self, method: MethodSpec | str, cache: Path | None = None, encoding: Progress = SILENT) -> None:
         warnings.warn("System is now Method: Method(...).fit(...).rank(...).", DeprecationWarning, stacklevel=2)
         self._method = Method(method, vectors=VectorFolder(cache) if cache else None, progress=encoding)
         self._fitted: FittedMethod | None = None

@@ -8,11 +8,11 @@ and nobody else does.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.abilities import (
     AsksModel,
     Hits,
@@ -24,7 +24,7 @@ from readbench.engine.abilities import (
     Searcher,
 )
 from readbench.engine.llm import ModelOptions
-from readbench.engine.preparation import Normalisation, channel_axis, dense, normalise
+from readbench.engine.preparation import Normalisation, Scaler, channel_axis, dense
 from readbench.engine.protocols import (
     Retriever,
     Scores,
@@ -39,8 +39,6 @@ from readbench.engine.windows import WindowSet
 
 C = TypeVar("C")
 P = TypeVar("P")
-Progress = Callable[[str, int, int], None]
-"""Told how far work has come: what is done, how much of it, and how much there is."""
 STAGES = ("encode", "fit", "score", "rerank")
 """Stages whose wall time is reported, in seconds."""
 
@@ -97,7 +95,7 @@ class BuiltLeg:
         self,
         leg: Leg,
         vectors: VectorStore | None = None,
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
         stored: StoredVectors | None = None,
     ) -> None:
         self.leg = leg
@@ -113,10 +111,14 @@ class BuiltLeg:
         else:
             self.part = build_part(ENCODERS, leg.stage)
             transforms = tuple(build_part(TRANSFORMS, stage).component for stage in leg.transforms)
-            told = partial(progress, str(leg)) if progress else None
-            device = self.part.able(OnDevice)
             self.embedding = EmbeddingRetriever(
-                self.part.component, transforms, vectors, stored, device=device, told=told
+                self.part.component,
+                transforms,
+                vectors,
+                stored,
+                device=self.part.able(OnDevice),
+                progress=progress,
+                what=str(leg),
             )
             self.retriever = self.embedding
 
@@ -220,7 +222,7 @@ class FittedLeg:
             return View(embedding.represent(queries), embedding.vectors_)
         scaling = self.built.part.able(ScalesWindows)
         norm: Normalisation = scaling.norm if scaling and scaling.norm != "normals" else "channel"
-        both = [normalise(windows, norm, corpus=self._corpus) for windows in (queries, self._corpus)]
+        both = [*map(Scaler.of(norm, self._corpus), (queries, self._corpus))]
         axis, length = channel_axis(*both), int(max(windows.lengths.max(initial=1) for windows in both))
         flat = [dense(windows, channels=axis, length=length).reshape(len(windows), -1) for windows in both]
         return View(flat[0], flat[1])

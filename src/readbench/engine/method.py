@@ -22,13 +22,14 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.abilities import (
     AsksModel,
     GivesOpinion,
     Hits,
     ReadsWindows,
 )
-from readbench.engine.legs import STAGES, BuiltLeg, FittedLeg, MethodPart, Progress, Scored, build_part, conceal
+from readbench.engine.legs import STAGES, BuiltLeg, FittedLeg, MethodPart, Scored, build_part, conceal
 from readbench.engine.llm import ModelOptions, Spending, split_model
 from readbench.engine.preparation import channel_axis
 from readbench.engine.protocols import (
@@ -140,7 +141,7 @@ class Method:
         spec: MethodSpec | str,
         *,
         vectors: VectorStore | None = None,
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
         models: ModelOptions | None = None,
         opinions_by: str | None = None,
     ) -> None:

@@ -1,33 +1,31 @@
-"""Bringing windows of different shape and scale together: gaps, channels, length, scale.
+"""Windows of different shape and scale brought together: gaps, scale, channels and length, and what is drawn of them.
 
-The one rule for missing readings (`fill_gaps`): a gap takes the last valid reading, a leading gap the next one. The
-benchmark applies it inside each stretch of constant label of a recording, the case library to each window.
+As the paper's appendix "Raw-window distances" has it:
 
-Three independent steps bring windows onto a common grid, as the paper's appendix "Raw-window distances" has them:
+* **gaps** (`fill_gaps`): a gap takes the last valid reading, a leading gap the next one. The benchmark applies this
+  inside each stretch of constant label of a recording, the case library to each window.
+* **scale** (`Scaler`): `none`, `window` (z-score per window and channel), `channel` or `normals` (z-score per channel
+  by statistics of the corpus, or of normal windows). It comes before padding, so that a missing channel reads as "at
+  its mean".
+* **channels** (`dense`, `WindowRows`): a channel that a window lacks is a row of zeros. Rows are matched by name
+  (default) or, as the paper words it, by position with zeros on the right.
+* **length** (`dense`): linear interpolation onto the longest grid, so that no measured point is discarded.
 
-* **channels**: a channel that a window lacks is a row of zeros. Rows are matched by name (default) or, as the paper
-  words it, by position with zeros on the right.
-* **length**: linear interpolation onto the longest grid, so that no measured point is discarded.
-* **scale**: `none`, `window` (z-score per window and channel) or `channel` (z-score per channel by statistics of the
-  corpus). Scaling comes before padding, so that a missing channel reads as "at its mean".
-
-`dense` does all three for a set. `Scaler` and `WindowRows` do it a block at a time, for scorers of raw windows. Windows
-of one shape, the common case, are scaled and laid out all at once, with the numbers that one after the other would
-give. `scale` scales windows before they are encoded, by statistics that are settled once, when an encoder is fitted.
-
-`thin_series` leaves fewer points of a series for a drawing, so that no spike is lost.
+Windows of one shape, the common case, are scaled and laid out all at once, with the numbers that one after the other
+would give.
 """
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.engine.windows import WindowSet
+from readbench.common.files import digest
+from readbench.engine.windows import WindowSet, allocate
 from readbench.errors import ParameterError, UsageError
 
 Normalisation = Literal["channel", "window", "none", "normals"]
@@ -35,6 +33,10 @@ Normalisation = Literal["channel", "window", "none", "normals"]
 Alignment = Literal["name", "position"]
 LARGEST_SCORE = 1e15
 """Scaled values end here, so that a reading off an almost dead channel, and sums of its square, stay finite."""
+RESOLUTION = float(np.finfo(np.float32).eps)
+"""Share of a channel's mean below which its spread is rounding of float32."""
+SCALED_AT_ONCE = 2**18
+"""Numbers that are scaled at a time, so that what is computed on the way stays in the cache of the processor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,57 +75,108 @@ class ChannelStats:
 
     def fingerprint(self) -> str:
         """Hash of all numbers."""
-        return hashlib.sha256(repr((sorted(self.mean.items()), sorted(self.std.items()))).encode()).hexdigest()[:16]
+        return digest(sorted(self.mean.items()), sorted(self.std.items()))
 
 
-def normalise(
-    windows: WindowSet, mode: Normalisation, *, corpus: WindowSet, normals: WindowSet | None = None
-) -> WindowSet:
-    """Scale windows; a constant channel becomes zero, never NaN.
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """The one way to scale windows, by statistics that are settled once.
 
     Args:
-        windows: what to scale.
-        mode: `none`, `window`, `channel` or `normals`.
-        corpus: gives the statistics for `channel`: those fixed on it (`corpus.stats`), else its own.
-        normals: gives the statistics for `normals`.
+        norm: `none`, `window`, `channel` or `normals`.
+        stats: what `channel` and `normals` scale by; None where that is not settled yet, or not needed.
+
+    >>> corpus = WindowSet.from_arrays([[[1.0, 3.0]], [[5.0, 7.0]]])
+    >>> Scaler.of("channel", corpus)(corpus[1:]).values(0).astype(float).round(2).tolist()
+    [[0.45, 1.34]]
     """
-    if mode not in get_args(Normalisation):
-        raise ParameterError(f"norm must be one of {', '.join(get_args(Normalisation))}. Got {mode!r} instead.")
-    windows.require_finite()
-    if mode == "none":
-        return windows
-    if mode == "normals" and (normals is None or not len(normals)):
-        raise ParameterError("norm=normals needs normal windows, and this task has none. Use norm=channel.")
-    reference = None
-    if mode == "channel":
-        reference = corpus.stats or ChannelStats.of(corpus)
-    elif mode == "normals" and normals is not None:
-        reference = ChannelStats.of(normals)
-    own = windows.compact()
-    flat = own.chunks[0]
-    scaled = replace(own, chunks=(flat,))
-    for i in range(len(scaled)):
-        values = scaled.values(i)
-        mean, std = _location_scale(values, scaled.channels(i), reference)
-        score = np.where(std > _tiny(mean), (values - mean) / np.where(std > 0, std, 1.0), 0.0)
-        values[:] = score.clip(-LARGEST_SCORE, LARGEST_SCORE)
-    return scaled
 
+    norm: Normalisation
+    stats: ChannelStats | None = None
 
-def _location_scale(
-    values: NDArray[np.float32], channels: tuple[str, ...], reference: ChannelStats | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    if reference is None:
+    @classmethod
+    def of(cls, norm: Normalisation, corpus: WindowSet, normals: WindowSet | None = None) -> Self:
+        """Settle the statistics.
+
+        Args:
+            norm: how to scale.
+            corpus: gives those of `channel`: what a task fixes on it (`corpus.stats`, the same at all pollution
+                levels), else its own.
+            normals: give those of `normals`.
+        """
+        if norm not in get_args(Normalisation):
+            raise ParameterError(f"norm must be one of {', '.join(get_args(Normalisation))}. Got {norm!r} instead.")
+        if norm == "channel":
+            return cls(norm, corpus.stats or ChannelStats.of(corpus))
+        if norm != "normals":
+            return cls(norm)
+        if normals is None or not len(normals):
+            raise ParameterError("norm=normals needs normal windows, and this task has none. Use norm=channel.")
+        return cls(norm, ChannelStats.of(normals))
+
+    def __call__(self, windows: WindowSet) -> WindowSet:
+        """The windows, scaled, in memory of their own unless nothing is to be done; a constant channel becomes zero."""
+        stacked = stack_windows(windows) if self.norm in ("channel", "normals") else None
+        if stacked is None or not np.isfinite(stacked).all():
+            windows.require_finite()  # one by one: it says which
+        if self.norm == "none":
+            return windows
+        if stacked is not None:
+            return _stacked_set(windows, self._scale_stacked(stacked, windows.channels(0)))
+        scaled = windows.compact()
+        for i in range(len(scaled)):
+            values = scaled.values(i)
+            values[:] = _standardise(values, *self._moments(values, scaled.channels(i)))
+        return scaled
+
+    def moments(self, channels: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and deviation (C,) that channels are scaled by: (value - mean) / deviation, up to `LARGEST_SCORE`.
+
+        A channel that never moves, or of which the statistics know nothing, has an infinite deviation, which makes it
+        zero. For code that scales by itself, where the values lie.
+        """
+        if self.stats is None:
+            raise UsageError(f"Fit the encoder first: norm={self.norm} scales windows by what it is fitted on.")
+        mean = np.array([self.stats.mean.get(name, 0.0) for name in channels])
+        std = np.array([self.stats.std.get(name, 0.0) for name in channels])
+        return mean, _resolved(mean, std)
+
+    def fingerprint(self) -> str:
+        """Hash of the statistics; empty where it has none."""
+        return self.stats.fingerprint() if self.stats else ""
+
+    def _moments(
+        self, values: NDArray[np.float32], channels: tuple[str, ...]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self.norm != "window":
+            return self.moments(channels)
         wide = values.astype(np.float64)
-        return wide.mean(axis=1, keepdims=True), wide.std(axis=1, keepdims=True)
-    mean = [reference.mean.get(name, 0.0) for name in channels]
-    std = [reference.std.get(name, 0.0) for name in channels]
-    return np.array(mean)[:, None], np.array(std)[:, None]
+        mean = wide.mean(axis=1)
+        return mean, _resolved(mean, wide.std(axis=1))
+
+    def _scale_stacked(self, values: NDArray[np.float32], channels: tuple[str, ...]) -> NDArray[np.float32]:
+        """(N, C, T) scaled, some windows at a time: the numbers in between are twice as wide as the windows."""
+        moments = self.moments(channels)
+        out = allocate(values.size).reshape(values.shape)
+        some = max(1, SCALED_AT_ONCE // max(1, values[0].size))
+        for start in range(0, len(values), some):
+            out[start : start + some] = _standardise(values[start : start + some], *moments)
+        return out
 
 
-def _tiny(mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Spread below float32 resolution is rounding noise, not signal."""
-    return np.abs(mean) * float(np.finfo(np.float32).eps)
+def _standardise(
+    values: NDArray[np.float32], mean: NDArray[np.float64], deviation: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(..., C, T) values around the mean of their channel, in deviations."""
+    score = (values - mean[:, None]) / deviation[:, None]
+    np.clip(score, -LARGEST_SCORE, LARGEST_SCORE, out=score)
+    score[..., np.isinf(deviation), :] = 0.0  # what a finite number divided by infinity leaves may be -0.0
+    return score
+
+
+def _resolved(mean: NDArray[np.float64], std: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(C,) deviations; infinite where float32 does not resolve them: such spread is rounding noise, not signal."""
+    return np.where(std > np.abs(mean) * RESOLUTION, std, np.inf)
 
 
 def resample(values: NDArray[np.float32], length: int) -> NDArray[np.float32]:
@@ -154,12 +207,6 @@ def _used(windows: WindowSet) -> list[tuple[str, ...]]:
     return [windows.channel_sets[i] for i in order]
 
 
-def _default_axis(windows: WindowSet, align: Alignment) -> tuple[str, ...]:
-    if align == "name":
-        return channel_axis(windows)
-    return tuple(f"ch{c}" for c in range(int(windows.channel_counts.max(initial=1))))
-
-
 def dense(
     windows: WindowSet,
     *,
@@ -180,7 +227,7 @@ def dense(
     [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
     """
     windows.require_finite()
-    axis = _default_axis(windows, align) if channels is None else channels
+    axis = common_axis(align, windows) if channels is None else channels
     longest = int(windows.lengths.max(initial=1)) if length is None else length
     place = {name: row for row, name in enumerate(axis)}
     out = np.zeros((len(windows), len(axis), longest), np.float32)
@@ -190,34 +237,6 @@ def dense(
         kept = [k for k, row in enumerate(rows) if 0 <= row < len(axis)]
         out[i, [rows[k] for k in kept]] = resample(values[kept], longest)
     return out
-
-
-class Scaler:
-    """Scales windows block by block, by statistics that are computed once.
-
-    >>> corpus = WindowSet.from_arrays([[[1.0, 3.0]], [[5.0, 7.0]]])
-    >>> Scaler("channel", corpus, corpus[:0])(corpus[1:]).values(0).astype(float).round(2).tolist()
-    [[0.45, 1.34]]
-    """
-
-    def __init__(self, norm: Normalisation, corpus: WindowSet, normals: WindowSet) -> None:
-        nothing = corpus[:0].compact()
-        if norm == "normals" and not len(normals):
-            normalise(nothing, norm, corpus=corpus, normals=normals)  # says why it cannot be
-        self.mode: Normalisation = "channel" if norm == "normals" else norm
-        stats = None
-        if norm == "normals":
-            stats = ChannelStats.of(normals)
-        elif norm == "channel":
-            stats = corpus.stats or ChannelStats.of(corpus)
-        self.reference = nothing.with_stats(stats)
-
-    def __call__(self, windows: WindowSet) -> WindowSet:
-        """The windows, scaled; their own memory unless nothing is to be done."""
-        values, stats = stack_windows(windows), self.reference.stats
-        if values is None or stats is None or not np.isfinite(values).all():
-            return normalise(windows, self.mode, corpus=self.reference)
-        return _stacked_set(windows, _standardised(values, windows.channels(0), stats))
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,17 +303,6 @@ def _stacked_set(windows: WindowSet, values: NDArray[np.float32]) -> WindowSet:
     )
 
 
-def _standardised(values: NDArray[np.float32], channels: tuple[str, ...], stats: ChannelStats) -> NDArray[np.float32]:
-    """(N, C, T) what `normalise` makes of them by these statistics."""
-    mean = np.array([stats.mean.get(name, 0.0) for name in channels])[:, None]
-    std = np.array([stats.std.get(name, 0.0) for name in channels])[:, None]
-    varies = std > np.abs(mean) * float(np.finfo(np.float32).eps)
-    scaled = (values - mean) / np.where(std > 0, std, 1.0)
-    np.clip(scaled, -LARGEST_SCORE, LARGEST_SCORE, out=scaled)
-    scaled[:, ~varies[:, 0]] = 0.0
-    return scaled.astype(np.float32)
-
-
 def _spread(
     values: NDArray[np.float32], channels: tuple[str, ...], axis: tuple[str, ...], align: Alignment
 ) -> NDArray[np.float32]:
@@ -323,35 +331,6 @@ def join_channels(left: WindowSet, right: WindowSet, align: Alignment) -> NDArra
     own, other = (list(map(frozenset, s.channel_sets)) for s in (left, right))
     table = np.array([[len(a | b) for b in other] for a in own], np.float32).reshape(len(own), len(other))
     return table[left.channel_set][:, right.channel_set]
-
-
-def scaling_statistics(norm: Normalisation, corpus: WindowSet, normals: WindowSet) -> ChannelStats | None:
-    """What `scale` needs: statistics of the corpus or of the normals; nothing for `none` and `window`.
-
-    Statistics that a task fixes on its corpus (`corpus.stats`) come first: they are the same at all pollution levels.
-    """
-    if norm == "channel":
-        return corpus.stats or ChannelStats.of(corpus)
-    if norm == "normals":
-        if not len(normals):
-            raise ParameterError("norm=normals needs normal windows, and this task has none. Use norm=channel.")
-        return ChannelStats.of(normals)
-    return None
-
-
-def scale(windows: WindowSet, norm: Normalisation, stats: ChannelStats | None) -> WindowSet:
-    """Windows scaled by settled statistics.
-
-    >>> import numpy as np
-    >>> ws = WindowSet.from_arrays([[[1.0, 3.0]]], channels=("level",))
-    >>> scale(ws, "channel", ChannelStats.of(ws)).values(0).tolist()
-    [[-1.0, 1.0]]
-    """
-    if stats is not None:
-        return normalise(windows, "channel", corpus=windows.with_stats(stats))
-    if norm in ("channel", "normals"):
-        raise UsageError(f"Fit the encoder first: norm={norm} scales windows by what it is fitted on.")
-    return normalise(windows, norm, corpus=windows)
 
 
 Readings = NDArray[np.floating[Any]]

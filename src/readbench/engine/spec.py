@@ -18,12 +18,12 @@ declaration order, so that two texts of the same method have the same text, and 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from readbench.common.files import digest
 from readbench.engine.parameters import Value
 from readbench.engine.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, SOURCES, TRANSFORMS, Entry, Registry
 from readbench.errors import SpecError, UnknownNameError
@@ -88,8 +88,7 @@ class MethodSpec:
 
     def fingerprint(self) -> str:
         """Hash of the canonical text and of where each component comes from (package and version)."""
-        identity = (str(self), [entry.origin for entry in self.entries()])
-        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+        return digest(str(self), [entry.origin for entry in self.entries()])
 
     @property
     def title(self) -> str:

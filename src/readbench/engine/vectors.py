@@ -24,8 +24,9 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from readbench.common.files import exclusive
+from readbench.common.files import exclusive, open_atomic, write_json
 from readbench.common.processes import end_with_parent
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.kernels.threads import available_threads
 from readbench.engine.protocols import Encoder, Vectors
 from readbench.engine.windows import WindowSet
@@ -34,8 +35,6 @@ BLOCK = 256
 """Windows encoded, and saved, at a time."""
 Role = Literal["corpus", "queries"]
 """Whether windows are what is searched or what is asked about."""
-Told = Callable[[int, int], None]
-"""Told how many windows have their vectors, and how many there are."""
 
 
 class VectorStore(Protocol):
@@ -90,15 +89,11 @@ class VectorFolder:
 
     def write(self, encoder: str, digests: Sequence[str], vectors: Vectors) -> None:
         """Keep a block."""
-        folder = self.root / encoder
-        folder.mkdir(parents=True, exist_ok=True)
         raw = [bytes.fromhex(digest) for digest in digests]
         name = hashlib.blake2b(b"".join(raw), digest_size=12).hexdigest()
-        partial = folder / f"{name}.{os.getpid()}.partial"
         table = np.frombuffer(b"".join(raw), np.uint8).reshape(len(raw), -1)
-        with partial.open("wb") as file:
+        with open_atomic(self.root / encoder / f"{name}.npz") as file:
             np.savez(file, digests=table, vectors=np.asarray(vectors, np.float32))
-        partial.replace(folder / f"{name}.npz")
 
     def _index(self, folder: Path) -> dict[str, tuple[Path, int]]:
         """Where each vector of a folder is; files that came since the last look are added."""
@@ -112,7 +107,13 @@ class VectorFolder:
 
 
 def encode_missing(
-    store: VectorStore, encoder: Encoder, windows: WindowSet, told: Told | None = None, *, block: int = BLOCK
+    store: VectorStore,
+    encoder: Encoder,
+    windows: WindowSet,
+    progress: Progress = SILENT,
+    *,
+    what: str = "encoding",
+    block: int = BLOCK,
 ) -> Vectors:
     """(N, D) vectors of windows: known ones are read, the others computed and filed block by block.
 
@@ -120,7 +121,8 @@ def encode_missing(
         store: where vectors are kept.
         encoder: fitted.
         windows: N windows.
-        told: told before the first block that must be computed, and after each.
+        progress: told before the first block that must be computed, and after each.
+        what: what it is told is done.
         block: windows encoded at a time.
     """
     if not len(windows):
@@ -129,14 +131,13 @@ def encode_missing(
     known = store.read(key, digests)
     missing = missing_places(digests, known)
     for start, some in zip(range(0, len(missing), block), blocks_of(missing, block), strict=True):
-        if told:
-            told(len(windows) - len(missing) + start, len(windows))
+        progress(what, len(windows) - len(missing) + start, len(windows))
         vectors = encoder.encode(windows[some])
         own = [digests[i] for i in some]
         store.write(key, own, vectors)
         known |= dict(zip(own, vectors, strict=True))
-    if missing and told:
-        told(len(windows), len(windows))
+    if missing:
+        progress(what, len(windows), len(windows))
     return np.stack([known[digest] for digest in digests])
 
 
@@ -171,8 +172,6 @@ AHEAD = 2
 """Blocks that wait for each process."""
 Represent = Callable[[WindowSet], Vectors]
 """(B, D) vectors of B windows."""
-Progress = Callable[[int, int], None]
-"""Told how many windows have their vectors, and how many there are."""
 
 
 @dataclass(eq=False)
@@ -199,7 +198,7 @@ class StoredVectors:
     folder: Path
     key: str
     jobs: int = 1
-    progress: Progress | None = None
+    progress: Progress = SILENT
     seconds: float = 0.0
     earlier: float = 0.0
 
@@ -210,8 +209,7 @@ class StoredVectors:
             known, self.earlier = self._journal(len(windows))
             self.seconds = self.earlier
             for done in self._rest(windows, represent, known or self._begin(windows, represent)):
-                if self.progress:
-                    self.progress(done, len(windows))
+                self.progress("encoding", done, len(windows))
         vectors: Vectors = np.load(self._file, mmap_mode="r")
         return vectors
 
@@ -239,9 +237,7 @@ class StoredVectors:
         return (state["done"], state["seconds"]) if fits else (0, 0.0)
 
     def _note(self, done: int) -> int:
-        partial = self.folder / "journal.new"
-        partial.write_text(json.dumps({"key": self.key, "done": done, "seconds": self.seconds}))
-        partial.replace(self.folder / "journal.json")
+        write_json(self.folder / "journal.json", {"key": self.key, "done": done, "seconds": self.seconds})
         return done
 
     def _begin(self, windows: WindowSet, represent: Represent) -> int:

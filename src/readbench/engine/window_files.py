@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from readbench.common.files import write_json
 from readbench.engine.windows import WindowSet, concatenate, strings
 from readbench.errors import DataError
 
@@ -214,13 +215,6 @@ def load_windows(folder: Path) -> WindowSet:
 def part_name(number: int) -> str:
     """File name of a part."""
     return f"part-{number:05d}.arrow"
-
-
-def write_json(path: Path, content: object) -> None:
-    """Write a small JSON file whole, or not at all."""
-    partial = path.with_name(f"{path.name}.new")
-    partial.write_text(json.dumps(content, indent=1))
-    partial.replace(path)
 
 
 def _open_part(path: Path) -> pa.RecordBatch:

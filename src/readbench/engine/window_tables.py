@@ -35,6 +35,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from readbench.common.files import write_atomically
 from readbench.common.tables import Arrays, Given, Limits, Table, open_given, read_arrays, read_parquet
 from readbench.engine.windows import UNLABELLED, WindowSet, strings
 from readbench.errors import DataError, UsageError
@@ -309,13 +310,15 @@ def write_windows(windows: WindowSet, path: Path, **columns: pa.Array) -> None:
     >>> read_windows(path)[0].values.tolist()
     [[1.0, 1.0, 1.0]]
     """
-    partial = path.with_name(f"{path.name}.partial")
-    with pyarrow.parquet.ParquetWriter(partial, _schema(columns), compression="zstd") as writer:
+    schema = _schema(columns)
+    with (
+        write_atomically(path) as partial,
+        pyarrow.parquet.ParquetWriter(partial, schema, compression="zstd") as writer,
+    ):
         for start in range(0, len(windows), ROW_GROUP):
             block = windows[start : start + ROW_GROUP]
             further = [column[start : start + ROW_GROUP] for column in columns.values()]
-            writer.write_table(pa.table([*_columns(block), *further], schema=_schema(columns)))
-    partial.replace(path)
+            writer.write_table(pa.table([*_columns(block), *further], schema=schema))
 
 
 def _schema(columns: dict[str, pa.Array]) -> pa.Schema:

@@ -69,7 +69,7 @@ def ancestors(process: int, parents: dict[int, int]) -> set[int]:
     return found
 
 
-def untold(leg: str, done: int, total: int) -> None:
+def untold(leg: str, done: int, total: int | None) -> None:
     """Nobody listens."""
 
 

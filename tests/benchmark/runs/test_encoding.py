@@ -69,7 +69,7 @@ class Hearing(RunListener):
     def __init__(self) -> None:
         self.heard: list[tuple[str, int, int]] = []
 
-    def encoding(self, leg: str, done: int, total: int) -> None:
+    def encoding(self, leg: str, done: int, total: int | None) -> None:
         self.heard.append((leg, done, total))
 
 

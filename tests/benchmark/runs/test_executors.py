@@ -25,7 +25,7 @@ from tests.benchmark.runs.helpers import assert_same_results, rows_without_times
 from tests.benchmark.runs.work import begun, dies_when_told, refused, squared
 
 
-def untold(leg: str, done: int, total: int) -> None:
+def untold(leg: str, done: int, total: int | None) -> None:
     """Nobody listens."""
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from readbench.benchmark.runs import InOrder, LostItem, Work
 from readbench.benchmark.runs._executors import Item, Result
-from readbench.engine.legs import Progress
+from readbench.common.progress import Progress
 from readbench.errors import RunError
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from readbench.engine.legs import Progress
+from readbench.common.progress import Progress
 
 
 def squared(item: int, encoding: Progress) -> int:

@@ -6,7 +6,6 @@ from typing import Self
 import numpy as np
 import pytest
 
-from readbench.engine import vectors as module
 from readbench.engine.protocols import Metric, Vectors
 from readbench.engine.retrievers import EmbeddingRetriever
 from readbench.engine.vectors import VectorFolder, encode_missing, window_digests
@@ -59,11 +58,11 @@ def test_equal_windows_are_computed_once(tmp_path: Path) -> None:
 
 
 def test_progress_counts_what_was_known_and_what_is_filed(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    told: list[tuple[int, int | None]] = []
 
     def encode(windows: WindowSet) -> None:
         encode_missing(
-            VectorFolder(tmp_path), Counting(), windows, lambda done, total: told.append((done, total)), block=4
+            VectorFolder(tmp_path), Counting(), windows, lambda _, done, total: told.append((done, total)), block=4
         )
 
     encode(sample_windows(20)[:7])
@@ -85,7 +84,6 @@ def test_encoders_of_other_fingerprints_do_not_share(tmp_path: Path) -> None:
 
 
 def test_a_killed_encoding_keeps_its_finished_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BLOCK", 4)
     windows, encoder = sample_windows(12), Counting()
     original = encoder.encode
 
@@ -96,7 +94,7 @@ def test_a_killed_encoding_keeps_its_finished_blocks(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(encoder, "encode", dies_in_the_third_block)
     with pytest.raises(KeyboardInterrupt):
-        encode_missing(VectorFolder(tmp_path), encoder, windows)
+        encode_missing(VectorFolder(tmp_path), encoder, windows, block=4)
     monkeypatch.undo()
     encode_missing(VectorFolder(tmp_path), encoder, windows)
     assert encoder.encoded == 12

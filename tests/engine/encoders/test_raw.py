@@ -9,7 +9,7 @@ import pytest
 
 from readbench.engine import protocols as base
 from readbench.engine.encoders import Raw
-from readbench.engine.preparation import ChannelStats, Normalisation, channel_axis, dense, normalise
+from readbench.engine.preparation import ChannelStats, Normalisation, Scaler, channel_axis, dense
 from readbench.engine.registry import ENCODERS
 from readbench.engine.windows import WindowSet
 from readbench.errors import NotFiniteError, ParameterError
@@ -23,7 +23,7 @@ def fitted(corpus: WindowSet = RAGGED, norm: Normalisation = "channel") -> Raw:
 
 
 def test_vectors_are_scaled_windows_on_the_grid_of_the_corpus() -> None:
-    scaled = normalise(RAGGED, "channel", corpus=RAGGED)
+    scaled = Scaler.of("channel", RAGGED)(RAGGED)
     expected = dense(scaled, channels=channel_axis(RAGGED), length=int(RAGGED.lengths.max())).reshape(9, -1)
     np.testing.assert_array_equal(fitted().encode(RAGGED), expected)
 

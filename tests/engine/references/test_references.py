@@ -79,7 +79,7 @@ def test_one_class_leaves_the_order_alone(method: str) -> None:
 def test_windows_that_are_too_short_are_refused_with_a_reason(method: str) -> None:
     corpus = sample_windows(8, length=8)
     with pytest.raises(MethodError, match="8 steps are too short; 20 are needed"):
-        Method(method).fit(corpus, corpus[:0])
+        Method(method).fit(corpus, corpus[:0]).prepare()
 
 
 def test_the_paper_s_posterior_is_the_mean_of_two_one_hot_members() -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from readbench.engine.kernels import dtw_corpus
 from readbench.engine.kernels.dtw import LANES, radius
-from readbench.engine.preparation import ChannelStats, Normalisation, normalise
+from readbench.engine.preparation import ChannelStats, Normalisation, Scaler
 from readbench.engine.retrievers import DtwDependent, DtwIndependent
 from readbench.engine.windows import WindowSet, concatenate
 from readbench.errors import NotFiniteError, ParameterError
@@ -87,7 +87,7 @@ def test_what_float32_cannot_hold_is_still_a_finite_score(method: Method) -> Non
 @pytest.mark.parametrize("norm", ["channel", "window", "normals"])
 def test_windows_are_scaled_before_they_are_padded(method: Method, norm: Normalisation) -> None:
     corpus, queries = sample_windows(8, length=12, ragged=True), sample_windows(3, length=12, ragged=True, seed=1)
-    left, right = (normalise(w, norm, corpus=corpus, normals=corpus[:5]) for w in (queries, corpus))
+    left, right = (Scaler.of(norm, corpus, corpus[:5])(w) for w in (queries, corpus))
     found = -method(norm=norm).fit(corpus, corpus[:5]).score(queries)
     np.testing.assert_allclose(found, expected(method, right, left), rtol=1e-5, atol=1e-5)
 

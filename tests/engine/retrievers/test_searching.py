@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from readbench.engine.method import FittedMethod, Method
-from readbench.engine.preparation import Scaler, WindowRows, dense, normalise, on_grid, stack_windows
+from readbench.engine.preparation import Scaler, WindowRows, dense, on_grid, stack_windows
 from readbench.engine.ranking import rank
 from readbench.engine.registry import RETRIEVERS
 from readbench.engine.retrievers import Euclidean
 from readbench.engine.retrievers import _euclidean as euclidean
 from readbench.engine.retrievers._search import PER_THREAD, best_of, fill_scores, score_blocks
 from readbench.engine.testing import sample_windows
-from readbench.engine.windows import WindowSet
+from readbench.engine.windows import WindowSet, concatenate
 from readbench.errors import ParameterError
 
 NOT_WINDOWS_ALONE = {"classify"}
@@ -92,8 +92,8 @@ def test_windows_of_one_shape_are_laid_out_as_any_others(ragged: bool, align: st
     if not ragged:
         corpus = corpus[corpus.channel_set == corpus.channel_set[0]][::2]
         assert stack_windows(corpus) is not None
-    scaled = Scaler("channel", corpus, corpus[:0])(corpus)
-    twin = normalise(corpus, "channel", corpus=corpus)
+    scale = Scaler.of("channel", corpus)
+    scaled, twin = scale(corpus), scale(concatenate([corpus, sample_windows(1, length=23)]))[:-1]
     axis = ("other", *corpus.channels(0), "sensor 0", "sensor 1", "sensor 2")
     axis = tuple(dict.fromkeys(axis))
     for length in (24, 30):

@@ -43,12 +43,12 @@ class Counting:
 
 
 def test_vectors_are_those_of_all_windows_and_stay_on_disk(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    told: list[tuple[str, int, int | None]] = []
     stored = StoredVectors(tmp_path / "v", "ends", progress=lambda *far: told.append(far))
     vectors = stored.filled(WINDOWS, ends)
     assert isinstance(vectors, np.memmap)
     np.testing.assert_array_equal(vectors, ends(WINDOWS))
-    assert told == [(10, 23), (15, 23), (20, 23), (23, 23)]
+    assert told == [("encoding", done, 23) for done in (10, 15, 20, 23)]
     assert stored.size >= vectors.nbytes
     stored.clear()
     assert not (tmp_path / "v").exists()
@@ -80,7 +80,7 @@ def test_processes_side_by_side_store_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_retriever_finds_the_same_with_stored_vectors(jobs: int, tmp_path: Path) -> None:
     told: list[int] = []
-    stored = StoredVectors(tmp_path, "raw", jobs, lambda done, _: told.append(done))
+    stored = StoredVectors(tmp_path, "raw", jobs, lambda _, done, __: told.append(done))
     corpus, queries = sample_windows(60), sample_windows(4, seed=1)
     normals = corpus[corpus.labels == 0]
     plain = EmbeddingRetriever(Raw(), (NormalResidual(k=3),), None).fit(corpus, normals)

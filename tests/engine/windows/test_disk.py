@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from readbench.common.files import write_json
 from readbench.engine import window_files as disk
 from readbench.engine.testing import sample_windows
 from readbench.engine.testing._samples import CLASSES
@@ -298,17 +299,16 @@ def test_a_writer_of_other_classes_starts_anew(tmp_path: Path, monkeypatch: pyte
 def test_saving_again_after_an_interrupted_save_keeps_nothing_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = disk.write_json
 
     def interrupted(path: Path, content: object) -> None:
         if path.name == "windows.json":
             raise KeyboardInterrupt
-        whole(path, content)
+        write_json(path, content)
 
     monkeypatch.setattr(disk, "write_json", interrupted)
     with pytest.raises(KeyboardInterrupt):
         save_windows(sample_windows(5), tmp_path / "set")
-    monkeypatch.setattr(disk, "write_json", whole)
+    monkeypatch.undo()
     save_windows(sample_windows(2), tmp_path / "set")
     assert_same_windows(load_windows(tmp_path / "set"), sample_windows(2))
 

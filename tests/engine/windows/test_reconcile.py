@@ -11,10 +11,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from readbench.engine.preparation import ChannelStats, channel_axis, dense, normalise, resample
+from readbench.engine.preparation import (
+    LARGEST_SCORE,
+    ChannelStats,
+    Normalisation,
+    Scaler,
+    channel_axis,
+    dense,
+    resample,
+)
 from readbench.engine.testing import sample_windows
 from readbench.engine.windows import WindowSet
-from readbench.errors import NotFiniteError, ParameterError
+from readbench.errors import NotFiniteError, ParameterError, UsageError
 from tests.engine.windows.strategies import window_sets
 from tests.naive import reconcile as naive
 
@@ -43,8 +51,12 @@ def sets() -> st.SearchStrategy[WindowSet]:
     )
 
 
+def scale(windows: WindowSet, mode: Normalisation, corpus: WindowSet, normals: WindowSet) -> WindowSet:
+    return Scaler.of(mode, corpus, normals)(windows)
+
+
 def assert_scales_like_the_naive_twin(mode: Mode, scale: Callable[..., WindowSet], windows: WindowSet) -> None:
-    scaled = scale(windows, mode, corpus=windows[::2], normals=windows[1::2] if len(windows) > 1 else windows)
+    scaled = scale(windows, mode, windows[::2], windows[1::2] if len(windows) > 1 else windows)
     reference = windows[::2] if mode == "channel" else windows[1::2] if len(windows) > 1 else windows
     expected = naive.normalise(windows, mode, reference)
     for mine, twin in zip(scaled, expected, strict=True):
@@ -54,25 +66,25 @@ def assert_scales_like_the_naive_twin(mode: Mode, scale: Callable[..., WindowSet
 @pytest.mark.parametrize("mode", MODES)
 @given(windows=sets())
 def test_scaling_agrees_with_the_naive_twin(mode: Mode, windows: WindowSet) -> None:
-    assert_scales_like_the_naive_twin(mode, normalise, windows)
+    assert_scales_like_the_naive_twin(mode, scale, windows)
 
 
 @pytest.mark.parametrize("mode", ["window", "none"])
 def test_scaling_agrees_with_the_naive_twin_on_nasty_windows(mode: Mode) -> None:
-    assert_scales_like_the_naive_twin(mode, normalise, nasty_windows())
+    assert_scales_like_the_naive_twin(mode, scale, nasty_windows())
 
 
 def test_scaling_by_the_corpus_agrees_with_the_naive_twin_on_nasty_windows() -> None:
     windows = nasty_windows()
-    scaled = normalise(windows, "channel", corpus=windows)
+    scaled = Scaler.of("channel", windows)(windows)
     for mine, twin in zip(scaled, naive.normalise(windows, "channel", windows), strict=True):
         np.testing.assert_allclose(mine.values, twin, rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("mode", ["channel", "window", "normals"])
 def test_the_scaling_check_notices_wrong_statistics(mode: Mode) -> None:
-    def off(windows: WindowSet, mode: Mode, *, corpus: WindowSet, normals: WindowSet) -> WindowSet:
-        right = normalise(windows, mode, corpus=corpus, normals=normals)
+    def off(windows: WindowSet, mode: Mode, corpus: WindowSet, normals: WindowSet) -> WindowSet:
+        right = scale(windows, mode, corpus, normals)
         return replace(right, chunks=(right.chunks[0] * np.float32(1.001),))
 
     with pytest.raises(AssertionError):
@@ -82,21 +94,21 @@ def test_the_scaling_check_notices_wrong_statistics(mode: Mode) -> None:
 def test_scaling_leaves_the_original_alone_and_keeps_all_other_columns() -> None:
     windows = sample_windows(5, ragged=True)
     before = windows.fingerprint()
-    scaled = normalise(windows, "window", corpus=windows)
+    scaled = Scaler.of("window", windows)(windows)
     assert windows.fingerprint() == before
     assert replace(scaled, chunks=windows.chunks).fingerprint() == before
 
 
 def test_scaling_a_selection_touches_nothing_else() -> None:
     windows = sample_windows(6, ragged=True)
-    part = normalise(windows[[4, 1]], "channel", corpus=windows)
-    whole = normalise(windows, "channel", corpus=windows)
+    part = Scaler.of("channel", windows)(windows[[4, 1]])
+    whole = Scaler.of("channel", windows)(windows)
     for mine, other in zip(part, whole[[4, 1]], strict=True):
         np.testing.assert_array_equal(mine.values, other.values)
 
 
 def test_a_window_scaled_by_itself_has_mean_zero_and_deviation_one() -> None:
-    for window in normalise(sample_windows(5, ragged=True), "window", corpus=sample_windows(1)):
+    for window in Scaler.of("window", sample_windows(1))(sample_windows(5, ragged=True)):
         np.testing.assert_allclose(window.values.mean(axis=1), 0, atol=1e-5)
         np.testing.assert_allclose(window.values.std(axis=1), 1, rtol=1e-5)
 
@@ -106,7 +118,7 @@ def test_a_window_scaled_by_itself_has_mean_zero_and_deviation_one() -> None:
 def test_a_constant_channel_becomes_zero(mode: Mode, level: float) -> None:
     flat = np.full(50, level, np.float32)
     windows = WindowSet.from_arrays([np.stack([flat, np.arange(50)])] * 3, channels=("flat", "moving"))
-    scaled = normalise(windows, mode, corpus=windows, normals=windows)
+    scaled = Scaler.of(mode, windows, windows)(windows)
     assert not scaled.values(2)[0].any()
     assert scaled.values(2)[1].any()
 
@@ -116,13 +128,13 @@ def test_rounding_noise_on_a_constant_channel_becomes_zero() -> None:
     noisy = np.where(np.arange(40) % 2, level, np.nextafter(level, np.float32(0)))
     windows = WindowSet.from_arrays([noisy[None]], channels=("level",))
     for mode in ("channel", "window"):
-        assert not normalise(windows, mode, corpus=windows).values(0).any()
+        assert not Scaler.of(mode, windows)(windows).values(0).any()
 
 
 def test_a_reading_off_an_almost_dead_channel_stays_finite_with_its_square() -> None:
     corpus = WindowSet.from_arrays([[[0.0, 3e-35]]], channels=("dead",))
     query = WindowSet.from_arrays([[[5613.0, -5613.0]]], channels=("dead",))
-    scaled = normalise(query, "channel", corpus=corpus).values(0)
+    scaled = Scaler.of("channel", corpus)(query).values(0)
     assert scaled[0, 0] > 1e9
     assert scaled[0, 1] < -1e9
     assert np.isfinite((scaled**2).sum() * np.float32(1e6))
@@ -131,47 +143,68 @@ def test_a_reading_off_an_almost_dead_channel_stays_finite_with_its_square() -> 
 def test_a_channel_the_corpus_never_saw_becomes_zero() -> None:
     corpus = WindowSet.from_arrays([[[1.0, 2.0]]], channels=("known",))
     query = WindowSet.from_arrays([[[1.0, 2.0], [8.0, 9.0]]], channels=("known", "new"))
-    scaled = normalise(query, "channel", corpus=corpus)
+    scaled = Scaler.of("channel", corpus)(query)
     np.testing.assert_allclose(scaled.values(0), [[-1, 1], [0, 0]])
 
 
 def test_statistics_fixed_on_the_corpus_are_used_instead_of_its_own() -> None:
     corpus = WindowSet.from_arrays([[[1.0, 2.0]]], channels=("a",))
     fixed = corpus.with_stats(ChannelStats({"a": 10.0}, {"a": 2.0}))
-    np.testing.assert_allclose(normalise(corpus, "channel", corpus=fixed).values(0), [[-4.5, -4.0]])
+    np.testing.assert_allclose(Scaler.of("channel", fixed)(corpus).values(0), [[-4.5, -4.0]])
 
 
 def test_normals_scale_by_the_normal_windows_and_not_by_the_corpus() -> None:
     corpus = WindowSet.from_arrays([[[100.0, 300.0]]], channels=("a",)).with_stats(ChannelStats({"a": 9.0}, {"a": 9.0}))
     normals = WindowSet.from_arrays([[[1.0, 3.0]]], channels=("a",))
     query = WindowSet.from_arrays([[[5.0, 7.0]]], channels=("a",))
-    np.testing.assert_allclose(normalise(query, "normals", corpus=corpus, normals=normals).values(0), [[3.0, 5.0]])
+    np.testing.assert_allclose(Scaler.of("normals", corpus, normals)(query).values(0), [[3.0, 5.0]])
 
 
 @pytest.mark.parametrize("normals", [None, WindowSet.from_arrays([])], ids=["none given", "empty"])
 def test_scaling_by_normals_needs_normals(normals: WindowSet | None) -> None:
     windows = sample_windows(2)
     with pytest.raises(ParameterError, match=r"norm=normals needs normal windows.*norm=channel"):
-        normalise(windows, "normals", corpus=windows, normals=normals)
+        Scaler.of("normals", windows, normals)(windows)
 
 
 def test_an_unknown_scaling_is_refused_with_the_known_ones() -> None:
     windows = sample_windows(2)
     with pytest.raises(ParameterError, match=r"norm must be one of channel, window, none, normals\. Got 'zscore'"):
-        normalise(windows, "zscore", corpus=windows)  # type: ignore[arg-type]
+        Scaler.of("zscore", windows)(windows)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_values_that_are_not_finite_are_never_scaled(mode: Mode) -> None:
     bad = WindowSet.from_arrays([[[1.0, np.nan]]])
     with pytest.raises(NotFiniteError):
-        normalise(bad, mode, corpus=sample_windows(2), normals=sample_windows(2))
+        Scaler.of(mode, sample_windows(2), sample_windows(2))(bad)
 
 
 def test_no_windows_can_be_scaled() -> None:
     empty = sample_windows(2)[:0]
     for mode in MODES:
-        assert len(normalise(empty, mode, corpus=sample_windows(2), normals=sample_windows(2))) == 0
+        assert len(Scaler.of(mode, sample_windows(2), sample_windows(2))(empty)) == 0
+
+
+def test_moments_are_those_that_windows_are_scaled_by() -> None:
+    windows = nasty_windows()
+    scaler = Scaler.of("channel", windows)
+    for window, scaled in zip(windows, scaler(windows), strict=True):
+        mean, deviation = scaler.moments(window.channels)
+        own = ((window.values - mean[:, None]) / deviation[:, None]).clip(-LARGEST_SCORE, LARGEST_SCORE)
+        np.testing.assert_array_equal(own.astype(np.float32), scaled.values)
+
+
+def test_a_channel_without_spread_has_an_infinite_deviation() -> None:
+    scaler = Scaler("channel", ChannelStats({"still": 3.0, "moves": 1.0}, {"still": 0.0, "moves": 2.0}))
+    mean, deviation = scaler.moments(("moves", "still", "unknown"))
+    assert mean.tolist() == [1.0, 3.0, 0.0]
+    assert deviation.tolist() == [2.0, np.inf, np.inf]
+
+
+def test_a_scaler_without_statistics_asks_to_be_fitted() -> None:
+    with pytest.raises(UsageError, match="Fit the encoder first: norm=channel"):
+        Scaler("channel")(sample_windows(2))
 
 
 def assert_statistics_match(windows: WindowSet, stats: ChannelStats) -> None:
@@ -310,7 +343,7 @@ def test_a_missing_channel_is_a_row_of_zeros(align: Literal["name", "position"])
 
 def test_a_missing_channel_reads_as_its_mean_after_scaling() -> None:
     windows = WindowSet.from_arrays([[[4.0, 6.0], [1.0, 3.0]], [[5.0, 5.0]]], channels=[("a", "b"), ("a",)])
-    grid = dense(normalise(windows, "channel", corpus=windows))
+    grid = dense(Scaler.of("channel", windows)(windows))
     assert grid[1].tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import readbench
 from readbench.benchmark.exchange._official import Official, RemoteFile, add_checksums
+from readbench.common.files import open_atomic
 from readbench.errors import DataError
 
 if TYPE_CHECKING:
@@ -225,11 +226,8 @@ def unpack_archive(archive: Path, folder: Path) -> None:
 def _unpack_member(opened: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> None:
     if target.exists() and target.stat().st_size == member.file_size:
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f"{target.name}.part")
-    with opened.open(member) as packed, partial.open("wb") as out:
+    with opened.open(member) as packed, open_atomic(target) as out:
         shutil.copyfileobj(packed, out)
-    partial.replace(target)
 
 
 def _check_member(archive: Path, member: zipfile.ZipInfo) -> None:

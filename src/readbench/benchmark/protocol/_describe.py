@@ -19,7 +19,7 @@ from readbench.benchmark.protocol._compose import Composition
 from readbench.benchmark.protocol._shipped import read_shipped_rows
 from readbench.benchmark.protocol._task import Task, compose_task
 from readbench.common.plots import Panel
-from readbench.engine.preparation import channel_axis, dense, normalise
+from readbench.engine.preparation import Scaler, channel_axis, dense
 from readbench.engine.windows import NORMAL, WindowSet, concatenate
 
 MOST_PER_CLASS = 200
@@ -74,7 +74,7 @@ def shape_separation(task: Task) -> float:
     Euclidean distance on scaled windows of the clean corpus. 0.5: shape tells nothing about the class; 1: everything.
     """
     corpus = task.corpus_at(min(task.levels))[:MOST_PAIRED]
-    scaled = normalise(corpus, "channel", corpus=task.corpus)
+    scaled = Scaler.of("channel", task.corpus)(corpus)
     flat = dense(scaled).reshape(len(corpus), -1).astype(np.float64)
     squares = (flat**2).sum(axis=1)
     distances = np.sqrt(np.maximum(squares[:, None] + squares - 2 * flat @ flat.T, 0.0))

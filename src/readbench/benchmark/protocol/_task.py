@@ -20,8 +20,8 @@ from readbench.benchmark.protocol._build import Built, Progress, build
 from readbench.benchmark.protocol._compose import Composition, Selection, select, select_ready
 from readbench.benchmark.protocol._source import Source, SourceInfo
 from readbench.benchmark.protocol._split import Split, split_by_group
+from readbench.common.files import write_json
 from readbench.engine.preparation import ChannelStats
-from readbench.engine.window_files import write_json
 from readbench.engine.windows import NORMAL, WindowSet
 from readbench.errors import DataError
 

@@ -24,7 +24,8 @@ from readbench.benchmark.protocol import Task
 from readbench.benchmark.runs._budget import ALL, Budget
 from readbench.benchmark.runs._opinions import TaskOpinions
 from readbench.benchmark.runs._plan import Cell
-from readbench.engine.legs import STAGES, BuiltLeg, FittedLeg, Progress, Scored, conceal
+from readbench.common.progress import SILENT, Progress
+from readbench.engine.legs import STAGES, BuiltLeg, FittedLeg, Scored, conceal
 from readbench.engine.llm import ModelOptions
 from readbench.engine.method import FittedMethod, Knowledge, Method, Ranking
 from readbench.engine.protocols import Scores, View
@@ -112,7 +113,7 @@ class Setup:
         """A task that was just loaded."""
         return cls(task, task.fingerprint(), cache)
 
-    def method(self, spec: MethodSpec, progress: Progress | None = None) -> Method:
+    def method(self, spec: MethodSpec, progress: Progress = SILENT) -> Method:
         """A method that keeps its vectors in the cache and knows what the source says of itself."""
         method = Method(spec, vectors=VectorFolder(self.cache), progress=progress, models=self.models)
         return method.brief(self.task.info.description)

@@ -15,7 +15,8 @@ from typing import Literal, get_args
 from readbench.benchmark.runs._execute import Setting, load_cell_task
 from readbench.benchmark.runs._executors import Executor
 from readbench.benchmark.runs._plan import Job
-from readbench.engine.legs import Progress, conceal
+from readbench.common.progress import Progress
+from readbench.engine.legs import conceal
 from readbench.engine.method import Method
 from readbench.engine.protocols import Encoder
 from readbench.engine.spec import Leg, MethodSpec, Stage
@@ -61,8 +62,8 @@ def encode_block(block: EncodingBlock, progress: Progress, setting: Setting) -> 
             task, _ = load_cell_task(block.dataset, block.seed, setting)
             encoder = _fitted(block.dataset, block.seed, block.encoder, setting)
             windows = _share(task.corpus, task.normals, task.queries)[block.share][list(block.places)]
-            told = partial(progress, str(block.encoder))
-            encode_missing(VectorFolder(setting.cache), encoder, conceal(windows), told)
+            shown, what = conceal(windows), str(block.encoder)
+            encode_missing(VectorFolder(setting.cache), encoder, shown, progress, what=what)
         except Exception:  # noqa: BLE001 - the same error comes back in each cell, with its reason
             return 0
     return len(block.places)

@@ -15,7 +15,7 @@ from readbench.benchmark.runs._cells import Outcome, Setup, cell_fingerprint, ju
 from readbench.benchmark.runs._plan import Cell, Job, Plan
 from readbench.benchmark.runs._store import RunStore, keep_qrels
 from readbench.common.files import cache_root, data_root
-from readbench.engine.legs import Progress
+from readbench.common.progress import Progress
 from readbench.engine.llm import ModelOptions
 from readbench.engine.method import Method, Ranking
 from readbench.engine.spec import build_source, parse

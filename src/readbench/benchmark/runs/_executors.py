@@ -28,7 +28,7 @@ from multiprocessing.queues import SimpleQueue
 from threading import Event, Thread
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-from readbench.engine.legs import Progress
+from readbench.common.progress import Progress
 from readbench.errors import RunError, UsageError
 
 Item = TypeVar("Item")
@@ -119,7 +119,7 @@ def _work(work: Callable[[Item], Result], item: tuple[int, Item], encoding: Prog
     return work(item[1])
 
 
-def _untold(leg: str, done: int, total: int) -> None:
+def _untold(leg: str, done: int, total: int | None) -> None:
     """Nobody asked how far encodings have come."""
 
 
@@ -328,7 +328,7 @@ def _work_on_ray(work: Work[Item, Result], item: Item) -> Result:
     return work(item, _untold_on_ray)
 
 
-def _untold_on_ray(leg: str, done: int, total: int) -> None:
+def _untold_on_ray(leg: str, done: int, total: int | None) -> None:
     """News that stay where they are."""
 
 

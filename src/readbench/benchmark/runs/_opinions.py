@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Task
 from readbench.common.calibration import auroc, coverage, expected_calibration_error, false_alarm_rate
-from readbench.engine.legs import Progress
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.method import Method
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.rerankers import Opinion
@@ -120,9 +120,7 @@ def quality(answers: TaskOpinions, held_out: list[HeldOut]) -> Quality:
     )
 
 
-def form_opinions(
-    task: Task, rho: int, method: MethodSpec, cache: Path, progress: Progress | None = None
-) -> TaskOpinions:
+def form_opinions(task: Task, rho: int, method: MethodSpec, cache: Path, progress: Progress = SILENT) -> TaskOpinions:
     """Opinions of a method on the queries of a task, from all labels of the corpus at one level.
 
     Args:
@@ -139,9 +137,7 @@ def form_opinions(
     return TaskOpinions(task.queries.labels, said)
 
 
-def novel_faults(
-    task: Task, rho: int, method: MethodSpec, cache: Path, progress: Progress | None = None
-) -> list[HeldOut]:
+def novel_faults(task: Task, rho: int, method: MethodSpec, cache: Path, progress: Progress = SILENT) -> list[HeldOut]:
     """Each fault type with queries held out of the corpus in turn; arguments as of `form_opinions`."""
     found = []
     for label in held_out_faults(task):
@@ -170,7 +166,7 @@ def leave_out_fault(task: Task, label: int) -> Task:
 
 
 def require_opinions(
-    method: MethodSpec | str, vectors: VectorStore | None = None, progress: Progress | None = None
+    method: MethodSpec | str, vectors: VectorStore | None = None, progress: Progress = SILENT
 ) -> Method:
     """A method that forms opinions from the whole corpus, or an error that says how to write one."""
     own = Method(method, vectors=vectors, progress=progress)

@@ -34,7 +34,7 @@ class RunListener:
     def building(self, dataset: str, recordings: int, windows: int) -> None:
         """A dataset is being built: so many recordings and windows so far."""
 
-    def encoding(self, leg: str, done: int, total: int) -> None:
+    def encoding(self, leg: str, done: int, total: int | None) -> None:
         """A leg computes vectors: so many of the windows at hand have theirs."""
 
     def cell(self, report: CellReport) -> None:

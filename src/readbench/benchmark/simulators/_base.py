@@ -12,7 +12,6 @@ A domain only writes `simulate`: from a `RunBatch` to values (B, C, L) and label
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Recording, SourceInfo
+from readbench.common.files import digest
 
 BATCH = 64
 """Runs per batch. Part of the data's identity: changing it changes every simulated value."""
@@ -87,8 +87,7 @@ class Simulator(ABC):
 
     def fingerprint(self, root: Path | None) -> str:  # noqa: ARG002 - simulated sources have no files
         """Hash of version, size, seed and difficulty."""
-        identity = (self.INFO.name, self.VERSION, BATCH, self.runs, self.seed, self.difficulty)
-        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+        return digest(self.INFO.name, self.VERSION, BATCH, self.runs, self.seed, self.difficulty)
 
     def recordings(self, root: Path | None = None) -> Iterator[Recording]:  # noqa: ARG002
         """Stream all runs; memory holds one batch."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from readbench.benchmark.metrics import DEFAULT_METRIC, evaluate
 from readbench.benchmark.protocol import Task
 from readbench.benchmark.runs import RANKING_DEPTH, Setup
-from readbench.engine.legs import Progress
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.method import FittedMethod, Knowledge
 from readbench.engine.rerankers import next_cases
 from readbench.engine.spec import MethodSpec
@@ -47,7 +47,7 @@ class LabellingResult:
 
 
 def simulate_labelling(
-    task: Task, rho: int, method: MethodSpec, cache: Path, progress: Progress | None = None
+    task: Task, rho: int, method: MethodSpec, cache: Path, progress: Progress = SILENT
 ) -> LabellingResult:
     """Label the corpus of a level in both orders.
 

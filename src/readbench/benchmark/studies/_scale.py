@@ -29,6 +29,7 @@ import numpy as np
 from readbench.benchmark.metrics import DEFAULT_METRIC, evaluate
 from readbench.benchmark.runs import code_version
 from readbench.benchmark.studies._scale_world import Material, World
+from readbench.common.files import write_json
 from readbench.common.processes import MemoryWatch, Tell, in_fresh_process
 from readbench.engine.abilities import Hits
 from readbench.engine.legs import conceal
@@ -36,7 +37,6 @@ from readbench.engine.method import FittedMethod, Method
 from readbench.engine.retrievers import DtwIndependent
 from readbench.engine.spec import parse
 from readbench.engine.vectors import StoredVectors
-from readbench.engine.window_files import write_json
 from readbench.engine.windows import WindowSet
 from readbench.errors import MethodError, ReadbenchError, UsageError
 
@@ -98,7 +98,7 @@ class ScaleCell:
 
     def stored(self, tell: Tell) -> StoredVectors:
         """Where the vectors of its corpus are kept."""
-        return StoredVectors(self.vectors / self.key, self.key, self.jobs, partial(tell, "encoding"))
+        return StoredVectors(self.vectors / self.key, self.key, self.jobs, tell)
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import windows_of
 from readbench.benchmark.simulators import BATCH, Simulator
-from readbench.common.files import exclusive
+from readbench.common.files import exclusive, write_json
 from readbench.common.processes import Tell, end_with_parent
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.spec import build_source
-from readbench.engine.window_files import WindowWriter, load_windows, save_windows, write_json
+from readbench.engine.window_files import WindowWriter, load_windows, save_windows
 from readbench.engine.windows import NORMAL, WindowSet, concatenate
 from readbench.errors import UsageError
 

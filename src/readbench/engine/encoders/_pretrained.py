@@ -9,7 +9,6 @@ another shape.
 # Annotations are values here, not text (no `from __future__ import annotations`): the constructors of subclasses in
 # other modules are made from the fields below, and the grammar of methods reads their types.
 
-import hashlib
 import io
 from abc import abstractmethod
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.common.files import digest
 from readbench.engine.devices import (
     Device,
     Precision,
@@ -35,7 +35,7 @@ from readbench.engine.encoders._channels import ChannelEncoder, Pooling, Rows
 from readbench.engine.encoders._weights import digest_weights, locate_weights
 from readbench.engine.kernels.threads import Team
 from readbench.engine.parameters import ParameterRange, parameters_of
-from readbench.engine.preparation import ChannelStats, Normalisation, scale, scaling_statistics
+from readbench.engine.preparation import Normalisation, Scaler
 from readbench.engine.protocols import Metric, Vectors
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, MethodError, ReadbenchError
@@ -77,7 +77,7 @@ class FrozenEncoder(ChannelEncoder):
     dtype: Precision = "float32"
     device: Device = "auto"
     batch: Annotated[int, ParameterRange(1)] = 32
-    stats_: ChannelStats | None = field(default=None, init=False, repr=False)
+    scale_: Scaler | None = field(default=None, init=False, repr=False)
     _network: Torch = field(default=None, init=False, repr=False)
 
     @abstractmethod
@@ -115,12 +115,17 @@ class FrozenEncoder(ChannelEncoder):
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Keep the channel statistics that inputs are scaled by; nothing else is learned."""
-        self.stats_ = scaling_statistics(self.norm, corpus, normals)
+        self.scale_ = Scaler.of(self.norm, corpus, normals)
         return self
+
+    @property
+    def _scaler(self) -> Scaler:
+        """Before it is fitted, one that can scale windows only by themselves."""
+        return self.scale_ or Scaler(self.norm)
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
         """(B, D) pooled vectors of the scaled windows."""
-        return super().encode_batch(scale(windows, self.norm, self.stats_))
+        return super().encode_batch(self._scaler(windows))
 
     def each(self, work: Callable[[Rows], Vectors], parts: list[Rows]) -> list[Vectors]:
         """On a CPU, parts share the threads and each has one: the vectors are the same for any number of threads."""
@@ -142,15 +147,12 @@ class FrozenEncoder(ChannelEncoder):
 
     def weights_fingerprint(self) -> str:
         """Hash of the weights' contents and of the code that runs the network; known before anything is fitted."""
-        identity = (self.name, version(self.distribution), digest_weights(self.paths()))
-        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+        return digest(self.name, version(self.distribution), digest_weights(self.paths()))
 
     def fingerprint(self) -> str:
         """Hash of the weights, the parameters that shape a vector, and the statistics of the scaling."""
         shaping = {n: getattr(self, n) for n in parameters_of(type(self)) if n not in SAME_VECTORS}
-        statistics = self.stats_.fingerprint() if self.stats_ else ""
-        identity = (self.weights_fingerprint(), sorted(shaping.items()), statistics)
-        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+        return digest(self.weights_fingerprint(), sorted(shaping.items()), self._scaler.fingerprint())
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the network, which another process loads for itself."""

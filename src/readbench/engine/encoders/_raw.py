@@ -9,7 +9,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.engine.preparation import ChannelStats, Normalisation, channel_axis, dense, scale, scaling_statistics
+from readbench.common.files import digest
+from readbench.engine.preparation import Normalisation, Scaler, channel_axis, dense
 from readbench.engine.protocols import BatchEncoder, Metric, Vectors
 from readbench.engine.registry import ENCODERS
 from readbench.engine.windows import WindowSet
@@ -28,8 +29,7 @@ class ChannelGrid:
     [[[2.0, 3.0, 4.0]]]
     """
 
-    norm: Normalisation
-    stats: ChannelStats | None
+    scale: Scaler
     axis: tuple[str, ...]
     length: int
 
@@ -46,11 +46,11 @@ class ChannelGrid:
         """The grid of a corpus, of at least `shortest` points and at most `longest`."""
         length = max(shortest, int(corpus.lengths.max(initial=1)))
         length = length if longest is None else min(length, longest)
-        return cls(norm, scaling_statistics(norm, corpus, normals), channel_axis(corpus), length)
+        return cls(Scaler.of(norm, corpus, normals), channel_axis(corpus), length)
 
     def __call__(self, windows: WindowSet) -> NDArray[np.float32]:
         """(N, C, T) the windows on the grid."""
-        return dense(scale(windows, self.norm, self.stats), channels=self.axis, length=self.length)
+        return dense(self.scale(windows), channels=self.axis, length=self.length)
 
     @property
     def size(self) -> int:
@@ -59,8 +59,7 @@ class ChannelGrid:
 
     def fingerprint(self) -> str:
         """Hash of all that shapes a window."""
-        statistics = self.stats.fingerprint() if self.stats else ""
-        return hashlib.sha256(repr((self.norm, statistics, self.axis, self.length)).encode()).hexdigest()[:16]
+        return digest(self.scale.norm, self.scale.fingerprint(), self.axis, self.length)
 
 
 @ENCODERS.register("raw", title="Raw window", family="embedder")

@@ -9,7 +9,6 @@ its own (`NormalOperation`, and the pooling `both` of `pool_channels`); the pape
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.resources import files
@@ -19,14 +18,14 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.common.files import cache_root, exclusive
+from readbench.common.files import cache_root, digest, exclusive, open_atomic
 from readbench.engine.abilities import OnDevice, Pretrained
 from readbench.engine.devices import import_optional, inference_mode, pick_device
 from readbench.engine.encoders._channels import ChannelEncoder, NormalOperation, Pooling, Rows, names_of, pool_channels
 from readbench.engine.encoders._weights import digest_weights, locate_weights
 from readbench.engine.kernels.threads import Team
 from readbench.engine.parameters import ParameterRange
-from readbench.engine.preparation import ChannelStats, scale
+from readbench.engine.preparation import ChannelStats, Scaler
 from readbench.engine.protocols import Metric, Vectors
 from readbench.engine.registry import ENCODERS
 from readbench.engine.vectors import window_digests
@@ -75,7 +74,7 @@ class Sonde(ChannelEncoder):
         self.device: Runtime = device
         self.batch = batch
         self.weights = weights
-        self.stats_: ChannelStats | None = None
+        self.scale_: Scaler | None = None
         self.usual_: NormalOperation | None = None
 
     @property
@@ -89,18 +88,18 @@ class Sonde(ChannelEncoder):
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Settle how channels are scaled, and what their vectors are in normal operation."""
-        self.stats_ = operating_statistics(corpus, normals)
+        self.scale_ = scale = Scaler("normals", operating_statistics(corpus, normals))
         usual = {"normals": normals, "corpus": corpus}.get(self.reference)
-        self.usual_ = None if usual is None else self._normal_operation(usual)
+        self.usual_ = None if usual is None else self._normal_operation(usual, scale)
         return self
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
         """(B, D) pooled vectors of the departures."""
-        if self.stats_ is None:
+        if self.scale_ is None:
             raise UsageError("Fit the encoder first: it scales windows by what it is fitted on.")
         if not len(windows):
             return np.empty((0, 0), np.float32)
-        vectors = self.channel_vectors(scale(windows, "channel", self.stats_))
+        vectors = self.channel_vectors(self.scale_(windows))
         if self.usual_ is not None:
             counts = np.repeat(windows.channel_counts, windows.channel_counts)
             vectors = self.usual_.departures(vectors, names_of(windows), counts)
@@ -126,32 +125,31 @@ class Sonde(ChannelEncoder):
 
     def fingerprint(self) -> str:
         """Hash of the weights, the parameters that shape a vector, the scaling and the reference."""
-        statistics = self.stats_.fingerprint() if self.stats_ else ""
+        statistics = self.scale_.fingerprint() if self.scale_ else ""
         usual = self.usual_.fingerprint() if self.usual_ else ""
-        identity = (self.weights_fingerprint(), self.pool, self.reference, statistics, usual)
-        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+        return digest(self.weights_fingerprint(), self.pool, self.reference, statistics, usual)
 
     @property
     def _file(self) -> Path:
         """The file of weights."""
         return find_shipped_weights() if self.weights == SHIPPED else locate_weights(self.weights, (FILE,), "sonde")[0]
 
-    def _normal_operation(self, normals: WindowSet) -> NormalOperation:
+    def _normal_operation(self, normals: WindowSet, scale: Scaler) -> NormalOperation:
         """Statistics of the normals' vectors; kept in the cache, since encoding them takes its time."""
         if len(normals) > REFERENCE_WINDOWS:
             normals = normals[np.linspace(0, len(normals) - 1, REFERENCE_WINDOWS).astype(np.intp)]
-        key = hashlib.sha256(repr((self.weights_fingerprint(), self.stats_ and self.stats_.fingerprint())).encode())
+        key = hashlib.sha256(repr((self.weights_fingerprint(), scale.fingerprint())).encode())
         key.update(bytes.fromhex("".join(window_digests(normals))))
         path = cache_root() / "models" / "sonde" / f"{key.hexdigest()[:24]}.npz"
         with exclusive(path.with_suffix(".lock")):
             if not path.exists():
-                _store(self._measured(normals), path)
+                _store(self._measure(normals, scale), path)
             return _read(path)
 
-    def _measured(self, normals: WindowSet) -> NormalOperation:
+    def _measure(self, normals: WindowSet, scale: Scaler) -> NormalOperation:
         if not len(normals):
             return NormalOperation.of(np.empty((0, WIDTH), np.float32), np.empty(0, np.str_))
-        parts = [(self.channel_vectors(scale(b, "channel", self.stats_)), names_of(b)) for b in self.batches(normals)]
+        parts = [(self.channel_vectors(scale(b)), names_of(b)) for b in self.batches(normals)]
         return NormalOperation.of(np.concatenate([v for v, _ in parts]), np.concatenate([n for _, n in parts]))
 
 
@@ -200,12 +198,8 @@ def _torch_network(weights: Path, device: str) -> Any:  # noqa: ANN401 - a torch
 
 
 def _store(usual: NormalOperation, path: Path) -> None:
-    """Write all or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    with partial.open("wb") as file:
+    with open_atomic(path) as file:
         np.savez(file, names=np.array(usual.names, np.str_), mean=usual.mean, deviation=usual.deviation)
-    partial.replace(path)
 
 
 def _read(path: Path) -> NormalOperation:

@@ -17,7 +17,6 @@ training come first, the encoder `TS2Vec` after them.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Self
@@ -25,7 +24,7 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.common.files import cache_root, exclusive
+from readbench.common.files import cache_root, exclusive, open_atomic
 from readbench.engine.abilities import OnDevice
 from readbench.engine.devices import Device, Torch, import_optional, inference_mode, pick_device, use_one_thread
 from readbench.engine.encoders._raw import ChannelGrid
@@ -277,11 +276,8 @@ class TS2Vec(BatchEncoder):
 
 
 def _store(weights: Weights, path: Path) -> None:
-    """Write all or nothing: a killed training leaves no half file."""
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    with partial.open("wb") as file:
+    with open_atomic(path) as file:
         np.savez(file, **weights)  # type: ignore[arg-type]  # numpy's stub takes its flag for one of the arrays
-    partial.replace(path)
 
 
 def _read(path: Path) -> Weights:

@@ -42,7 +42,7 @@ from readbench.engine.kernels.compiling import (
 )
 from readbench.engine.kernels.memory import BLOCK, aligned, floats_at, transpose_block
 from readbench.engine.kernels.threads import Team
-from readbench.engine.preparation import LARGEST_SCORE, Alignment, ChannelStats, Normalisation
+from readbench.engine.preparation import LARGEST_SCORE, RESOLUTION, Alignment, Scaler
 from readbench.engine.windows import WindowSet
 
 LANES: Final = 64 if wide_registers() else 32
@@ -209,7 +209,6 @@ def warp_jointly(  # noqa: D417, PLR0913, PLR0917 - as many as the recursion has
             store(row, 0, splat(_INF))
 
 
-_RESOLUTION = float(np.finfo(np.float32).eps)
 _LARGEST = float(np.finfo(np.float32).max)
 _double, _series = types.float64, types.float32[::1]
 _whole, _table = types.int64[::1], types.int64[:, ::1]
@@ -269,32 +268,20 @@ class TileRows:
     limit: float
 
     @classmethod
-    def of(
-        cls,
-        windows: WindowSet,
-        axis: tuple[str, ...],
-        align: Alignment,
-        norm: Normalisation,
-        stats: ChannelStats | None,
-    ) -> TileRows:
-        """Rows matched to the axis by name or position; `stats` scale them unless the mode does without."""
+    def of(cls, windows: WindowSet, axis: tuple[str, ...], align: Alignment, scaler: Scaler) -> TileRows:
+        """Rows matched to the axis by name or position, on the scaler's scale."""
         shape = len(windows.channel_sets), len(axis)
         row, mean, scale = np.full(shape, -1, np.int64), np.zeros(shape), np.ones(shape)
         place = {name: c for c, name in enumerate(axis)}
         for s, names in enumerate(windows.channel_sets):
-            for r, name in enumerate(names):
-                c = place.get(name, -1) if align == "name" else r
-                if 0 <= c < len(axis):
-                    row[s, c] = r
-                    if stats is not None:
-                        mean[s, c], scale[s, c] = _location_scale(stats, name)
-        return cls(windows, row, mean, scale, own=norm == "window", limit=np.inf if norm == "none" else LARGEST_SCORE)
-
-
-def _location_scale(stats: ChannelStats, name: str) -> tuple[float, float]:
-    """Mean and inverse deviation, which is zero where the spread is below what float32 resolves."""
-    mean, std = stats.mean.get(name, 0.0), stats.std.get(name, 0.0)
-    return mean, 1 / std if std > abs(mean) * _RESOLUTION else 0.0
+            to = np.array([place.get(name, -1) if align == "name" else r for r, name in enumerate(names)], np.intp)
+            own = np.flatnonzero((to >= 0) & (to < len(axis)))
+            row[s, to[own]] = own
+            if scaler.stats is not None:
+                level, deviation = scaler.moments(names)
+                mean[s, to[own]], scale[s, to[own]] = level[own], 1 / deviation[own]
+        limit = np.inf if scaler.norm == "none" else LARGEST_SCORE
+        return cls(windows, row, mean, scale, own=scaler.norm == "window", limit=limit)
 
 
 def pack(
@@ -363,7 +350,7 @@ def _moments(series: Floats) -> tuple[float, float]:
     for t in range(len(series)):
         square += (series[t] - mean) ** 2
     std = np.sqrt(square / len(series))
-    return mean, 1 / std if std > abs(mean) * _RESOLUTION else 0.0
+    return mean, 1 / std if std > abs(mean) * RESOLUTION else 0.0
 
 
 @compiled(types.boolean(_series, _double, _double, _double, types.float32[::1]))

@@ -15,8 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -26,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from readbench.common.files import cache_root
+from readbench.common.files import cache_root, write_json
 from readbench.engine.llm._exhibits import Blank, Plotter, Reduction, WindowExcerpt
 from readbench.engine.llm._messages import ChatClient, ModelRequest, Reply, UnreadableError, Usage
 from readbench.engine.llm._prompts import Composer, Item, Task, load_prompts
@@ -75,11 +73,7 @@ class ReplyStore:
 
     def write(self, request: ModelRequest, answer: StoredReply) -> None:
         """File an answer."""
-        path = self.path(request)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
-        partial.write_text(json.dumps(asdict(answer)))
-        partial.replace(path)
+        write_json(self.path(request), asdict(answer), indent=None)
 
 
 TRIES = 4

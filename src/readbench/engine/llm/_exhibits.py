@@ -18,7 +18,6 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.common.files import write_bytes
 from readbench.common.plots import FAULT, NORMAL_GREY
 from readbench.engine.llm._messages import Image
 from readbench.engine.preparation import resample
@@ -312,10 +312,7 @@ class Plotter:
         width, height = _size(len(names))
         path = self.root / f"{_key(names, values, behind)}.png"
         if not path.exists():
-            self.root.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-            partial.write_bytes(_drawn(names, values, behind))
-            partial.replace(path)
+            write_bytes(path, _drawn(names, values, behind))
         return Image(path.read_bytes(), width, height)
 
 

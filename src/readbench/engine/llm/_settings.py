@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from readbench.common.files import cache_root, exclusive
+from readbench.common.files import cache_root, exclusive, write_json
 from readbench.engine.llm._messages import ModelRequest, Usage
 from readbench.engine.parameters import ParameterRange, parameters_of
 from readbench.errors import RunError, UnknownNameError, UsageError
@@ -229,9 +229,7 @@ class Ledger:
             before = self.spent()
             if checked:
                 self._check(before, change)
-            partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
-            partial.write_text(json.dumps(asdict(before + change)))
-            partial.replace(self.path)
+            write_json(self.path, asdict(before + change), indent=None)
 
     def _check(self, spent: Spending, planned: Spending) -> None:
         after, profile = spent + planned, self.profile

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from readbench.engine.abilities import ScalesWindows
 from readbench.engine.parameters import ParameterRange
-from readbench.engine.preparation import Normalisation, channel_axis, dense, normalise
+from readbench.engine.preparation import Normalisation, Scaler, channel_axis, dense
 from readbench.engine.protocols import Scores
 from readbench.engine.registry import RETRIEVERS
 from readbench.engine.windows import NORMAL, UNLABELLED, WindowSet
@@ -45,7 +45,7 @@ class _Reference:
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Train on the labelled items of the corpus."""
-        self.corpus_, self.normals_ = corpus, normals
+        self.scale_ = Scaler.of(self.norm, corpus, normals)
         self.axis_, self.length_ = channel_axis(corpus), int(corpus.lengths.max())
         if self.length_ < SHORTEST:
             raise MethodError(f"Windows of {self.length_} steps are too short; {SHORTEST} are needed.")
@@ -83,8 +83,7 @@ class _Reference:
         return _softmax(_decision(member, windows), len(self.classes_))
 
     def _grid(self, windows: WindowSet) -> NDArray[np.float64]:
-        scaled = normalise(windows, self.norm, corpus=self.corpus_, normals=self.normals_)
-        return dense(scaled, channels=self.axis_, length=self.length_).astype(np.float64)
+        return dense(self.scale_(windows), channels=self.axis_, length=self.length_).astype(np.float64)
 
 
 @RETRIEVERS.register(

@@ -27,7 +27,7 @@ from readbench.engine.llm import (
     spread_positions,
 )
 from readbench.engine.parameters import ParameterRange
-from readbench.engine.preparation import channel_axis, dense, normalise
+from readbench.engine.preparation import Scaler, channel_axis, dense
 from readbench.engine.protocols import Scores
 from readbench.engine.registry import RETRIEVERS
 from readbench.engine.windows import UNLABELLED, WindowSet
@@ -122,7 +122,7 @@ class LanguageClassifier:
 
 def pick_typical_cases(corpus: WindowSet, classes: NDArray[np.int32]) -> list[int]:
     """For each class the position of the window nearest to the mean of its class, on scaled windows of one grid."""
-    scaled = normalise(corpus, "channel", corpus=corpus)
+    scaled = Scaler.of("channel", corpus)(corpus)
     axis, length = channel_axis(corpus), int(corpus.lengths.max(initial=1))
     found = []
     for label in classes:

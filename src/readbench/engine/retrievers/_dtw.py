@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from readbench.engine.abilities import Hits, ScalesWindows, Searcher
 from readbench.engine.kernels.threads import Team
 from readbench.engine.parameters import ParameterRange
-from readbench.engine.preparation import Alignment, ChannelStats, Normalisation, channel_axis
+from readbench.engine.preparation import Alignment, Normalisation, Scaler, common_axis
 from readbench.engine.protocols import Scores
 from readbench.engine.registry import RETRIEVERS
 from readbench.engine.retrievers._search import require_places, top
@@ -47,8 +47,8 @@ class _Warping:
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Keep the corpus where it is; it is scaled and laid out block by block when queries come."""
         self.corpus_ = corpus
-        self.stats_ = self._statistics(corpus, normals)
-        self.axis_ = self._axis(corpus)
+        self.scale_ = Scaler.of(self.norm, corpus, normals)
+        self.axis_ = common_axis(self.align, corpus)
         self._tiled: TiledCorpus | CudaCorpus | None = None
         return self
 
@@ -107,25 +107,11 @@ class _Warping:
             )
         return seeds.astype(np.int64)
 
-    def _statistics(self, corpus: WindowSet, normals: WindowSet) -> ChannelStats | None:
-        if self.norm == "channel":
-            return corpus.stats or ChannelStats.of(corpus)
-        if self.norm != "normals":
-            return None
-        if not len(normals):
-            raise ParameterError("norm=normals needs normal windows, and this task has none. Use norm=channel.")
-        return ChannelStats.of(normals)
-
-    def _axis(self, windows: WindowSet) -> tuple[str, ...]:
-        if self.align == "name":
-            return channel_axis(windows)
-        return tuple(f"ch{c}" for c in range(int(windows.channel_counts.max(initial=1))))
-
     def _corpus(self) -> TiledCorpus | CudaCorpus:
         from readbench.engine.kernels.dtw import TileRows  # noqa: PLC0415
 
         if self._tiled is None:
-            rows = TileRows.of(self.corpus_, self.axis_, self.align, self.norm, self.stats_)
+            rows = TileRows.of(self.corpus_, self.axis_, self.align, self.scale_)
             self._tiled = _tiled_where(self.device)(rows, joint=self._joint, band=self.band)
         return self._tiled
 
@@ -134,10 +120,11 @@ class _Warping:
         from readbench.engine.kernels.dtw import TileRows, pack  # noqa: PLC0415
 
         queries.require_finite()
-        scaled = None if self.align == "position" or self.stats_ is None else self.stats_.mean
+        stats = self.scale_.stats
+        scaled = None if self.align == "position" or stats is None else stats.mean
         known = set(self.axis_)
-        more = [c for c in self._axis(queries) if c not in known and (scaled is None or c in scaled)]
-        rows = TileRows.of(queries, (*self.axis_, *more), self.align, self.norm, self.stats_)
+        more = [c for c in common_axis(self.align, queries) if c not in known and (scaled is None or c in scaled)]
+        rows = TileRows.of(queries, (*self.axis_, *more), self.align, self.scale_)
         return pack(rows, np.arange(len(queries)), Team(1), lanes=1)  # more threads take longer to start
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Protocol, Self
 
 import numpy as np
 
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.abilities import Hits, OnDevice
 from readbench.engine.devices import device_of
 from readbench.engine.kernels.threads import Team
@@ -21,7 +22,7 @@ from readbench.engine.ranking import rank
 from readbench.engine.registry import TRANSFORMS
 from readbench.engine.retrievers._euclidean import euclidean_distances
 from readbench.engine.retrievers._vector_search import top_k
-from readbench.engine.vectors import Role, StoredVectors, Told, VectorStore, encode_missing
+from readbench.engine.vectors import Role, StoredVectors, VectorStore, encode_missing
 from readbench.engine.windows import WindowSet
 
 BLOCK = 512
@@ -104,7 +105,8 @@ class EmbeddingRetriever:
         stored: where those of a corpus that is too large for memory are kept, as they are compared; then they pass
             the store by.
         device: the encoder again, where it can run on a GPU: vectors are searched where it runs.
-        told: told how far an encoding has come.
+        progress: told how far an encoding has come.
+        what: what it is told is done.
     """
 
     uses_labels = False
@@ -117,14 +119,15 @@ class EmbeddingRetriever:
         stored: StoredVectors | None = None,
         *,
         device: OnDevice | None = None,
-        told: Told | None = None,
+        progress: Progress = SILENT,
+        what: str = "encoding",
     ) -> None:
         self.encoder = encoder
         self.transforms = transforms
         self.vectors = vectors
         self.stored = stored
         self.device = device
-        self.told = told
+        self.progress, self.what = progress, what
         self.encode_seconds = 0.0
 
     @property
@@ -175,7 +178,7 @@ class EmbeddingRetriever:
     def _encode(self, windows: WindowSet, role: Role) -> Vectors:
         began = time.perf_counter()
         if self.vectors is not None and self.vectors.keeps(self.encoder, role):
-            vectors = encode_missing(self.vectors, self.encoder, windows, self.told)
+            vectors = encode_missing(self.vectors, self.encoder, windows, self.progress, what=self.what)
         else:
             vectors = self.encoder.encode(windows)
         self.encode_seconds += time.perf_counter() - began

@@ -43,7 +43,7 @@ class Euclidean:
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Keep the corpus and the statistics to scale it by; the grid is settled when the queries are known."""
         self.corpus_ = corpus
-        self.scale_ = Scaler(self.norm, corpus, normals)
+        self.scale_ = Scaler.of(self.norm, corpus, normals)
         return self
 
     def score(self, queries: WindowSet) -> Scores:

@@ -44,7 +44,7 @@ class _ShapeBased(ABC):
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Keep the corpus and the statistics to scale it by."""
         self.corpus_ = corpus
-        self.scale_ = Scaler(self.norm, corpus, normals)
+        self.scale_ = Scaler.of(self.norm, corpus, normals)
         self.axis_ = common_axis(self.align, corpus)
         self._spectra: SpectralCorpus | None = None
         return self

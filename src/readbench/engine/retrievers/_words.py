@@ -369,7 +369,7 @@ class _Symbolic(ABC):
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Index the corpus on the grid of its longest window."""
         self.corpus_ = corpus
-        self.scale_ = Scaler(self.norm, corpus, normals)
+        self.scale_ = Scaler.of(self.norm, corpus, normals)
         self.axis_ = common_axis(self.align, corpus)
         self.grid_ = int(corpus.lengths.max(initial=1))
         self.lexicon_, self.index_ = self._index(self.grid_)

@@ -22,6 +22,7 @@ from readbench.benchmark.report.site._cases import finest, list_found, pack_wind
 from readbench.benchmark.report.site._content import CellScores, content, judge_means, read_answers
 from readbench.benchmark.runs import Gallery, read_gallery
 from readbench.common import web
+from readbench.common.files import write_text
 
 ASSETS = files("readbench.benchmark.report.site") / "assets"
 STYLES = ("site.css", "cases.css")
@@ -89,10 +90,7 @@ def write_site(run: Path, out: Path | None = None, figures: Sequence[Path] = (),
     packs |= {f"figure-{name}": drawing for name, drawing in drawings.items()}
     data = content(results, gallery, measured) | {"cases": tasks, "joint": "joint" in packs, "figures": shown}
     target = (out or results.folder / "report") / PAGE
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f"{PAGE}.partial")
-    partial.write_text(page(f"{data['name']} · READ-Bench", data, packs), encoding="utf-8")
-    partial.replace(target)
+    write_text(target, page(f"{data['name']} · READ-Bench", data, packs))
     return target
 
 
