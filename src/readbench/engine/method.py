@@ -181,6 +181,12 @@ class Method:
         return [leg.content_key for leg in self.legs] + [part.content_key for part in self.rerankers]
 
     @property
+    def weights(self) -> dict[str, str]:
+        """Hashes of what the files of its pretrained encoders hold, by stage."""
+        pretrained = ((leg.leg.stage, leg.part.able(Pretrained)) for leg in self.legs)
+        return {str(stage): encoder.weights_fingerprint() for stage, encoder in pretrained if encoder}
+
+    @property
     def opinion_former(self) -> MethodPart[Reranker] | None:
         """The part that says what a query is: the last reranker, if it can and sees the whole corpus; else the deputy.
 

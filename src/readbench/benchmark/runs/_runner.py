@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from readbench import __version__
 from readbench.benchmark.exchange import status_of
 from readbench.benchmark.protocol import build
-from readbench.benchmark.runs._cells import code_version
+from readbench.benchmark.runs._cells import provenance_of_cells
 from readbench.benchmark.runs._execute import CellReport, Setting, give_up, load_cell_task, run_job
 from readbench.benchmark.runs._executors import Executor, Local, LostItem
 from readbench.benchmark.runs._gallery import write_gallery
 from readbench.benchmark.runs._plan import WHOLE, Job, Plan, Shard
 from readbench.benchmark.runs._store import RunStore
 from readbench.engine.llm import ModelOptions
+from readbench.engine.method import Method
 from readbench.engine.spec import build_source, parse
+from readbench.errors import ReadbenchError
 
 REFRESH_S = 2.0
 """Least time between two rewrites of the score tables while a run goes on."""
@@ -138,18 +141,18 @@ def _count(summary: RunSummary, report: CellReport) -> None:
 
 
 def _manifest(plan: Plan, executor: Executor, shard: Shard, root: Path | None, summary: RunSummary) -> dict[str, Any]:
+    methods = {method: _method_facts(plan, method) for method in plan.methods}
     return {
         "plan": asdict(plan),
         "simulated": [d for d in plan.datasets if build_source(d).info.simulated],
         "datasets": {dataset: _dataset_facts(dataset, root) for dataset in plan.datasets},
         "composition": asdict(plan.composition),
-        "code": code_version(),
-        "methods": {method: _method_facts(plan, method) for method in plan.methods},
+        "code": _code_version(methods),
+        "methods": methods,
         "tasks": dict(sorted(summary.tasks.items())),
         "notes": dict(sorted(summary.notes.items())),
         "sizes": dict(sorted(summary.sizes.items())),
-        "versions": {name: version(name) for name in ("numpy", "scipy", "pyarrow")}
-        | {"python": platform.python_version()},
+        "versions": {"python": platform.python_version(), **_all_versions(methods)},
         "machine": {"system": platform.system(), "processor": platform.machine()},
         "executor": executor.name,
         "shard": str(shard),
@@ -166,10 +169,34 @@ def _dataset_facts(dataset: str, root: Path | None) -> dict[str, str]:
 
 
 def _method_facts(plan: Plan, method: str) -> dict[str, Any]:
+    """What a method is, and what its numbers come from: code, packages, weights."""
     spec = parse(method)
+    made_by = provenance_of_cells(spec)
     return {
         "title": spec.title,
         "family": spec.entries()[0].family,
         "labels": plan.budgets[method],
         "fingerprint": spec.fingerprint(),
+        "code": made_by.code.digest,
+        "packages": dict(made_by.packages),
+        "weights": _weights(method),
     }
+
+
+def _weights(method: str) -> dict[str, str]:
+    """What its pretrained parts read, by stage: a hash of the files; empty where there are none, or none to be had."""
+    try:
+        return Method(method).weights
+    except ReadbenchError:  # its cells say so
+        return {}
+
+
+def _code_version(methods: Mapping[str, Mapping[str, Any]]) -> str:
+    """Package version and a hash of the code of all methods: parts of a run are merged only where it is the same."""
+    digests = sorted(facts["code"] for facts in methods.values())
+    return f"{__version__}+{hashlib.sha256(' '.join(digests).encode()).hexdigest()[:12]}"
+
+
+def _all_versions(methods: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Versions of all packages that computed."""
+    return dict(sorted(package for facts in methods.values() for package in facts["packages"].items()))
