@@ -59,6 +59,24 @@ class Code:
     files: tuple[Path, ...]
 
 
+def trace_code(roots: Iterable[Root], shut: Iterable[str] = ()) -> Code:
+    """The code that functions and classes lead to, in their own packages and in this one.
+
+    Args:
+        roots: what computes.
+        shut: patterns of modules that are not entered.
+    """
+    return _traced(tuple(roots), tuple(shut))
+
+
+@lru_cache(maxsize=256)
+def _traced(roots: tuple[Root, ...], shut: tuple[str, ...]) -> Code:
+    names = {"readbench", *(root.__module__.split(".")[0] for root in roots)}
+    places = ((name, _place(sys.modules[name])) for name in sorted(names))
+    sources = _opened(tuple((name, place) for name, place in places if place))
+    return sources.trace(map(symbol_of, roots), shut)
+
+
 class Sources:
     """Packages whose code is read; everything else is foreign.
 
@@ -69,13 +87,6 @@ class Sources:
     def __init__(self, packages: Mapping[str, Path]) -> None:
         self._packages = packages
         self._read: dict[str, _Module | None] = {}
-
-    @classmethod
-    def of(cls, roots: Iterable[Root]) -> Sources:
-        """The packages that roots belong to, and this one, as this process has imported them."""
-        names = {"readbench", *(root.__module__.split(".")[0] for root in roots)}
-        places = ((name, _place(sys.modules[name])) for name in sorted(names))
-        return _opened(tuple((name, place) for name, place in places if place))
 
     def trace(self, roots: Iterable[Symbol], shut: Iterable[str] = ()) -> Code:
         """The code that roots lead to.

@@ -26,6 +26,7 @@ from readbench.engine.abilities import (
     AsksModel,
     GivesOpinion,
     Hits,
+    Pretrained,
     ReadsWindows,
 )
 from readbench.engine.legs import STAGES, BuiltLeg, FittedLeg, MethodPart, Progress, Scored, build_part, conceal

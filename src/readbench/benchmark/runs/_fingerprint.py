@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 
-from readbench.common.provenance import Code, Root, Sources, symbol_of
+from readbench.common.provenance import Code, Root, trace_code
 from readbench.engine.abilities import AsksModel
 from readbench.engine.parameters import Value
 from readbench.engine.registry import BUILT_IN, ENCODERS, RERANKERS, Entry
@@ -99,8 +99,7 @@ def provenance_of(roots: tuple[Root, ...], spec: MethodSpec | None = None) -> Pr
     parts = _parts(spec) if spec else []
     opened = [door for door in DOORS if spec is None or any(_opens(part, door) for part in parts)]
     shut = [pattern for door in DOORS if door not in opened for pattern in door.modules]
-    every = (*roots, *(part.entry.factory for part in parts))
-    code = Sources.of(every).trace(map(symbol_of, every), shut)
+    code = trace_code((*roots, *(part.entry.factory for part in parts)), shut)
     by_text = [*(door.packages for door in opened if spec), *(part.entry.requires for part in parts)]
     names = code.packages.union(*by_text) - NOT_COMPUTING
     return Provenance(code, {name: found for name in sorted(names) if (found := _version(name))})
