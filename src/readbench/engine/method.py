@@ -27,6 +27,7 @@ from readbench.engine.abilities import (
     AsksModel,
     GivesOpinion,
     Hits,
+    Pretrained,
     ReadsWindows,
 )
 from readbench.engine.legs import STAGES, BuiltLeg, FittedLeg, MethodPart, Scored, build_part, conceal
@@ -180,6 +181,12 @@ class Method:
     def content_keys(self) -> list[str]:
         """Hashes of what its parts read beside their parameters; empty texts where they read nothing."""
         return [leg.content_key for leg in self.legs] + [part.content_key for part in self.rerankers]
+
+    @property
+    def weights(self) -> dict[str, str]:
+        """Hashes of what the files of its pretrained encoders hold, by stage."""
+        pretrained = ((leg.leg.stage, leg.part.able(Pretrained)) for leg in self.legs)
+        return {str(stage): encoder.weights_fingerprint() for stage, encoder in pretrained if encoder}
 
     @property
     def opinion_former(self) -> MethodPart[Reranker] | None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -220,12 +219,6 @@ def test_the_fingerprint_reacts_to_the_source_s_own_and_to_nothing_that_is_only_
     assert build_fingerprint(replace(made, version="2"), None) != build_fingerprint(made, None)
     described = replace(made, info=replace(made.info, title="Another", description="Other words.", licence="MIT"))
     assert build_fingerprint(described, None) == build_fingerprint(made, None)
-
-
-def test_the_fingerprint_reacts_to_the_version_of_the_protocol_s_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = build_fingerprint(source([1, 1]), None)
-    monkeypatch.setattr(import_module("readbench.benchmark.protocol._build"), "PROTOCOL_VERSION", 10_000)
-    assert build_fingerprint(source([1, 1]), None) != before
 
 
 def test_builds_of_two_protocols_live_side_by_side(tmp_path: Path) -> None:

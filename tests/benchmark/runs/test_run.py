@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from readbench.benchmark.protocol import Recording
-from readbench.benchmark.runs import KEY, CellReport, RunListener, RunStore, run
+from readbench.benchmark.runs import KEY, CellReport, RunListener, RunStore, fingerprint_of, run
 from readbench.benchmark.runs import _cells as cells
 from readbench.benchmark.simulators import Tanks
 from readbench.engine.legs import FittedLeg, Scored
@@ -149,7 +149,7 @@ def test_results_of_other_code_are_not_mixed_in(
     plan = small_plan(methods=("random",))
     run(plan, tmp_path, cache=private_cache)
     assert run(plan, tmp_path, cache=private_cache).computed == 0
-    monkeypatch.setattr(cells, "code_version", lambda: "other code")
+    monkeypatch.setattr(cells, "fingerprint_of", lambda *roots, **given: fingerprint_of(*roots, run, **given))
     assert run(plan, tmp_path, cache=private_cache).computed == 2
 
 

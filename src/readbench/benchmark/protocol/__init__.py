@@ -1,6 +1,6 @@
 """From native files or a simulator to queries, corpora and relevance judgments."""
 
-from readbench.benchmark.protocol._build import Built, build, build_fingerprint, write_windows_of
+from readbench.benchmark.protocol._build import Built, build, build_fingerprint, builders_of, write_windows_of
 from readbench.benchmark.protocol._clean import fill_missing
 from readbench.benchmark.protocol._compose import Composition, Parts
 from readbench.benchmark.protocol._cut import windows_of
@@ -58,6 +58,7 @@ __all__ = [
     "audit",
     "build",
     "build_fingerprint",
+    "builders_of",
     "compose_task",
     "composition_facts",
     "composition_row",

@@ -14,12 +14,13 @@ from readbench.benchmark.protocol._compose import Parts
 from readbench.benchmark.protocol._cut import windows_of
 from readbench.benchmark.protocol._source import Recording, Resolvable, Seekable, Side, Source, SourceInfo
 from readbench.common.files import exclusive
+from readbench.common.provenance import Root, trace_code
 from readbench.engine.window_files import FORMAT, WindowWriter, load_windows
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError
 
-PROTOCOL_VERSION = 1
-"""Raise when cleaning, cutting or labelling change, so that cached windows are built again."""
+BESIDE = ("readbench.engine.registry",)
+"""Modules that sources use, but that have no influence on their windows."""
 
 Progress = Callable[[int, int], None]
 """Called after each recording with the numbers of recordings and windows so far."""
@@ -91,10 +92,16 @@ def _load(info: SourceInfo, folder: Path) -> Built:
 
 
 def build_fingerprint(source: Source, root: Path | None) -> str:
-    """Hash of the source's files or version, and of its protocol."""
+    """Hash of the source's files or version, of its protocol, and of the code that reads, cleans, cuts and labels."""
     info = source.info
-    identity = (PROTOCOL_VERSION, FORMAT, info.name, source.fingerprint(root), repr(info.protocol), info.classes)
+    code = trace_code(builders_of(source), BESIDE).digest
+    identity = (FORMAT, info.name, source.fingerprint(root), repr(info.protocol), info.classes, code)
     return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+
+
+def builders_of(source: Source) -> tuple[Root, ...]:
+    """What makes the windows of a source."""
+    return type(source), write_windows_of
 
 
 def write_windows_of(source: Source, root: Path | None, folder: Path, progress: Progress | None = None) -> None:

@@ -1,7 +1,7 @@
 """Plan -> cells -> execute -> store; a run that was interrupted continues when started again."""
 
 from readbench.benchmark.runs._budget import ALL, Budget, parse_budget, parse_budgets, with_noise
-from readbench.benchmark.runs._cells import RANKING_DEPTH, Setup, code_version
+from readbench.benchmark.runs._cells import RANKING_DEPTH, Setup
 from readbench.benchmark.runs._costs import Forecast, forecasts
 from readbench.benchmark.runs._encode import encode_first
 from readbench.benchmark.runs._execute import CellReport, Setting
@@ -17,6 +17,7 @@ from readbench.benchmark.runs._executors import (
     Work,
     executor_of,
 )
+from readbench.benchmark.runs._fingerprint import fingerprint_of
 from readbench.benchmark.runs._gallery import COARSEST, DEPTH, FINEST, Gallery, GalleryWindow, read_gallery
 from readbench.benchmark.runs._merge import merge, plan_of
 from readbench.benchmark.runs._opinions import (
@@ -87,9 +88,9 @@ __all__ = [
     "Suite",
     "TaskOpinions",
     "Work",
-    "code_version",
     "encode_first",
     "executor_of",
+    "fingerprint_of",
     "forecasts",
     "form_opinions",
     "merge",

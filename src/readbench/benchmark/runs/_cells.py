@@ -1,62 +1,34 @@
-"""One cell: scores, reranking, metrics; and the version of the code that decides its numbers.
-
-One cell, from a task and a method to a result: scores (remembered on disk), ranking, metrics.
-
-The version of everything that decides a number.
-"""
+"""One cell, from a task and a method to a result: scores (remembered on disk), ranking, metrics."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import readbench
 from readbench.benchmark.metrics import PerQuery, evaluate, plugin_metrics
 from readbench.benchmark.protocol import Task
 from readbench.benchmark.runs._budget import ALL, Budget
+from readbench.benchmark.runs._fingerprint import Provenance, fingerprint_of, provenance_of
 from readbench.benchmark.runs._opinions import TaskOpinions
 from readbench.benchmark.runs._plan import Cell
 from readbench.common.progress import SILENT, Progress
+from readbench.common.provenance import Root
 from readbench.engine.legs import STAGES, BuiltLeg, FittedLeg, Scored, conceal
 from readbench.engine.llm import ModelOptions
 from readbench.engine.method import FittedMethod, Knowledge, Method, Ranking
 from readbench.engine.protocols import Scores, View
 from readbench.engine.ranking import rank
+from readbench.engine.registry import METRICS
 from readbench.engine.spec import Leg, MethodSpec
 from readbench.engine.vectors import VectorFolder
 from readbench.engine.windows import WindowSet
-
-ROOMS = (
-    "engine",
-    "benchmark/protocol",
-    "benchmark/sources",
-    "benchmark/simulators",
-    "benchmark/exchange",
-    "benchmark/metrics",
-)
-MODULES = ("benchmark/runs/_budget.py",)
-
-
-@cache
-def code_version() -> str:
-    """Package version and a hash of the source files that decide numbers: results of other code are never mixed in."""
-    package = Path(readbench.__file__).parent
-    digest = hashlib.sha256()
-    files = [package / name for name in MODULES]
-    files += [path for room in ROOMS for path in sorted((package / room).rglob("*.py"))]
-    for path in files:
-        digest.update(path.relative_to(package).as_posix().encode())
-        digest.update(path.read_bytes())
-    return f"{readbench.__version__}+{digest.hexdigest()[:12]}"
-
 
 RANKING_DEPTH = 100
 
@@ -127,14 +99,18 @@ class Setup:
 
 def cell_fingerprint(setup: Setup, method: Method, rho: int, budget: Budget) -> str:
     """Hash of everything a cell's result depends on."""
-    further = (*method.content_keys, _budget_key(budget), plugin_metrics())
-    return _fingerprint(setup.fingerprint, method.spec, rho, *further)
+    also = (setup.fingerprint, rho, *method.content_keys, _budget_key(budget), plugin_metrics())
+    return fingerprint_of(*_cell_roots(), spec=method.spec, also=also)
 
 
-def _fingerprint(task_fingerprint: str, spec: MethodSpec, rho: int, *further: str) -> str:
-    """Hash of a task, a method, a level, the code and whatever further there is: empty parts do not count."""
-    identity = (task_fingerprint, spec.fingerprint(), rho, code_version(), *filter(None, further))
-    return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+def provenance_of_cells(spec: MethodSpec) -> Provenance:
+    """The code and the packages that compute the cells of a method."""
+    return provenance_of(_cell_roots(), spec)
+
+
+def _cell_roots() -> tuple[Root, ...]:
+    """What computes a cell, the components of its method aside; metrics are found by name, so they are named here."""
+    return (rank_level, judge, *(metric.factory for metric in METRICS))
 
 
 def _budget_key(budget: Budget) -> str:
@@ -216,7 +192,8 @@ class ScoreCache:
 
     def _path(self, built: BuiltLeg, level: int) -> Path:
         labels = self._labels if built.uses_labels else ""
-        name = _fingerprint(self._setup.fingerprint, built.spec, level, built.content_key, labels)
+        also = (self._setup.fingerprint, level, built.content_key, labels)
+        name = fingerprint_of(ScoreCache, FittedLeg, spec=built.spec, also=also)
         return self._setup.cache / "scores" / f"{name}.npz"
 
 

@@ -16,8 +16,8 @@ from readbench.errors import RunError, UsageError
 
 SAME = ("plan", "composition", "code", "methods")
 """Entries of `run.json` that all parts of a run share."""
-JOINED = ("tasks", "notes", "sizes")
-"""Entries by task: each part knows those of its own jobs."""
+JOINED = ("tasks", "notes", "sizes", "computed_by", "versions")
+"""Entries by task, method or package: each part knows those of its own jobs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,8 @@ def plan_of(manifest: dict[str, Any]) -> Plan:
 def _manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads((folder / "run.json").read_text())
-        missing = {*SAME, *JOINED, "shard", "cells", "wall_s"} - manifest.keys()
+        # runs of earlier versions do not say what computed them
+        missing = {*SAME, *JOINED, "shard", "cells", "wall_s"} - {"computed_by"} - manifest.keys()
     except (OSError, ValueError, AttributeError) as error:
         raise RunError(f"{folder} is not a run folder ({error}). Merge the folders of finished parts.") from error
     if missing:
@@ -86,15 +87,21 @@ def _check(parts: Sequence[RunPart]) -> None:
                     f" ({_difference(first.manifest[name], part.manifest[name])}). Run them anew with the same options"
                     " and the same version."
                 )
-    known: dict[str, tuple[str, Path]] = {}
+    if differing := _first_conflict(parts, "tasks"):
+        raise RunError(f"{differing}. They ran on different data: use the same data root everywhere.")
+    if differing := _first_conflict(parts, "computed_by"):
+        raise RunError(f"{differing}. They ran with other packages or weights: use the same everywhere.")
+
+
+def _first_conflict(parts: Sequence[RunPart], entry: str) -> str:
+    """Where two parts say different things of the same task or method; empty where none do."""
+    known: dict[str, tuple[object, Path]] = {}
     for part in parts:
-        for task, fingerprint in part.manifest["tasks"].items():
-            before, folder = known.setdefault(task, (fingerprint, part.folder))
-            if before != fingerprint:
-                raise RunError(
-                    f"{part.folder} and {folder} ran on different data: {task} is {fingerprint} in one and {before} in"
-                    " the other. Use the same data root everywhere."
-                )
+        for name, fact in part.manifest.get(entry, {}).items():
+            before, folder = known.setdefault(name, (fact, part.folder))
+            if before != fact:
+                return f"{part.folder} and {folder} differ in {name} ({_difference(fact, before)})"
+    return ""
 
 
 def _difference(one: object, two: object) -> str:
@@ -142,7 +149,7 @@ def _copy(source: Path, target: Path) -> None:
 
 def _merged(manifests: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One `run.json`: what is known by task joined, numbers of cells and seconds added up."""
-    joined = {name: _joined(manifest[name] for manifest in manifests) for name in JOINED}
+    joined = {name: _joined(manifest.get(name, {}) for manifest in manifests) for name in JOINED}
     counts = {name: sum(manifest["cells"][name] for manifest in manifests) for name in manifests[0]["cells"]}
     wall = round(sum(manifest["wall_s"] for manifest in manifests), 2)
     return manifests[0] | joined | {"shard": str(WHOLE), "cells": counts, "wall_s": wall}

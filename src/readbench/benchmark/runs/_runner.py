@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from readbench import __version__
 from readbench.benchmark.exchange import status_of
-from readbench.benchmark.protocol import build
-from readbench.benchmark.runs._cells import code_version
+from readbench.benchmark.protocol import build, builders_of
+from readbench.benchmark.runs._cells import provenance_of_cells
 from readbench.benchmark.runs._execute import CellReport, Setting, give_up, load_cell_task, run_job
 from readbench.benchmark.runs._executors import Executor, Local, LostItem
+from readbench.benchmark.runs._fingerprint import provenance_of
 from readbench.benchmark.runs._gallery import write_gallery
 from readbench.benchmark.runs._plan import WHOLE, Job, Plan, Shard
 from readbench.benchmark.runs._store import RunStore
 from readbench.engine.llm import ModelOptions
+from readbench.engine.method import Method
 from readbench.engine.spec import build_source, parse
+from readbench.errors import ReadbenchError
 
 REFRESH_S = 2.0
 """Least time between two rewrites of the score tables while a run goes on."""
@@ -138,18 +143,19 @@ def _count(summary: RunSummary, report: CellReport) -> None:
 
 
 def _manifest(plan: Plan, executor: Executor, shard: Shard, root: Path | None, summary: RunSummary) -> dict[str, Any]:
+    computed = {job.method: _computed_by(job.method) for job in shard.of(list(plan.jobs()))}
     return {
         "plan": asdict(plan),
         "simulated": [d for d in plan.datasets if build_source(d).info.simulated],
         "datasets": {dataset: _dataset_facts(dataset, root) for dataset in plan.datasets},
         "composition": asdict(plan.composition),
-        "code": code_version(),
+        "code": _code_version(plan),
         "methods": {method: _method_facts(plan, method) for method in plan.methods},
+        "computed_by": computed,
         "tasks": dict(sorted(summary.tasks.items())),
         "notes": dict(sorted(summary.notes.items())),
         "sizes": dict(sorted(summary.sizes.items())),
-        "versions": {name: version(name) for name in ("numpy", "scipy", "pyarrow")}
-        | {"python": platform.python_version()},
+        "versions": _versions(plan, computed),
         "machine": {"system": platform.system(), "processor": platform.machine()},
         "executor": executor.name,
         "shard": str(shard),
@@ -173,3 +179,33 @@ def _method_facts(plan: Plan, method: str) -> dict[str, Any]:
         "labels": plan.budgets[method],
         "fingerprint": spec.fingerprint(),
     }
+
+
+def _computed_by(method: str) -> dict[str, Any]:
+    """What the numbers of a method come from: code, packages that compute, and the weights that its encoders read."""
+    made_by = provenance_of_cells(parse(method))
+    return {"code": made_by.code.digest, "packages": dict(made_by.packages), "weights": _weights(method)}
+
+
+def _weights(method: str) -> dict[str, str]:
+    """Hashes of the files, by encoder; nothing where they are not to be had."""
+    try:
+        return Method(method).weights
+    except ReadbenchError:  # its cells say so
+        return {}
+
+
+def _code_version(plan: Plan) -> str:
+    """Package version and a hash of the code of all methods: parts of a run are merged only where it is the same."""
+    digests = [provenance_of_cells(parse(method)).code.digest for method in plan.methods]
+    return f"{__version__}+{hashlib.sha256(' '.join(digests).encode()).hexdigest()[:12]}"
+
+
+def _versions(plan: Plan, computed: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Versions of all packages that computed, windows included, and of those that every run needs."""
+    found = {"python": platform.python_version(), "pyarrow": version("pyarrow")}
+    for dataset in plan.datasets:
+        found |= provenance_of(builders_of(build_source(dataset))).packages
+    for made_by in computed.values():
+        found |= made_by["packages"]
+    return dict(sorted(found.items()))

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from readbench.benchmark.metrics import DEFAULT_METRIC, evaluate
-from readbench.benchmark.runs import code_version
+from readbench.benchmark.runs import fingerprint_of
 from readbench.benchmark.studies._scale_world import Material, World
 from readbench.common.files import write_json
 from readbench.common.processes import MemoryWatch, Tell, in_fresh_process
@@ -472,7 +472,8 @@ def _tasks(study: ScaleStudy, out: Path) -> Iterator[_Task]:
     for size in study.sizes:
         names = [str(parse(method)) for method in study.methods]
         for method in dict.fromkeys([*names, shortlisting]):
-            cell = ScaleCell(study.world, size, method, code_version(), out / "vectors", study.jobs)
+            version = fingerprint_of(_alone, _paired, spec=parse(method) if method else None)
+            cell = ScaleCell(study.world, size, method, version, out / "vectors", study.jobs)
             file = f"{re.sub(r'[^a-z0-9]+', '-', method).strip('-')}-{size}-{cell.key}.json"
             pair = out / "cells" / f"two-stage-{file}"
             if method in names:
