@@ -238,7 +238,9 @@ def test_every_module_and_file_named_exists() -> None:
         text = page.read_text()
         for name in set(re.findall(r"(?<![\w./-])(?:readbench|research)(?:\.\w+)+", text)):
             wrong += [] if name in NO_MODULES or importable(name) else [f"{page.name}: {name}"]
-        for path in set(re.findall(r"`((?:(?:src|tests|common|engine|benchmark|cases|cli|research)/)[\w/.]+)`", text)):
+        for path in set(
+            re.findall(r"`((?:(?:src|tests|common|engine|benchmark|cases|cli|research)/)[a-z0-9_/.]+)`", text)
+        ):
             wrong += [] if any((root / path).exists() for root in ROOTS) else [f"{page.name}: {path}"]
     assert not wrong, "\n".join(wrong)
 
