@@ -28,14 +28,15 @@ from readbench.benchmark.report._significance import ALPHA
 from readbench.benchmark.runs import TIMES
 from readbench.common.plots import (
     FAMILY_COLOURS,
-    FAMILY_MARKERS,
     FAULT,
     GRID_GREY,
     METHOD_COLOURS,
     REFERENCE_GREY,
     Line,
+    colour_of,
     entitle,
     lines,
+    marker_of,
     sheet,
     with_style,
 )
@@ -150,7 +151,7 @@ def radar(study: TableStudy) -> Figure | None:
     axis.set_theta_zero_location("N")
     axis.set_theta_direction(-1)
     for text in bases(study):
-        _ring(axis, angles, scores[:, results.methods.index(text)], FAMILY_COLOURS[study.methods.family(text)], 1.1)
+        _ring(axis, angles, scores[:, results.methods.index(text)], colour_of(study.methods.family(text)), 1.1)
     if best := best_composed(study):
         values = scores[:, results.methods.index(best)]
         _ring(axis, angles, values, "black", 2.4)
@@ -198,7 +199,7 @@ def _legend(figure: Figure, study: TableStudy, best: str) -> None:
     from matplotlib.lines import Line2D  # noqa: PLC0415
 
     families = dict.fromkeys(study.methods.family(text) for text in bases(study))
-    handles = [Line2D([], [], color=FAMILY_COLOURS[family], label=family) for family in families]
+    handles = [Line2D([], [], color=colour_of(family), label=family) for family in families]
     if best:
         handles.append(Line2D([], [], color="black", linewidth=2.4, label=study.results.title(best)))
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
@@ -259,7 +260,7 @@ def lift(study: TableStudy) -> Figure | None:
 
 
 def _arrow(axis: Axes, height: int, base: float, lifted: float, *, better: bool) -> None:
-    colour = FAMILY_COLOURS["distance"] if better else FAULT
+    colour = colour_of("distance") if better else FAULT
     axis.plot(base, height, "o", color="white", markeredgecolor=colour, markersize=5, zorder=3)
     style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.8, "shrinkA": 3, "shrinkB": 0}
     axis.annotate("", (lifted, height), (base, height), arrowprops=style)
@@ -306,7 +307,7 @@ def runtime(study: TableStudy) -> Figure | None:
     axis = figure.subplots()
     for text, time, score in zip(texts, times, scores, strict=True):
         family = study.methods.family(text)
-        axis.scatter(time, score, s=42, color=FAMILY_COLOURS[family], marker=FAMILY_MARKERS[family], zorder=3)
+        axis.scatter(time, score, s=42, color=colour_of(family), marker=marker_of(family), zorder=3)
     axis.set_xscale("log")
     axis.xaxis.set_major_formatter("{x:g}")
     axis.xaxis.set_minor_formatter("{x:g}" if max(times) < FEW_DECADES * min(times) else NullFormatter())
@@ -393,7 +394,7 @@ def boxes(study: TableStudy) -> Figure | None:
         meanprops={"color": "black", "linestyle": (0, (2, 1.5)), "linewidth": 1.0},
     )
     for height, (text, patch, column) in enumerate(zip(texts, drawn["boxes"], columns, strict=True), start=1):
-        colour = FAMILY_COLOURS[study.methods.family(text)]
+        colour = colour_of(study.methods.family(text))
         patch.set(facecolor=colour, alpha=0.35, edgecolor=colour)
         axis.plot(column, np.full(len(column), height), "o", color=colour, markersize=3.2, zorder=4)
     axis.set_yticks(range(1, len(texts) + 1), [results.title(text) for text in texts])
@@ -464,7 +465,7 @@ def _stems(axis: Axes, study: TableStudy, texts: list[str], tested: NemenyiResul
         rank, right = float(tested.mean_ranks[method]), place < half
         height = first - STEP * (place if right else len(order) - 1 - place)
         end = 0.6 if right else len(order) + 0.4
-        colour = FAMILY_COLOURS[study.methods.family(texts[method])]
+        colour = colour_of(study.methods.family(texts[method]))
         axis.plot([rank, rank, end], [0, height, height], color=colour, linewidth=1.1, zorder=1)
         axis.plot(rank, 0, "o", color=colour, markersize=3.5)
         axis.text(
