@@ -62,6 +62,16 @@ STYLE: dict[Any, Any] = {
 }
 
 
+def colour_of(family: str) -> str:
+    """The colour of a family everywhere; grey for one that a plug-in made up."""
+    return FAMILY_COLOURS.get(family, REFERENCE_GREY)
+
+
+def marker_of(family: str) -> str:
+    """The marker of a family everywhere; likewise."""
+    return FAMILY_MARKERS.get(family, "h")
+
+
 def with_style(draw: Callable[P, R]) -> Callable[P, R]:
     """Decorator: what the function draws has the one style of all figures."""
 

@@ -16,6 +16,7 @@ mine = "my_package.methods"
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -203,7 +204,7 @@ class MetricEntry:
 
 @dataclass
 class Catalogue(Generic[E]):
-    """Named entries of one kind, in any case; built-in modules and plug-ins are imported on first use."""
+    """Named entries of one kind, in any case; the rooms they are in and plug-ins are imported on first use."""
 
     kind: str
     modules: tuple[str, ...] = ()
@@ -229,7 +230,8 @@ class Catalogue(Generic[E]):
         return entries[key]
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._aliases.get(name.lower(), name.lower()) in self._known()
+        known = self._known()  # first, because plug-ins bring aliases with them
+        return isinstance(name, str) and self._aliases.get(name.lower(), name.lower()) in known
 
     def __iter__(self) -> Iterator[E]:
         return iter(self._known().values())
@@ -241,7 +243,7 @@ class Catalogue(Generic[E]):
     def _known(self) -> dict[str, E]:
         """All entries by name, after everything that registers some was imported."""
         for module in self.modules:
-            importlib.import_module(module)
+            import_room(module)
         load_plugins()
         return self._entries
 
@@ -288,7 +290,7 @@ class Registry(Catalogue[Entry]):
                 obstacle=unavailable,
                 positional=positional,
                 abilities=tuple(abilities),
-                origin=_origin(factory),
+                origin=origin_of(factory),
                 tags=declared,
             )
             self._add(entry)
@@ -365,7 +367,7 @@ class MetricRegistry(Catalogue[MetricEntry]):
                     larger_is_better=larger_is_better,
                     bounds=bounds,
                     chance=chance,
-                    origin=_origin(factory),
+                    origin=origin_of(factory),
                 )
                 self._add(entry)
             return factory
@@ -374,9 +376,13 @@ class MetricRegistry(Catalogue[MetricEntry]):
 
     def _known(self) -> dict[str, MetricEntry]:
         """In the order of columns, the same on every machine whichever plug-in was found first."""
-        entries = super()._known()
-        ordered = sorted(entries, key=lambda key: (entries[key].origin != BUILT_IN, entries[key].origin))
-        return {key: entries[key] for key in ordered}
+        return order_by_origin(super()._known())
+
+
+def order_by_origin(entries: dict[str, E]) -> dict[str, E]:
+    """What is built in first, as it was registered, then what plug-ins brought, by their names."""
+    ordered = sorted(entries, key=lambda key: (entries[key].origin != BUILT_IN, entries[key].origin))
+    return {key: entries[key] for key in ordered}
 
 
 def _keeps(component: object, ability: type) -> bool:
@@ -398,7 +404,17 @@ def _home(factory: Callable[..., Any]) -> tuple[str, str]:
     return factory.__module__, factory.__qualname__
 
 
-def _origin(factory: Callable[..., Any]) -> str:
+@cache
+def import_room(name: str) -> None:
+    """Import a package and every private module in it: what a new file registers is known without another line."""
+    room = importlib.import_module(name)
+    for module in pkgutil.iter_modules(room.__path__, f"{name}."):
+        if module.name.rpartition(".")[2].startswith("_"):
+            importlib.import_module(module.name)
+
+
+def origin_of(factory: Callable[..., Any]) -> str:
+    """Where a component comes from: this package, or a plug-in with its version."""
     package = factory.__module__.split(".")[0]
     return _plugin_origins().get(package, package)
 
@@ -421,8 +437,9 @@ def load_plugins() -> tuple[tuple[EntryPoint, str], ...]:
     """
     report = []
     points = entry_points(group=PLUGIN_GROUP)
-    for module in (*SOURCES.modules, *RETRIEVERS.modules, *METRICS.modules) if points else ():
-        importlib.import_module(module)
+    for registry in (SOURCES, RETRIEVERS, ENCODERS, RERANKERS, METRICS) if points else ():
+        for room in registry.modules:
+            import_room(room)
     for point in points:
         try:
             point.load()

@@ -8,12 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from readbench.benchmark.report import FIGURES, TableStudy, figures, read_results, write_report
 from readbench.benchmark.report._case_figures import _movement, fault_against_shape
 from readbench.benchmark.report._figures import (
+    FigureEntry,
+    FigureRegistry,
     boxes,
     clear_heights,
     critical_difference_diagram,
@@ -25,6 +28,7 @@ from readbench.benchmark.report._figures import (
 )
 from readbench.benchmark.runs import run
 from readbench.common.plots import FAMILY_COLOURS, FAMILY_MARKERS, FAULT, REFERENCE_GREY, save, spread_labels
+from readbench.errors import UsageError
 from tests.benchmark.report.made_up import made_up_run, score
 from tests.benchmark.report.test_tables import DATASETS, mean
 from tests.benchmark.runs.helpers import small_plan
@@ -53,11 +57,33 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> TableStudy:
 
 
 def test_a_whole_study_has_every_figure_that_needs_no_windows(study: TableStudy) -> None:
-    assert {drawn.name for drawn in figures(study)} == {kind.name for kind in FIGURES} - CASES
+    assert {drawn.name for drawn in figures(study)} == set(FIGURES.names()) - CASES
 
 
 def test_a_run_of_one_dataset_has_what_one_dataset_can_show(real: TableStudy) -> None:
     assert {drawn.name for drawn in figures(real)} == CASES
+
+
+@pytest.mark.parametrize("name", ["Radar", "a figure", "../radar", "noise", ""])
+def test_what_cannot_name_files_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="cannot name a figure"):
+        FigureRegistry("figure").register(name, shows="nothing", needs="nothing")
+
+
+def fail(study: TableStudy) -> Figure:
+    raise ZeroDivisionError(f"no {study.results.headline}")
+
+
+def test_a_figure_of_a_plug_in_that_fails_is_named_and_left_out(
+    study: TableStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [drawn.name for drawn in figures(study)]
+    monkeypatch.setitem(FIGURES._entries, "broken", FigureEntry("broken", fail, "", "", origin="theirs 1.0"))
+    with pytest.warns(UserWarning, match=r"broken of theirs 1\.0 could not be drawn: ZeroDivisionError: no NDCG@10"):
+        assert [drawn.name for drawn in figures(study)] == before
+    monkeypatch.setitem(FIGURES._entries, "broken", FigureEntry("broken", fail, "", ""))
+    with pytest.raises(ZeroDivisionError):
+        list(figures(study))
 
 
 def test_pollution_band_and_lines_are_the_means(study: TableStudy) -> None:

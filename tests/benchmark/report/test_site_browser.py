@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from readbench.benchmark.report import SHOWS, leaderboard, read_results
-from readbench.benchmark.report._compare import case_link
+from readbench.benchmark.report import case_link, figure_captions, leaderboard, read_results
 from readbench.benchmark.runs import DEPTH, read_gallery
 from tests.benchmark.report.site_runs import DATASETS, HOSTILE, HOSTILE_CHANNEL
 from tests.browser import Visit
@@ -263,7 +262,7 @@ def test_figures_are_shown_with_what_they_show(visit: Visit) -> None:
     page = visit.open()
     page.click("nav a:has-text('Figures')")
     page.wait_for_selector("figure img")
-    assert page.get_attribute("figure img", "alt") == page.inner_text("figcaption") == SHOWS["fault-strip"]
+    assert page.get_attribute("figure img", "alt") == page.inner_text("figcaption") == figure_captions()["fault-strip"]
     assert page.evaluate("document.querySelector('figure img').decode().then(() => true)")
     assert page.evaluate("document.querySelector('figure img').naturalWidth") > 100
 

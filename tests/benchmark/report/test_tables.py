@@ -14,10 +14,10 @@ from rich.console import Console
 
 from readbench.benchmark.protocol import PAPER_COMPOSITION
 from readbench.benchmark.report import (
-    SHOWS,
     ReportTable,
     TableStudy,
     absent_tables,
+    figure_captions,
     figures,
     is_partial,
     latex,
@@ -122,7 +122,7 @@ def test_what_a_run_has_nothing_for_is_named_with_what_fills_it(tmp_path: Path) 
     assert "none was run" in absent["language-models"]
     assert absent["noise"] == "`readbench run --suite noise`, then `readbench report RUN --with runs/noise`"
     written = {path.stem for path in files}
-    wanted = {*SHOWS, *(grid.name for grid in GRIDS), "calibration"}
+    wanted = {*figure_captions(), *(grid.name for grid in GRIDS), "calibration"}
     assert absent.keys() == wanted - written
     suites = {name for line in absent.values() for name in re.findall(r"--suite ([a-z-]+)", line)}
     assert suites <= SUITES.keys()
@@ -136,7 +136,12 @@ def test_the_full_suite_fills_every_table_it_can_without_a_hole(tmp_path: Path) 
     holes = [table.name for table in tables for row in table.rows if not table.name.endswith("-paper") and "–" in row]
     assert holes == []
     drawn = {figure.name for figure in figures(study)}
-    assert SHOWS.keys() - drawn == {"fault-strip", "fault-types", "fault-against-shape", *(c.name for c in CURVES)}
+    assert figure_captions().keys() - drawn == {
+        "fault-strip",
+        "fault-types",
+        "fault-against-shape",
+        *(c.name for c in CURVES),
+    }
 
 
 def test_changes_are_differences_of_two_cells(tables: dict[str, ReportTable]) -> None:

@@ -1,8 +1,24 @@
 """From a run folder alone to tables, figures and what may be said of them; nothing is computed again."""
 
 from readbench.benchmark.report._bundle import Declared, read_bundle, write_bundle
-from readbench.benchmark.report._compare import as_json, check_data, compare, difference_table, markdown, pairs_of
-from readbench.benchmark.report._figures import FIGURES, SHOWS, DrawnFigure, absent_figures, all_curves, figures
+from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
+from readbench.benchmark.report._compare import (
+    as_json,
+    case_link,
+    check_data,
+    compare,
+    difference_table,
+    markdown,
+    pairs_of,
+)
+from readbench.benchmark.report._figures import (
+    FIGURES,
+    DrawnFigure,
+    absent_figures,
+    all_curves,
+    figure_captions,
+    figures,
+)
 from readbench.benchmark.report._grid import TableStudy
 from readbench.benchmark.report._methods import Methods, describe, is_partial
 from readbench.benchmark.report._opinions import (
@@ -35,7 +51,6 @@ from readbench.benchmark.report._write import (
 
 __all__ = [
     "FIGURES",
-    "SHOWS",
     "Declared",
     "DrawnFigure",
     "Leaderboard",
@@ -52,6 +67,7 @@ __all__ = [
     "active_table",
     "all_curves",
     "as_json",
+    "case_link",
     "check_data",
     "compare",
     "comparison_table",
@@ -61,6 +77,10 @@ __all__ = [
     "draw_active",
     "draw_novelty",
     "draw_reliability",
+    "fault_against_shape",
+    "fault_strip",
+    "fault_types",
+    "figure_captions",
     "figures",
     "is_partial",
     "latex",

@@ -15,15 +15,17 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from readbench.benchmark.report._figures import FIGURES
 from readbench.benchmark.report._grid import TableStudy
 from readbench.benchmark.runs import DEPTH, Gallery, GalleryWindow, read_gallery
-from readbench.common.plots import NORMAL_GREY, Panel, draw_panel, entitle, gallery, sheet, with_style
+from readbench.common.plots import NORMAL_GREY, Panel, draw_panel, entitle, gallery, sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
+WINDOWS = "a dataset whose licence lets its windows be shown"
 SMOOTH = 0.02
 """Roughness below which curves are equally easy to read."""
 
@@ -172,6 +174,7 @@ class _Task:
         )
 
 
+@FIGURES.register("fault-strip", shows="Fault signatures by domain, the faulty span shaded", needs=WINDOWS)
 def fault_strip(study: TableStudy) -> Figure | None:
     """One fault signature of each of a few domains, its span shaded; None where the run has no gallery."""
     panels: dict[str, Panel] = {}
@@ -186,7 +189,7 @@ def fault_strip(study: TableStudy) -> Figure | None:
     return gallery(chosen, "Fault signatures, the faulty span shaded", columns=2) if chosen else None
 
 
-@with_style
+@FIGURES.register("fault-types", shows="Fault types by dataset, each against a normal window", needs=WINDOWS)
 def fault_types(study: TableStudy) -> Figure | None:
     """One row a dataset, one window of each of its fault types in red, a normal one in grey; None without a gallery."""
     rows = []
@@ -209,7 +212,11 @@ def fault_types(study: TableStudy) -> Figure | None:
     return figure
 
 
-@with_style
+@FIGURES.register(
+    "fault-against-shape",
+    shows="A relevant hit that looks different beside a wrong one that looks alike",
+    needs=WINDOWS,
+)
 def fault_against_shape(study: TableStudy) -> Figure | None:
     """A relevant retrieval that looks different beside a wrong one that looks alike; None where the run has none."""
     found = [pair for task in _tasks(study) if (pair := look_alike(study, task.dataset, task.exhibits, task.telling))]

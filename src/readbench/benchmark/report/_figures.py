@@ -1,19 +1,14 @@
-"""The figures of a report, each drawn from the results of a run, and the list of them.
+"""The figures of a report: a registry that plug-ins may add to, and those that show numbers.
 
-* `boxes`: how the scores of each method spread over the datasets.
-* `lift`: each pool and the same pool reranked by GPC, as an arrow, with the supervised reference as a line.
-* `radar`: the headline on each dataset, spokes grouped by domain.
-* `critical_difference_diagram` (Demšar, 2006): mean ranks, and bars that join what the test cannot tell apart.
-* `reliability_diagram`: stated against real certainty, one panel a method.
-* `robustness`: what pollution costs normal-residual variants, against the band of all other base retrievers.
-* `runtime`: accuracy against what each base retriever costs.
-
-Which methods a figure shows is the same choice everywhere (`choose_methods`). `FIGURES` lists them all, those that show
-windows included; `figures` draws what a run has something for, and its budget curves.
+Each is a function from a study to a picture, or to nothing where a run does not hold what it shows; those that show
+windows are in `_case_figures`. Which methods a figure shows is the same choice everywhere (`choose_methods`).
+`figures` draws what a run has something for, and its budget curves.
 """
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from textwrap import fill
@@ -24,7 +19,6 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import NemenyiResult, nemenyi
 from readbench.benchmark.report._budgets import CURVES, BudgetCurve, curves, draw_budgets
-from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
 from readbench.benchmark.report._grid import TableStudy
 from readbench.benchmark.report._methods import describe
 from readbench.benchmark.report._opinions import draw_curve
@@ -34,23 +28,83 @@ from readbench.benchmark.report._significance import ALPHA
 from readbench.benchmark.runs import TIMES
 from readbench.common.plots import (
     FAMILY_COLOURS,
-    FAMILY_MARKERS,
     FAULT,
     GRID_GREY,
     METHOD_COLOURS,
     REFERENCE_GREY,
     Line,
+    colour_of,
     entitle,
     lines,
+    marker_of,
     sheet,
     with_style,
 )
+from readbench.engine.registry import BUILT_IN, Catalogue, order_by_origin, origin_of
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.projections.polar import PolarAxes
+
+
+Draw = Callable[[TableStudy], "Figure | None"]
+FIGURE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+"""A figure's name is that of its files, and a part of the page's."""
+
+
+@dataclass(frozen=True)
+class FigureEntry:
+    """A figure that a report may have.
+
+    Args:
+        name: of its files.
+        factory: draws it from a study; None where the run does not hold what it shows.
+        shows: what is to be seen.
+        needs: what a run must have for it.
+        origin: "readbench", or the plug-in it came from with its version.
+    """
+
+    name: str
+    factory: Draw
+    shows: str
+    needs: str
+    origin: str = BUILT_IN
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """None: files have one name."""
+        return ()
+
+
+class FigureRegistry(Catalogue[FigureEntry]):
+    """Figures by the names of their files: those of this package first, then those of plug-ins by origin."""
+
+    def register(self, name: str, *, shows: str, needs: str) -> Callable[[Draw], Draw]:
+        """Decorator for a function that draws a figure of a `TableStudy`; what it draws has the style of all figures.
+
+        Args:
+            name: of its files.
+            shows: what is to be seen, as the text below it.
+            needs: what a run must have for it; the function returns None for a run that has not.
+        """
+        if not FIGURE_NAME.fullmatch(name) or name in {curve.name for curve in CURVES}:
+            raise UsageError(f"{name!r} cannot name a figure: small letters, digits and hyphens, and no curve's name.")
+
+        def decorate(draw: Draw) -> Draw:
+            styled = with_style(draw)
+            self._add(FigureEntry(name, styled, shows, needs, origin_of(draw)))
+            return styled
+
+        return decorate
+
+    def _known(self) -> dict[str, FigureEntry]:
+        """In the order of the report, the same on every machine whichever plug-in was found first."""
+        return order_by_origin(super()._known())
+
+
+FIGURES = FigureRegistry("figure", ("readbench.benchmark.report",))
 
 
 def is_complete(study: TableStudy, text: str) -> bool:
@@ -80,96 +134,10 @@ def headline(study: TableStudy, text: str, rho: int | None = None) -> float:
 
 
 FEWEST = 3
-"""Datasets from which a box says something."""
+"""Datasets from which a spread over them says something."""
 
 
-@with_style
-def boxes(study: TableStudy) -> Figure | None:
-    """One box a method, by median: solid the median, dashed the mean, dots the datasets; None with few datasets."""
-    results = study.results
-    if len(results.datasets) < FEWEST:
-        return None
-    scores = dataset_scores(results, results.levels[0])
-    texts = sorted(choose_methods(study), key=lambda text: float(np.median(scores[:, results.methods.index(text)])))
-    columns = [scores[:, results.methods.index(text)] for text in texts]
-    figure = sheet(7.2, 1.3 + 0.3 * len(texts))
-    axis = figure.subplots()
-    drawn = axis.boxplot(
-        columns,
-        orientation="horizontal",
-        showmeans=True,
-        meanline=True,
-        showfliers=False,
-        patch_artist=True,
-        widths=0.6,
-        medianprops={"color": "black", "linewidth": 1.4},
-        meanprops={"color": "black", "linestyle": (0, (2, 1.5)), "linewidth": 1.0},
-    )
-    for height, (text, patch, column) in enumerate(zip(texts, drawn["boxes"], columns, strict=True), start=1):
-        colour = FAMILY_COLOURS[study.methods.family(text)]
-        patch.set(facecolor=colour, alpha=0.35, edgecolor=colour)
-        axis.plot(column, np.full(len(column), height), "o", color=colour, markersize=3.2, zorder=4)
-    axis.set_yticks(range(1, len(texts) + 1), [results.title(text) for text in texts])
-    axis.set_xlabel(f"{results.headline}; solid: median, dashed: mean, dots: datasets")
-    axis.grid(axis="x", color=GRID_GREY, linewidth=0.8)
-    axis.set_axisbelow(True)
-    entitle(figure, f"Spread over the datasets at ρ={results.levels[0]}%, {describe(results)}")
-    return figure
-
-
-@with_style
-def lift(study: TableStudy) -> Figure | None:
-    """Arrows from pools to their GPC-reranked selves at the first level, lowest pool first; None without any."""
-    pairs = [(headline(study, pool), headline(study, f"{pool}+gpc"), pool) for pool in study.methods.reranked]
-    pairs = sorted(pair for pair in pairs if np.isfinite(pair[:2]).all())
-    if not pairs:
-        return None
-    figure = sheet(6.4, 1.3 + 0.32 * len(pairs))
-    axis = figure.subplots()
-    for height, (base, lifted, _) in enumerate(pairs):
-        _arrow(axis, height, base, lifted, better=bool(study.results.orient(np.array(lifted - base)) >= 0))
-    axis.set_yticks(range(len(pairs)), [study.results.title(pool) for *_, pool in pairs])
-    axis.set_ylim(-0.7, len(pairs) - 0.3)
-    axis.update_datalim([(value, 0) for pair in pairs for value in pair[:2]])
-    axis.autoscale_view(scaley=False)
-    axis.margins(x=0.12)
-    axis.set_xlabel(study.results.headline)
-    axis.grid(axis="x", color=GRID_GREY, linewidth=0.8)
-    axis.set_axisbelow(True)
-    _references(axis, study)
-    entitle(
-        figure, f"From each pool to the same reranked by GPC, ρ={study.results.levels[0]}%, {describe(study.results)}"
-    )
-    return figure
-
-
-def _arrow(axis: Axes, height: int, base: float, lifted: float, *, better: bool) -> None:
-    colour = FAMILY_COLOURS["distance"] if better else FAULT
-    axis.plot(base, height, "o", color="white", markeredgecolor=colour, markersize=5, zorder=3)
-    style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.8, "shrinkA": 3, "shrinkB": 0}
-    axis.annotate("", (lifted, height), (base, height), arrowprops=style)
-    axis.annotate(
-        f"{lifted - base:+.3f}",
-        (max(base, lifted), height),
-        (5, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=8,
-        color=colour,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
-    )
-
-
-def _references(axis: Axes, study: TableStudy) -> None:
-    top = axis.get_ylim()[1]
-    for text in study.methods.references:
-        if np.isfinite(at := headline(study, text)):
-            axis.axvline(at, color=REFERENCE_GREY, linestyle=(0, (4, 2)), linewidth=1.4, zorder=1)
-            name = study.results.title(text)
-            axis.annotate(name, (at, top), (0, 2), textcoords="offset points", ha="center", color=REFERENCE_GREY)
-
-
-@with_style
+@FIGURES.register("radar", shows="The headline on each dataset, spokes grouped by domain", needs="three datasets")
 def radar(study: TableStudy) -> Figure | None:
     """Base retrievers thin in the colour of their family, the best composed method bold; None with few datasets."""
     results = study.results
@@ -183,7 +151,7 @@ def radar(study: TableStudy) -> Figure | None:
     axis.set_theta_zero_location("N")
     axis.set_theta_direction(-1)
     for text in bases(study):
-        _ring(axis, angles, scores[:, results.methods.index(text)], FAMILY_COLOURS[study.methods.family(text)], 1.1)
+        _ring(axis, angles, scores[:, results.methods.index(text)], colour_of(study.methods.family(text)), 1.1)
     if best := best_composed(study):
         values = scores[:, results.methods.index(best)]
         _ring(axis, angles, values, "black", 2.4)
@@ -231,117 +199,21 @@ def _legend(figure: Figure, study: TableStudy, best: str) -> None:
     from matplotlib.lines import Line2D  # noqa: PLC0415
 
     families = dict.fromkeys(study.methods.family(text) for text in bases(study))
-    handles = [Line2D([], [], color=FAMILY_COLOURS[family], label=family) for family in families]
+    handles = [Line2D([], [], color=colour_of(family), label=family) for family in families]
     if best:
         handles.append(Line2D([], [], color="black", linewidth=2.4, label=study.results.title(best)))
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-
-
-BARS = -0.35
-"""Height of the first bar below the axis."""
-STEP = 0.28
-"""Height between bars, and half of that between names."""
-
-
-@with_style
-def critical_difference_diagram(study: TableStudy) -> Figure | None:
-    """Mean ranks at the first level of what other figures show too; None with few datasets or methods."""
-    results, texts = study.results, choose_methods(study)
-    if len(results.datasets) < MIN_DATASETS or len(texts) < 3:
-        return None
-    columns = [results.methods.index(text) for text in texts]
-    tested = nemenyi(results.orient(dataset_scores(results, results.levels[0])[:, columns]), ALPHA)
-    half = -(-len(texts) // 2)
-    depth = BARS - STEP * (len(tested.cliques) + 1) - STEP * half
-    figure = sheet(7.6, 0.9 - 0.75 * depth)
-    axis = figure.subplots()
-    axis.set_axis_off()
-    axis.set_xlim(len(texts) + 0.5, 0.5)
-    axis.set_ylim(depth, 1.1)
-    _scale(axis, len(texts), tested.critical_difference)
-    _bars(axis, tested)
-    _stems(axis, study, texts, tested)
-    entitle(figure, f"Mean ranks at ρ={results.levels[0]}% over {len(results.datasets)} datasets, {_verdict(tested)}")
-    return figure
-
-
-def _verdict(tested: NemenyiResult) -> str:
-    test = tested.friedman
-    words = "bars join what Nemenyi's test cannot tell apart" if test.p_value <= ALPHA else "no difference shown"
-    return f"Friedman p = {test.p_value:.2g}: {words}"
-
-
-def _scale(axis: Axes, methods: int, difference: float) -> None:
-    axis.plot([1, methods], [0, 0], color="black", linewidth=1.2)
-    for rank in range(1, methods + 1):
-        axis.plot([rank, rank], [0, 0.08], color="black", linewidth=1.0)
-        axis.text(rank, 0.13, str(rank), ha="center", fontsize=8)
-    axis.plot([1, min(1 + difference, methods)], [0.62, 0.62], color=REFERENCE_GREY, linewidth=2.0)
-    note = f"critical difference {difference:.2f}" + (" (beyond the scale)" if 1 + difference > methods else "")
-    axis.text(1 + min(difference, methods - 1) / 2, 0.72, note, ha="center", fontsize=8, color=REFERENCE_GREY)
-
-
-def _bars(axis: Axes, tested: NemenyiResult) -> None:
-    for number, clique in enumerate(tested.cliques):
-        ranks = tested.mean_ranks[list(clique)]
-        ends = [ranks.min() - 0.06, ranks.max() + 0.06]
-        axis.plot(ends, [BARS + 0.1 - STEP * number] * 2, color="black", linewidth=3.6, solid_capstyle="butt")
-
-
-def _stems(axis: Axes, study: TableStudy, texts: list[str], tested: NemenyiResult) -> None:
-    """The better half is named on the right, the other on the left, best and worst highest."""
-    order = np.argsort(tested.mean_ranks, kind="stable")
-    half = -(-len(order) // 2)
-    first = BARS - STEP * len(tested.cliques)
-    for place, method in enumerate(order):
-        rank, right = float(tested.mean_ranks[method]), place < half
-        height = first - STEP * (place if right else len(order) - 1 - place)
-        end = 0.6 if right else len(order) + 0.4
-        colour = FAMILY_COLOURS[study.methods.family(texts[method])]
-        axis.plot([rank, rank, end], [0, height, height], color=colour, linewidth=1.1, zorder=1)
-        axis.plot(rank, 0, "o", color=colour, markersize=3.5)
-        axis.text(
-            end,
-            height,
-            f" {study.results.title(texts[method])} ({rank:.2f}) ",
-            ha="left" if right else "right",
-            va="center",
-            fontsize=8,
-        )
-
-
-MOST_PANELS = 8
-COLUMNS = 4
-
-
-@with_style
-def reliability_diagram(study: TableStudy) -> Figure | None:
-    """Queries of all datasets and seeds at the first level; None where no method of the run has an opinion."""
-    results = study.results
-    rho = results.levels[0]
-    panels = list(by_method(read_stated_probabilities(results), rho).items())[:MOST_PANELS]
-    if not panels:
-        return None
-    columns = min(COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = sheet(max(3.0 * columns, 4.4) + 0.4, 3.1 * rows + 0.6)
-    axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True, sharey=True)).ravel()
-    for axis, (method, stated) in zip(axes, panels, strict=False):
-        draw_curve(
-            axis, f"{results.short_title(method)}\nECE {stated.curve.error:.3f}, floor {stated.floor:.3f}", stated.curve
-        )
-    for axis in axes[len(panels) :]:
-        axis.set_axis_off()
-    figure.supxlabel("stated probability of the most likely fault type", fontsize=9)
-    figure.supylabel("share of right answers", fontsize=9)
-    entitle(figure, f"Reliability at ρ={rho}%, {describe(results)}")
-    return figure
 
 
 FIELD = ("distance", "symbolic", "embedder")
 """Families of the band: no floors and no shortcut probes, as in the paper."""
 
 
+@FIGURES.register(
+    "robustness",
+    shows="Normal-residual variants over pollution, against the band of all other base retrievers",
+    needs="`readbench run --suite nr`, two levels at least",
+)
 def robustness(study: TableStudy) -> Figure | None:
     """The headline over the levels; None with one level, without normal residuals or a field beside them."""
     levels = study.results.levels
@@ -361,6 +233,58 @@ def robustness(study: TableStudy) -> Figure | None:
     return lines(drawn, ticks, ("normal windows in the corpus", study.results.headline), caption, note)
 
 
+@FIGURES.register("lift", shows="From each pool to the same reranked by GPC", needs="`readbench run --suite rerank`")
+def lift(study: TableStudy) -> Figure | None:
+    """Arrows from pools to their GPC-reranked selves at the first level, lowest pool first; None without any."""
+    pairs = [(headline(study, pool), headline(study, f"{pool}+gpc"), pool) for pool in study.methods.reranked]
+    pairs = sorted(pair for pair in pairs if np.isfinite(pair[:2]).all())
+    if not pairs:
+        return None
+    figure = sheet(6.4, 1.3 + 0.32 * len(pairs))
+    axis = figure.subplots()
+    for height, (base, lifted, _) in enumerate(pairs):
+        _arrow(axis, height, base, lifted, better=bool(study.results.orient(np.array(lifted - base)) >= 0))
+    axis.set_yticks(range(len(pairs)), [study.results.title(pool) for *_, pool in pairs])
+    axis.set_ylim(-0.7, len(pairs) - 0.3)
+    axis.update_datalim([(value, 0) for pair in pairs for value in pair[:2]])
+    axis.autoscale_view(scaley=False)
+    axis.margins(x=0.12)
+    axis.set_xlabel(study.results.headline)
+    axis.grid(axis="x", color=GRID_GREY, linewidth=0.8)
+    axis.set_axisbelow(True)
+    _references(axis, study)
+    entitle(
+        figure, f"From each pool to the same reranked by GPC, ρ={study.results.levels[0]}%, {describe(study.results)}"
+    )
+    return figure
+
+
+def _arrow(axis: Axes, height: int, base: float, lifted: float, *, better: bool) -> None:
+    colour = colour_of("distance") if better else FAULT
+    axis.plot(base, height, "o", color="white", markeredgecolor=colour, markersize=5, zorder=3)
+    style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.8, "shrinkA": 3, "shrinkB": 0}
+    axis.annotate("", (lifted, height), (base, height), arrowprops=style)
+    axis.annotate(
+        f"{lifted - base:+.3f}",
+        (max(base, lifted), height),
+        (5, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=8,
+        color=colour,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+    )
+
+
+def _references(axis: Axes, study: TableStudy) -> None:
+    top = axis.get_ylim()[1]
+    for text in study.methods.references:
+        if np.isfinite(at := headline(study, text)):
+            axis.axvline(at, color=REFERENCE_GREY, linestyle=(0, (4, 2)), linewidth=1.4, zorder=1)
+            name = study.results.title(text)
+            axis.annotate(name, (at, top), (0, 2), textcoords="offset points", ha="center", color=REFERENCE_GREY)
+
+
 LEAST = 1e-3
 """Seconds below which a time is drawn as this."""
 FEW_DECADES = 30
@@ -369,7 +293,7 @@ BESIDE, LETTER, LINE = 0.018, 0.0115, 0.045
 """Distance of a name from its point, width of a letter and height of a line, as shares of the axis."""
 
 
-@with_style
+@FIGURES.register("runtime", shows="Accuracy against wall time", needs="three methods")
 def runtime(study: TableStudy) -> Figure | None:
     """Headline over wall time at the first level, log scale; None where there are less than three methods."""
     from matplotlib.ticker import NullFormatter  # noqa: PLC0415
@@ -383,7 +307,7 @@ def runtime(study: TableStudy) -> Figure | None:
     axis = figure.subplots()
     for text, time, score in zip(texts, times, scores, strict=True):
         family = study.methods.family(text)
-        axis.scatter(time, score, s=42, color=FAMILY_COLOURS[family], marker=FAMILY_MARKERS[family], zorder=3)
+        axis.scatter(time, score, s=42, color=colour_of(family), marker=marker_of(family), zorder=3)
     axis.set_xscale("log")
     axis.xaxis.set_major_formatter("{x:g}")
     axis.xaxis.set_minor_formatter("{x:g}" if max(times) < FEW_DECADES * min(times) else NullFormatter())
@@ -447,53 +371,143 @@ def clear_heights(points: NDArray[np.float64], letters: list[int]) -> list[float
     return heights
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A figure that a report may have.
+@FIGURES.register("boxes", shows="How the scores of each method spread over the datasets", needs="three datasets")
+def boxes(study: TableStudy) -> Figure | None:
+    """One box a method, by median: solid the median, dashed the mean, dots the datasets; None with few datasets."""
+    results = study.results
+    if len(results.datasets) < FEWEST:
+        return None
+    scores = dataset_scores(results, results.levels[0])
+    texts = sorted(choose_methods(study), key=lambda text: float(np.median(scores[:, results.methods.index(text)])))
+    columns = [scores[:, results.methods.index(text)] for text in texts]
+    figure = sheet(7.2, 1.3 + 0.3 * len(texts))
+    axis = figure.subplots()
+    drawn = axis.boxplot(
+        columns,
+        orientation="horizontal",
+        showmeans=True,
+        meanline=True,
+        showfliers=False,
+        patch_artist=True,
+        widths=0.6,
+        medianprops={"color": "black", "linewidth": 1.4},
+        meanprops={"color": "black", "linestyle": (0, (2, 1.5)), "linewidth": 1.0},
+    )
+    for height, (text, patch, column) in enumerate(zip(texts, drawn["boxes"], columns, strict=True), start=1):
+        colour = colour_of(study.methods.family(text))
+        patch.set(facecolor=colour, alpha=0.35, edgecolor=colour)
+        axis.plot(column, np.full(len(column), height), "o", color=colour, markersize=3.2, zorder=4)
+    axis.set_yticks(range(1, len(texts) + 1), [results.title(text) for text in texts])
+    axis.set_xlabel(f"{results.headline}; solid: median, dashed: mean, dots: datasets")
+    axis.grid(axis="x", color=GRID_GREY, linewidth=0.8)
+    axis.set_axisbelow(True)
+    entitle(figure, f"Spread over the datasets at ρ={results.levels[0]}%, {describe(results)}")
+    return figure
 
-    Args:
-        name: of its files.
-        draw: from a study to the figure; None where the run does not hold what it shows.
-        shows: what is to be seen.
-        filled_by: what a run needs for it.
-    """
 
-    name: str
-    draw: Callable[[TableStudy], Figure | None]
-    shows: str
-    filled_by: str
+BARS = -0.35
+"""Height of the first bar below the axis."""
+STEP = 0.28
+"""Height between bars, and half of that between names."""
 
 
-WINDOWS = "a dataset whose licence lets its windows be shown"
-FIGURES = (
-    Kind("radar", radar, "The headline on each dataset, spokes grouped by domain", "three datasets"),
-    Kind(
-        "robustness",
-        robustness,
-        "Normal-residual variants over pollution, against the band of all other base retrievers",
-        "`readbench run --suite nr`, two levels at least",
-    ),
-    Kind("lift", lift, "From each pool to the same reranked by GPC", "`readbench run --suite rerank`"),
-    Kind("runtime", runtime, "Accuracy against wall time", "three methods"),
-    Kind("boxes", boxes, "How the scores of each method spread over the datasets", "three datasets"),
-    Kind("ranks", critical_difference_diagram, "Critical-difference diagram", "three datasets and three methods"),
-    Kind(
-        "reliability",
-        reliability_diagram,
-        "Stated against real certainty of methods with an opinion on the fault type",
-        "`readbench run --suite flagship`",
-    ),
-    Kind("fault-strip", fault_strip, "Fault signatures by domain, the faulty span shaded", WINDOWS),
-    Kind("fault-types", fault_types, "Fault types by dataset, each against a normal window", WINDOWS),
-    Kind(
-        "fault-against-shape",
-        fault_against_shape,
-        "A relevant hit that looks different beside a wrong one that looks alike",
-        WINDOWS,
-    ),
+@FIGURES.register("ranks", shows="Critical-difference diagram", needs="three datasets and three methods")
+def critical_difference_diagram(study: TableStudy) -> Figure | None:
+    """Mean ranks at the first level of what other figures show too; None with few datasets or methods."""
+    results, texts = study.results, choose_methods(study)
+    if len(results.datasets) < MIN_DATASETS or len(texts) < 3:
+        return None
+    columns = [results.methods.index(text) for text in texts]
+    tested = nemenyi(results.orient(dataset_scores(results, results.levels[0])[:, columns]), ALPHA)
+    half = -(-len(texts) // 2)
+    depth = BARS - STEP * (len(tested.cliques) + 1) - STEP * half
+    figure = sheet(7.6, 0.9 - 0.75 * depth)
+    axis = figure.subplots()
+    axis.set_axis_off()
+    axis.set_xlim(len(texts) + 0.5, 0.5)
+    axis.set_ylim(depth, 1.1)
+    _scale(axis, len(texts), tested.critical_difference)
+    _bars(axis, tested)
+    _stems(axis, study, texts, tested)
+    entitle(figure, f"Mean ranks at ρ={results.levels[0]}% over {len(results.datasets)} datasets, {_verdict(tested)}")
+    return figure
+
+
+def _verdict(tested: NemenyiResult) -> str:
+    test = tested.friedman
+    words = "bars join what Nemenyi's test cannot tell apart" if test.p_value <= ALPHA else "no difference shown"
+    return f"Friedman p = {test.p_value:.2g}: {words}"
+
+
+def _scale(axis: Axes, methods: int, difference: float) -> None:
+    axis.plot([1, methods], [0, 0], color="black", linewidth=1.2)
+    for rank in range(1, methods + 1):
+        axis.plot([rank, rank], [0, 0.08], color="black", linewidth=1.0)
+        axis.text(rank, 0.13, str(rank), ha="center", fontsize=8)
+    axis.plot([1, min(1 + difference, methods)], [0.62, 0.62], color=REFERENCE_GREY, linewidth=2.0)
+    note = f"critical difference {difference:.2f}" + (" (beyond the scale)" if 1 + difference > methods else "")
+    axis.text(1 + min(difference, methods - 1) / 2, 0.72, note, ha="center", fontsize=8, color=REFERENCE_GREY)
+
+
+def _bars(axis: Axes, tested: NemenyiResult) -> None:
+    for number, clique in enumerate(tested.cliques):
+        ranks = tested.mean_ranks[list(clique)]
+        ends = [ranks.min() - 0.06, ranks.max() + 0.06]
+        axis.plot(ends, [BARS + 0.1 - STEP * number] * 2, color="black", linewidth=3.6, solid_capstyle="butt")
+
+
+def _stems(axis: Axes, study: TableStudy, texts: list[str], tested: NemenyiResult) -> None:
+    """The better half is named on the right, the other on the left, best and worst highest."""
+    order = np.argsort(tested.mean_ranks, kind="stable")
+    half = -(-len(order) // 2)
+    first = BARS - STEP * len(tested.cliques)
+    for place, method in enumerate(order):
+        rank, right = float(tested.mean_ranks[method]), place < half
+        height = first - STEP * (place if right else len(order) - 1 - place)
+        end = 0.6 if right else len(order) + 0.4
+        colour = colour_of(study.methods.family(texts[method]))
+        axis.plot([rank, rank, end], [0, height, height], color=colour, linewidth=1.1, zorder=1)
+        axis.plot(rank, 0, "o", color=colour, markersize=3.5)
+        axis.text(
+            end,
+            height,
+            f" {study.results.title(texts[method])} ({rank:.2f}) ",
+            ha="left" if right else "right",
+            va="center",
+            fontsize=8,
+        )
+
+
+MOST_PANELS = 8
+COLUMNS = 4
+
+
+@FIGURES.register(
+    "reliability",
+    shows="Stated against real certainty of methods with an opinion on the fault type",
+    needs="`readbench run --suite flagship`",
 )
-SHOWS = {kind.name: kind.shows for kind in FIGURES} | {curve.name: curve.shows for curve in CURVES}
-"""Name of its files -> what a figure shows."""
+def reliability_diagram(study: TableStudy) -> Figure | None:
+    """Queries of all datasets and seeds at the first level; None where no method of the run has an opinion."""
+    results = study.results
+    rho = results.levels[0]
+    panels = list(by_method(read_stated_probabilities(results), rho).items())[:MOST_PANELS]
+    if not panels:
+        return None
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = sheet(max(3.0 * columns, 4.4) + 0.4, 3.1 * rows + 0.6)
+    axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True, sharey=True)).ravel()
+    for axis, (method, stated) in zip(axes, panels, strict=False):
+        draw_curve(
+            axis, f"{results.short_title(method)}\nECE {stated.curve.error:.3f}, floor {stated.floor:.3f}", stated.curve
+        )
+    for axis in axes[len(panels) :]:
+        axis.set_axis_off()
+    figure.supxlabel("stated probability of the most likely fault type", fontsize=9)
+    figure.supylabel("share of right answers", fontsize=9)
+    entitle(figure, f"Reliability at ρ={rho}%, {describe(results)}")
+    return figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -506,11 +520,28 @@ class DrawnFigure:
 
 def figures(study: TableStudy) -> Iterator[DrawnFigure]:
     """All figures that a run, and those beside it, have something for, one at a time."""
-    for kind in FIGURES:
-        if figure := kind.draw(study):
-            yield DrawnFigure(kind.name, figure)
+    for entry in FIGURES:
+        if figure := _draw(entry, study):
+            yield DrawnFigure(entry.name, figure)
     for curve in all_curves(study):
         yield DrawnFigure(curve.name, draw_budgets(curve))
+
+
+def _draw(entry: FigureEntry, study: TableStudy) -> Figure | None:
+    """The figure; one of a plug-in may fail in any way, which must not take the report down."""
+    try:
+        return entry.factory(study)
+    except Exception as error:
+        if entry.origin == BUILT_IN:
+            raise
+        reason = f"{type(error).__name__}: {error}"
+        warnings.warn(f"The figure {entry.name} of {entry.origin} could not be drawn: {reason}", stacklevel=2)
+        return None
+
+
+def figure_captions() -> dict[str, str]:
+    """Name of its files -> what a figure shows."""
+    return {entry.name: entry.shows for entry in FIGURES} | {curve.name: curve.shows for curve in CURVES}
 
 
 def all_curves(study: TableStudy) -> list[BudgetCurve]:
@@ -527,6 +558,6 @@ def all_curves(study: TableStudy) -> list[BudgetCurve]:
 def absent_figures(names: Iterable[str]) -> dict[str, str]:
     """Figures of the catalogue that are not among the names, and what would fill each."""
     present = set(names)
-    wanted = {kind.name: kind.filled_by for kind in FIGURES}
+    wanted = {entry.name: entry.needs for entry in FIGURES}
     wanted |= {curve.name: curve.filled_by for curve in CURVES}
     return {name: filled_by for name, filled_by in wanted.items() if name not in present}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.report import Results, is_partial
 from readbench.benchmark.runs import TIMES, Gallery, parse_budget
-from readbench.common.plots import FAMILY_COLOURS, REFERENCE_GREY
+from readbench.common.plots import colour_of
 from readbench.engine.legs import STAGES
 from readbench.engine.spec import Stage, parse
 from readbench.errors import ReadbenchError
@@ -264,7 +264,7 @@ def _method(results: Results, method: str) -> dict[str, Any]:
         "text": method,
         "title": results.title(method),
         "family": family,
-        "colour": FAMILY_COLOURS.get(family, REFERENCE_GREY),
+        "colour": colour_of(family),
         "budgets": list(results.budgets(method)),
         "stages": _stages(method),
     }

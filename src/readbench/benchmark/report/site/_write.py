@@ -17,7 +17,7 @@ from string import Template
 from typing import Any
 
 from readbench.benchmark.metrics import DEFAULT_METRIC
-from readbench.benchmark.report import SHOWS, Results, read_results
+from readbench.benchmark.report import Results, figure_captions, read_results
 from readbench.benchmark.report.site._cases import finest, list_found, pack_windows, read_lists, shown_methods
 from readbench.benchmark.report.site._content import CellScores, content, judge_means, read_answers
 from readbench.benchmark.runs import Gallery, read_gallery
@@ -86,7 +86,8 @@ def write_site(run: Path, out: Path | None = None, figures: Sequence[Path] = (),
     if measured.joint.size <= MOST_PAIRS:
         packs["joint"] = gzip.compress(measured.joint.astype("<f4").tobytes(), mtime=0)
     drawings = {path.stem: path.read_bytes() for path in figures if path.suffix == ".svg"}
-    shown = [{"name": name, "shows": SHOWS[name], "id": f"figure-{name}"} for name in drawings]
+    captions = figure_captions()
+    shown = [{"name": name, "shows": captions[name], "id": f"figure-{name}"} for name in drawings]
     packs |= {f"figure-{name}": drawing for name, drawing in drawings.items()}
     data = content(results, gallery, measured) | {"cases": tasks, "joint": "joint" in packs, "figures": shown}
     target = (out or results.folder / "report") / PAGE

@@ -1,0 +1,301 @@
+"""What the documentation shows works: python and shell blocks run, commands and options exist, files parse.
+
+A page's blocks run in the order of the page, in one fresh folder. A comment directly above a block, which readers do
+not see, says why it is not run, or what has to be there first:
+
+    <!-- not run: needs a GPU -->
+
+    <!-- setup
+    values = [1.0, 2.0]
+    -->
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from readbench.cli import app
+from readbench.engine.registry import SOURCES
+from readbench.engine.spec import parse, split_specs
+from readbench.errors import UsageError
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SHELL, PYTHON = ("sh", "bash", "shell", "console"), ("python", "py")
+DATA = {"toml": tomllib.loads, "json": json.loads}
+READBENCH = ("readbench", ".venv/bin/readbench")
+HARMLESS = {*READBENCH, "ir_measures", "cat", "ls"}
+"""Commands that a block may hold and still be run here."""
+READERS_OWN = {"peak", "pumps", "mine", "NAME", "..."}
+"""Names of methods and datasets that stand for the reader's."""
+NO_MODULES = {"readbench.plugins", "readbench.zip"}
+"""Dotted names that are not modules: the group of entry points, and how the files of submissions end."""
+ROOTS = (ROOT, ROOT / "src" / "readbench")
+"""Where the paths begin that the documentation names."""
+CONTROL = {"do", "done", "then", "else", "fi", "!"}
+"""Words of the shell after which another command begins, or none."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block: where it is, what it is, and what the comment above it says."""
+
+    page: Path
+    line: int
+    language: str
+    code: str
+    not_run: str = ""
+    setup: str = ""
+
+    @property
+    def place(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """All fenced blocks of a page, with the comment that ends on the line above their fence."""
+    text = page.read_text()
+    found = []
+    for match in re.finditer(r"^```(\w*)[^\n]*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        above = re.search(r"<!--\s*(not run:|setup\b)((?:(?!-->).)*)-->\n\Z", text[: match.start()], re.DOTALL)
+        kind, said = (above[1], above[2].strip()) if above else ("", "")
+        found.append(
+            Block(
+                page=page,
+                line=text.count("\n", 0, match.start(2)) + 1,
+                language=match[1],
+                code=match[2],
+                not_run=said if kind == "not run:" else "",
+                setup=said if kind == "setup" else "",
+            )
+        )
+    return found
+
+
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+
+
+def commands_in(code: str) -> list[list[str]]:
+    """The simple commands of a shell text, as words."""
+    bare = re.sub(r"(^|\s)#.*$", "", code.replace("\\\n", " "), flags=re.MULTILINE)
+    lexer = shlex.shlex(bare, posix=True, punctuation_chars=";&|()<>\n")
+    lexer.whitespace, lexer.whitespace_split = " \t\r", True
+    commands: list[list[str]] = [[]]
+    for word in lexer:
+        if set(word) <= set(";&|()<>\n") or (word in CONTROL and not commands[-1]):
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    return [command for command in commands if command]
+
+
+def shown_commands(block: Block) -> list[list[str]]:
+    """Commands of a shell block; of an unnamed one, which shows output, the lines behind a prompt."""
+    if block.language in SHELL:
+        return commands_in(block.code)
+    prompted = [line[2:] for line in block.code.splitlines() if line.startswith("$ ")]
+    return commands_in("\n".join(prompted)) if not block.language else []
+
+
+@cache
+def command_line() -> Any:  # noqa: ANN401 - of the library under typer, whichever it is
+    return typer.main.get_command(app)
+
+
+def complaint(words: list[str]) -> str:
+    """What is wrong with the arguments of `readbench`, by the real command line; empty when nothing is."""
+    command = command_line()
+    context = command.context_class(command, info_name="readbench")
+    words = list(words)
+    while hasattr(command, "commands"):
+        if not words or words[0].startswith("-"):
+            break
+        name = words.pop(0)
+        below = command.get_command(context, name)
+        if below is None:
+            return f"{context.command_path} has no command {name!r}"
+        command, context = below, below.context_class(below, info_name=name, parent=context)
+    try:
+        values, rest, _ = command.make_parser(context).parse_args(words)
+    except Exception as error:  # noqa: BLE001 - of the library under typer, whichever it is
+        return f"{context.command_path}: {error}"
+    if set(rest) - {"..."} and not hasattr(command, "commands"):
+        return f"{context.command_path}: too many arguments: {rest}"
+    return unknown_names(values)
+
+
+def unknown_names(values: dict[str, Any]) -> str:
+    """Methods and datasets among the values of options that do not exist; empty when all do."""
+    methods, datasets = values.get("methods") or [], values.get("datasets") or ""
+    try:
+        for text in split_specs(methods if isinstance(methods, list) else [methods]):
+            if text.partition("(")[0] not in READERS_OWN:
+                parse(text)
+        for name in datasets.split(",") if datasets else []:
+            if name not in READERS_OWN:
+                SOURCES.get(name.partition("(")[0])
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def test_every_command_shown_exists_with_its_options() -> None:
+    wrong = [
+        f"{block.place}: {reason}"
+        for block in BLOCKS
+        for command in shown_commands(block)
+        if command[0] in READBENCH and (reason := complaint(command[1:]))
+    ]
+    for page in PAGES:
+        for match in re.finditer(r"(?<!`)`readbench ([^`]+)`(?!`)", page.read_text()):
+            reason = complaint(commands_in(match[1].replace("\n", " "))[0])
+            wrong += [f"{page.relative_to(ROOT)}: {match[0]}: {reason}"] if reason else []
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("readbench run --metods random", "No such option"),
+        ("readbench rum", "has no command 'rum'"),
+        ("readbench cases serach plant", "has no command 'serach'"),
+        ("readbench methods one two three", "too many arguments"),
+        ("readbench run --methods random,eucldean", "Did you mean 'euclidean'"),
+        ("readbench run --datasets sim_tank", "Did you mean 'sim_tanks'"),
+        ("readbench cases demo plant --new new && readbench cases search plant new/4.csv --time step -k 3", ""),
+        ('readbench run --methods "rocket+nr|dtw-i+gpc" --out runs/x  # a comment', ""),
+        ("for axis in a b; do readbench run --suite $axis --jobs 16; done", ""),
+    ],
+)
+def test_a_wrong_command_is_found(command: str, reason: str) -> None:
+    found = [complaint(words[1:]) for words in commands_in(command) if words[0] in READBENCH]
+    assert found
+    assert reason in found[0] if reason else not any(found)
+
+
+def test_every_target_of_make_shown_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    shown = {
+        (word, block.place)
+        for block in BLOCKS
+        for command in shown_commands(block)
+        if command[0] == "make"
+        for word in command[1:]
+        if "=" not in word
+    }
+    assert shown
+    assert not [(word, place) for word, place in shown if word not in targets]
+
+
+def test_every_block_is_run_parsed_or_marked() -> None:
+    """Nothing is left out silently: a language that is not known here and a command that cannot be run are marked."""
+    wrong = []
+    for block in BLOCKS:
+        if block.not_run or block.language in (*PYTHON, ""):
+            continue
+        if block.language in DATA:
+            DATA[block.language](block.code)
+        elif block.language in SHELL:
+            others = sorted({command[0] for command in commands_in(block.code)} - HARMLESS)
+            wrong += [f"{block.place}: {', '.join(others)}: mark it <!-- not run: why -->"] if others else []
+        else:
+            wrong.append(f"{block.place}: blocks of {block.language!r} are not known")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_import_shown_exists() -> None:
+    """Also in blocks that are not run."""
+    missing = []
+    for block in BLOCKS:
+        if block.language not in PYTHON:
+            continue
+        for node in ast.walk(ast.parse(block.code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("readbench"):
+                module = importlib.import_module(node.module or "")
+                missing += [f"{block.place}: {node.module}.{a.name}" for a in node.names if not hasattr(module, a.name)]
+    assert not missing, "\n".join(missing)
+
+
+def test_every_module_and_file_named_exists() -> None:
+    """Dotted names of the package and paths of its files, in running text too; names of users' files are not paths."""
+    wrong = []
+    for page in PAGES:
+        text = page.read_text()
+        for name in set(re.findall(r"(?<![\w./-])(?:readbench|research)(?:\.\w+)+", text)):
+            wrong += [] if name in NO_MODULES or importable(name) else [f"{page.name}: {name}"]
+        for path in set(
+            re.findall(r"`((?:(?:src|tests|common|engine|benchmark|cases|cli|research)/)[a-z0-9_/.]+)`", text)
+        ):
+            wrong += [] if any((root / path).exists() for root in ROOTS) else [f"{page.name}: {path}"]
+    assert not wrong, "\n".join(wrong)
+
+
+def importable(name: str) -> bool:
+    """Whether a dotted name is a module, or what one holds."""
+    module, _, last = name.rpartition(".")
+    try:
+        return hasattr(importlib.import_module(module), last) or bool(importlib.import_module(name))
+    except ImportError:
+        return False
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Everything private to the folder; `readbench` and `.venv/bin/readbench` are this package on this interpreter."""
+    command = folder / ".venv" / "bin" / "readbench"
+    command.parent.mkdir(parents=True)
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m readbench "$@"\n')
+    command.chmod(0o755)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("READBENCH_")}
+    return kept | {
+        "PATH": os.pathsep.join([str(command.parent), str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "READBENCH_CACHE": os.environ["READBENCH_CACHE"],
+        "READBENCH_IMPORTED": str(folder / "imported"),
+        "COLUMNS": "120",
+    }
+
+
+def runnable(languages: tuple[str, ...]) -> dict[Path, list[Block]]:
+    """Blocks to run of each page that has any."""
+    pages = {
+        page: [b for b in BLOCKS if b.page == page and b.language in languages and not b.not_run] for page in PAGES
+    }
+    return {page: blocks for page, blocks in pages.items() if blocks}
+
+
+def run(command: list[str], folder: Path, variables: dict[str, str], place: str) -> None:
+    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{place} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", runnable(SHELL), ids=lambda page: page.stem)
+def test_commands_of_a_page_work_in_their_order(page: Path, tmp_path: Path) -> None:
+    variables = environment(tmp_path)
+    for block in runnable(SHELL)[page]:
+        run(["bash", "-euo", "pipefail", "-c", f"{block.setup}\n{block.code}"], tmp_path, variables, block.place)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", runnable(PYTHON), ids=lambda page: page.stem)
+def test_python_of_a_page_works_in_its_order(page: Path, tmp_path: Path) -> None:
+    """As one module, in a process of its own, since blocks register things; tests that a block shows are run, too."""
+    parts = [f"{block.setup}\n# {block.place}\n{block.code}" for block in runnable(PYTHON)[page]]
+    (tmp_path / "page.py").write_text("\n".join(parts))
+    shows_tests = any("\ndef test_" in part for part in parts)
+    way = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "page.py"] if shows_tests else ["page.py"]
+    run([sys.executable, *way], tmp_path, environment(tmp_path), page.name)
