@@ -123,7 +123,7 @@ class Library:
     def find(self, text: str, limit: int = 20) -> list[Case]:
         """Cases whose notes speak of something, best first."""
         known = self.snapshot().state.cases
-        matching = dict.fromkeys(self.store.matching(text, 10 * limit + 100))
+        matching = dict.fromkeys(self.store.match_notes(text, 10 * limit + 100))
         standing = [known[name].case for name, notes in matching if name in known and known[name].case.notes == notes]
         return standing[:limit]
 

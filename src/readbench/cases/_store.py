@@ -70,7 +70,7 @@ class Store(Protocol):
         """Keep vectors (N, D)."""
         ...
 
-    def matching(self, text: str, limit: int) -> list[tuple[str, str]]:
+    def match_notes(self, text: str, limit: int) -> list[tuple[str, str]]:
         """Case and notes of rows of the journal whose notes match a text, best first; rows of the past among them."""
         ...
 
@@ -238,7 +238,7 @@ class LanceStore:
         column = pa.LargeListArray.from_arrays(pa.array(ends), pa.array(np.ascontiguousarray(vectors).ravel()))
         self._add("vectors", pa.table([[encoder] * count, list(digests), column], schema=_VECTORS))
 
-    def matching(self, text: str, limit: int) -> list[tuple[str, str]]:
+    def match_notes(self, text: str, limit: int) -> list[tuple[str, str]]:
         """Full-text search by BM25; rows that came after the index was made are searched as well."""
         table = self._latest("journal")
         if not table.count_rows():

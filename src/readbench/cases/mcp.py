@@ -309,13 +309,13 @@ def _tell_errors(tool: Callable[P, R]) -> Callable[P, R]:
     from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415 - optional package
 
     @wraps(tool)
-    def telling(*args: P.args, **given: P.kwargs) -> R:
+    def tell(*args: P.args, **given: P.kwargs) -> R:
         try:
             return tool(*args, **given)
         except ReadbenchError as error:
             raise ToolError(str(error)) from error
 
-    return telling
+    return tell
 
 
 def _tool_parameters(question: Question[Any]) -> list[Parameter]:

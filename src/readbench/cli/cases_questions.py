@@ -46,7 +46,7 @@ def build_command(question: Question[Any]) -> Callable[..., None]:
     """The command of a question: what it needs are arguments, what has a default are options."""
 
     def ask(where: str, *, as_json: bool, figure: Path | None = None, **given: Any) -> None:  # noqa: ANN401
-        asked = {own.name: _asked(own, given) for own in question.parameters.values()}
+        asked = {own.name: _read_parameter(own, given) for own in question.parameters.values()}
         with Terminal() as progress:
             answer = question(open_library(where, progress=progress), **asked)
         if figure and question.draw:
@@ -141,7 +141,7 @@ def _hint(own: QuestionParameter) -> Any:  # noqa: ANN401 - a type with what typ
     return Annotated[own.hint, typer.Option(*flags, help=own.help, min=least, max=most)]
 
 
-def _asked(own: QuestionParameter, given: dict[str, Any]) -> Any:  # noqa: ANN401 - as the question declares it
+def _read_parameter(own: QuestionParameter, given: dict[str, Any]) -> Any:  # noqa: ANN401 - as the question declares it
     if own.given_by is not GivenBy.WINDOW:
         return given[own.name]
     from readbench.cases import parse_time

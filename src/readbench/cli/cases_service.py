@@ -129,7 +129,7 @@ def add_key_command(
     """
     from readbench.cases.server import KeyFile, Role
 
-    print(KeyFile(_beside(where, keys, KEYS)).add(name, Role.named(role)))  # noqa: T201 - this is the output
+    print(KeyFile(_beside(where, keys, KEYS)).add(name, Role.parse(role)))  # noqa: T201 - this is the output
 
 
 @keys_app.command("list")

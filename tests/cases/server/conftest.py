@@ -32,7 +32,7 @@ def library(tmp_path: Path) -> Library:
 def keys(tmp_path: Path) -> dict[str, str]:
     """A token for each role, kept in `keys.json`."""
     file = KeyFile(tmp_path / "keys.json")
-    return {name: file.add(name, Role.named(name)) for name in ("read", "write", "admin")}
+    return {name: file.add(name, Role.parse(name)) for name in ("read", "write", "admin")}
 
 
 @pytest.fixture

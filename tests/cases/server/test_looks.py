@@ -14,7 +14,7 @@ from readbench.cases import UNLIKE, Answer, Fault, Library
 from readbench.cases._overview import project_vectors
 from readbench.cases.server._pages import _options
 from readbench.cases.server._service import BusyError, WorkerPool
-from readbench.cases.server._views import MOST_POINTS, events_of, signals_of
+from readbench.cases.server._views import MOST_POINTS, draw_signals, list_events
 from readbench.engine.windows import Window, WindowSet
 from tests.cases.samples import CHANNELS, window
 
@@ -24,17 +24,17 @@ def a_window(values: np.ndarray, asset: str = "") -> Window:
 
 
 def test_the_span_is_where_channels_depart(library: Library) -> None:
-    signals = signals_of(library.snapshot(), a_window(window("stuck valve", np.random.default_rng(3))))
+    signals = draw_signals(library.snapshot(), a_window(window("stuck valve", np.random.default_rng(3))))
     assert signals.channels[0].name == "flow"
     assert signals.span is not None
     assert signals.span[0] == pytest.approx(0.5, abs=0.05)
     assert signals.span[1] == pytest.approx(1.0, abs=0.05)
-    quiet = signals_of(library.snapshot(), a_window(0.5 * window("", np.random.default_rng(4))))
+    quiet = draw_signals(library.snapshot(), a_window(0.5 * window("", np.random.default_rng(4))))
     assert quiet.span is None
 
 
 def test_long_windows_are_drawn_with_few_points_and_their_own_assets_normal(library: Library) -> None:
-    signals = signals_of(library.snapshot(), a_window(np.zeros((3, 5000)), "pump 1"))
+    signals = draw_signals(library.snapshot(), a_window(np.zeros((3, 5000)), "pump 1"))
     assert all(MOST_POINTS / 2 < len(channel.values) <= MOST_POINTS for channel in signals.channels)
     assert (signals.steps, signals.reference) == (5000, "5 normal windows of pump 1")
 
@@ -55,12 +55,12 @@ def test_the_page_of_a_long_case_is_sent_every_spike_of_one_step(client: TestCli
 def test_a_window_that_is_not_kept_is_explained_as_if_it_were(library: Library) -> None:
     values = window("leak", np.random.default_rng(6), 960)
     kept = library.add_one(values.astype(np.float32), CHANNELS, id="kept")
-    sent = signals_of(library.snapshot(), a_window(values), kept=False).channels
+    sent = draw_signals(library.snapshot(), a_window(values), kept=False).channels
     again = WindowSet.from_arrays(np.array([[c.asked for c in sent]]), channels=[c.name for c in sent])
     ours, theirs = library.explain(again, "w0"), library.explain(kept.id, "w0")
     assert ours.distance == pytest.approx(theirs.distance, rel=1e-4)
     assert [c.name for c in ours.channels] == [c.name for c in theirs.channels]
-    assert signals_of(library.snapshot(), a_window(values)).channels[0].asked == ()
+    assert draw_signals(library.snapshot(), a_window(values)).channels[0].asked == ()
 
 
 def test_the_overview_finds_twins(library: Library) -> None:
@@ -131,7 +131,7 @@ def test_the_life_of_a_case_is_told_in_words(library: Library) -> None:
     library.undo()
     library.reject("w0", like="w0")
     library.edit("w0", notes="Wet floor.")
-    events = events_of(library, "w0")
+    events = list_events(library, "w0")
     assert [event.words for event in events] == [
         "notes: Wet floor.",
         "not resolved any more; known not to be leak",

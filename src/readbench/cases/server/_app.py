@@ -99,11 +99,11 @@ def _add_errors(app: FastAPI) -> None:
     """Every error raised on purpose is one sentence, for a program or on a page."""
 
     @app.exception_handler(ReadbenchError)
-    async def refused(request: Request, error: ReadbenchError) -> Response:
+    async def refuse(request: Request, error: ReadbenchError) -> Response:
         return _problem(request, 404 if isinstance(error, UnknownNameError) else 400, str(error))
 
     @app.exception_handler(RequestValidationError)
-    async def malformed(request: Request, error: RequestValidationError) -> Response:
+    async def refuse_malformed(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         return _problem(request, 422, f"{where}: {first['msg']}.")
@@ -123,7 +123,7 @@ def _add_errors(app: FastAPI) -> None:
         return response
 
     @app.exception_handler(Exception)
-    async def unforeseen(request: Request, error: Exception) -> Response:
+    async def excuse(request: Request, error: Exception) -> Response:
         log.error("unforeseen error at %s", request.url.path, exc_info=error)
         return _problem(request, 500, "Something went wrong here; the log of the service says what.")
 

@@ -20,7 +20,7 @@ from readbench.cases.server._gate import COOKIE, IMPORT_MAP, Admin, Reader, Writ
 from readbench.cases.server._keys import NOBODY, KeyHolder, Role
 from readbench.cases.server._questions import ask_in_words
 from readbench.cases.server._service import CaseService, Served
-from readbench.cases.server._views import DrawnWindow, events_of, signals_of
+from readbench.cases.server._views import DrawnWindow, draw_signals, list_events
 from readbench.engine.windows import WindowSet
 
 HITS = 10
@@ -73,7 +73,7 @@ async def home(request: Request, service: Served, caller: Reader) -> Response:
 @router.get("/cases")
 async def cases(request: Request, service: Served, caller: Reader, query: Annotated[ListQuery, Query()]) -> Response:
     """All cases, by filter and words of the notes."""
-    given = {name: getattr(query, name) or None for name in ("asset", "label", "tag")}
+    given = {"asset": query.asset or None, "label": query.label or None, "tag": query.tag or None}
     chosen = query.model_copy(update=given | {"limit": PER_PAGE})
     found, summary = await service.work.do(lambda: (list_cases(service, chosen), service.library.stats()))
     return _page(request, "cases.html", caller, found=found, query=chosen, summary=summary, per_page=PER_PAGE)
@@ -90,8 +90,8 @@ async def case(
         own = library.case(case)
         alone = len(library) < 2
         answer = None if alone else library.search(case, k=HITS, method=method, where=page.chosen)
-        signals = signals_of(library.snapshot(), library.window(case)[0])
-        return _shown(service, signals, answer, page) | {"case": own, "events": events_of(library, case)}
+        signals = draw_signals(library.snapshot(), library.window(case)[0])
+        return _shown(service, signals, answer, page) | {"case": own, "events": list_events(library, case)}
 
     return _page(request, "case.html", caller, **await service.work.do(look))
 
@@ -119,7 +119,7 @@ async def look_at_file(
     def look() -> dict[str, Any]:
         window = read()
         answer = service.library.search(window, k=HITS, method=service.settings.choose_method(""))
-        signals = signals_of(service.library.snapshot(), window[0], kept=False)
+        signals = draw_signals(service.library.snapshot(), window[0], kept=False)
         return _shown(service, signals, answer, Page()) | {"case": None, "asset": asset, "name": file.filename}
 
     def store() -> Case:
@@ -272,7 +272,15 @@ def problem(request: Request, status: int, sentence: str) -> Response:
     return _page(request, "problem.html", caller, status=status, sentence=sentence)
 
 
-def _page(request: Request, template: str, caller: KeyHolder, *, status: int = 200, **shown: object) -> Response:
+def _page(
+    request: Request,
+    template: str,
+    caller: KeyHolder,
+    *,
+    status: int = 200,
+    summary: Summary | None = None,
+    **shown: object,
+) -> Response:
     service: CaseService = request.app.state.service
     common = {
         "caller": caller,
@@ -281,14 +289,15 @@ def _page(request: Request, template: str, caller: KeyHolder, *, status: int = 2
         "has_keys": service.keys is not None,
         "here": request.url.path,
         "status": status,
-        "hues": _hues(shown.get("summary")),
+        "summary": summary,
+        "hues": {} if summary is None else _number_hues(summary),
     }
     return TEMPLATES.TemplateResponse(request, template, common | shown, status_code=status)
 
 
-def _hues(summary: object) -> dict[str, int]:
+def _number_hues(summary: Summary) -> dict[str, int]:
     """Numbers of the colours of the faults."""
-    labels = sorted(label for label in summary.labels if label) if isinstance(summary, Summary) else []
+    labels = sorted(label for label in summary.labels if label)
     return {label: number % HUES for number, label in enumerate(labels)}
 
 

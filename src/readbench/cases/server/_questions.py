@@ -60,7 +60,7 @@ def _ask_with_query(question: Question[Any]) -> Any:  # noqa: ANN401 - a functio
         _keyword(own.name, Annotated[own.hint, Query(**_bounds(own))], _default(own, Parameter.empty))
         for own in _parameters(question, None)
     ]
-    return _signed(ask, question, *fields)
+    return _sign(ask, question, *fields)
 
 
 def _ask_with_body(question: Question[Any]) -> Any:  # noqa: ANN401 - a function with a signature of its own
@@ -78,10 +78,10 @@ def _ask_with_body(question: Question[Any]) -> Any:  # noqa: ANN401 - a function
 
         return await service.work.do(work)
 
-    return _signed(ask, question, _keyword("body", Annotated[model, Body()], Parameter.empty))
+    return _sign(ask, question, _keyword("body", Annotated[model, Body()], Parameter.empty))
 
 
-def _signed(ask: Any, question: Question[Any], *fields: Parameter) -> Any:  # noqa: ANN401
+def _sign(ask: Any, question: Question[Any], *fields: Parameter) -> Any:  # noqa: ANN401
     """The function under the question's name, with the signature that the framework reads."""
     always = _keyword("service", Served, Parameter.empty), _keyword("_caller", Reader, Parameter.empty)
     ask.__signature__ = Signature([*always, *fields])

@@ -128,7 +128,7 @@ class WorkerPool:
             self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="cases")
         future = asyncio.get_running_loop().run_in_executor(self._pool, call)
         self.running += 1
-        future.add_done_callback(self._finished)
+        future.add_done_callback(self._finish)
         try:
             return await asyncio.wait_for(asyncio.shield(future), self.timeout_s)
         except TimeoutError as error:
@@ -141,7 +141,7 @@ class WorkerPool:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    def _finished(self, future: asyncio.Future[Result]) -> None:
+    def _finish(self, future: asyncio.Future[Result]) -> None:
         self.running -= 1
         if not future.cancelled():
             future.exception()  # seen: nobody may be waiting any more

@@ -67,7 +67,7 @@ class DrawnWindow(ApiModel):
     reference: str
 
 
-def signals_of(snapshot: Snapshot, window: Window, *, kept: bool = True) -> DrawnWindow:
+def draw_signals(snapshot: Snapshot, window: Window, *, kept: bool = True) -> DrawnWindow:
     """The window beside the normal operation of its asset.
 
     Args:
@@ -151,7 +151,7 @@ class CaseEvent(ApiModel):
     undone: bool
 
 
-def events_of(library: Library, case: str) -> list[CaseEvent]:
+def list_events(library: Library, case: str) -> list[CaseEvent]:
     """All changes of a case, newest first."""
     journal = library.store.journal()
     rows = journal.filter(pyarrow.compute.equal(journal["id"], case)).sort_by("step").to_pylist()
