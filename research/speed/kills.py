@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readbench.cases import CaseLibrary
+from readbench.cases import Library
 from research.speed.library import synthetic
 
 ROUNDS, CALL, SHAPE = 20, 200, (8, 256)
@@ -36,7 +36,7 @@ def main() -> None:
 
 def write(where: str) -> None:
     """Add cases until killed; each finished call is one line."""
-    library = CaseLibrary.open(where)
+    library = Library.open(where)
     start = len(library)
     sys.stdout.write("ready\n")
     for number in range(10_000):
@@ -47,12 +47,12 @@ def write(where: str) -> None:
 
 def kill_rounds(where: Path, rounds: int) -> None:
     """Kill a writer again and again; raises at the first loss."""
-    CaseLibrary.create(where)
+    Library.create(where)
     rng = np.random.default_rng(0)
     for number in range(1, rounds + 1):
-        before, moment = len(CaseLibrary.open(where)), float(rng.uniform(0, LONGEST_S))
+        before, moment = len(Library.open(where)), float(rng.uniform(0, LONGEST_S))
         reported = CALL * _killed(where, moment)
-        library = CaseLibrary.open(where)
+        library = Library.open(where)
         kept = len(library) - before
         library.snapshot().windows(range(len(library))).require_finite()
         sys.stdout.write(

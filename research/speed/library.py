@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from readbench.cases import Answer, CaseLibrary
+from readbench.cases import Answer, Library
 from readbench.common.processes import MemoryWatch
 from readbench.engine.windows import WindowSet
 
@@ -72,7 +72,7 @@ def measure_library(
     where: Path, cases: int, method: str, *, queries: int = 20, shape: tuple[int, int] = (8, 256)
 ) -> LibraryResult:
     """Make a library of synthetic faults at a folder that does not exist yet, search it, and remove it."""
-    library = CaseLibrary.create(where)
+    library = Library.create(where)
     taken = Clock()
     for block in synthetic(cases, shape):
         with taken:
@@ -82,7 +82,7 @@ def measure_library(
     opened, first, once, again = Clock(), Clock(), Clock(), Clock()
     with MemoryWatch() as memory:
         with opened:
-            library = CaseLibrary.open(where)
+            library = Library.open(where)
             len(library)
         _searched(library, asked[:1], method, first)
         answers = _searched(library, asked[1:], method, once)
@@ -155,7 +155,7 @@ def _names(windows: WindowSet) -> list[str]:
     return [windows.classes[label] for label in windows.labels]
 
 
-def _searched(library: CaseLibrary, asked: WindowSet, method: str, clock: Clock) -> list[Answer]:
+def _searched(library: Library, asked: WindowSet, method: str, clock: Clock) -> list[Answer]:
     """An answer to each window, and the time it took."""
     answers = []
     for window in asked.blocks(1):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readbench.cases import CaseLibrary
+from readbench.cases import Library
 from readbench.engine.windows import WindowSet
 
 CHANNELS = ("pressure", "flow", "speed")
@@ -56,9 +56,9 @@ def normals(count: int, seed: int = 99, prefix: str = "n") -> WindowSet:
     )
 
 
-def filled(where: Path, count: int = 12) -> CaseLibrary:
+def filled(where: Path, count: int = 12) -> Library:
     """A library of labelled cases and normals."""
-    library = CaseLibrary.create(where)
+    library = Library.create(where)
     library.add_normals(normals(10))
     library.add(windows(count))
     return library

@@ -12,7 +12,7 @@ from readbench.benchmark.metrics import evaluate
 from readbench.benchmark.protocol import Composition, Task, load_task
 from readbench.benchmark.runs import Setup
 from readbench.benchmark.runs._cells import rank_level
-from readbench.cases import CaseLibrary
+from readbench.cases import Library
 from readbench.engine.method import Method
 from readbench.engine.ranking import rank
 from readbench.engine.spec import build_source, parse
@@ -31,7 +31,7 @@ def test_a_library_with_few_labels_ranks_as_the_method_does(tmp_path: Path, priv
     labels[corpus.labels == 1] = UNLABELLED
     labels[np.flatnonzero(corpus.labels == 1)[0]] = 1
     known = replace(corpus, labels=labels.astype(np.int32))
-    cases = CaseLibrary.create(tmp_path / "l")
+    cases = Library.create(tmp_path / "l")
     cases.add_normals(task.normals)
     cases.add(known)
     place = {case.id: i for i, case in enumerate(cases.cases())}
@@ -54,7 +54,7 @@ def benchmark(task: Task, rho: int, method: str, cache: Path) -> dict[str, float
 def library(task: Task, rho: int, method: str, where: Path) -> dict[str, float]:
     """Metrics of a library that holds the corpus and is asked about the queries."""
     corpus = task.corpus_at(rho)
-    cases = CaseLibrary.create(where)
+    cases = Library.create(where)
     cases.add_normals(task.normals)
     cases.add(corpus)
     answers = cases.search_many(task.queries, k=100, method=method)

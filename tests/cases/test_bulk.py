@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from readbench.benchmark.runs import InOrder, RayCluster
-from readbench.cases import CaseLibrary, encode_cases, join_windows, read_files
+from readbench.cases import Library, encode_cases, join_windows, read_files
 from readbench.cases import _bulk as bulk
 from readbench.cases._bulk import Item, Result
 from readbench.cli import app
@@ -27,7 +27,7 @@ METHOD = "raw|dtw-i"
 """An encoder whose vectors are kept, and a leg that needs none."""
 
 
-def vectors(library: CaseLibrary) -> dict[str, dict[str, bytes]]:
+def vectors(library: Library) -> dict[str, dict[str, bytes]]:
     """All filed vectors, by encoder and window."""
     rows = library.store._tables["vectors"].to_arrow().to_pylist()  # type: ignore[attr-defined]
     found: dict[str, dict[str, bytes]] = {}
@@ -36,7 +36,7 @@ def vectors(library: CaseLibrary) -> dict[str, dict[str, bytes]]:
     return found
 
 
-def answers(library: CaseLibrary) -> list[list[tuple[str, float]]]:
+def answers(library: Library) -> list[list[tuple[str, float]]]:
     found = library.search_many(windows(3, seed=5, labelled=False, prefix="q"), method=METHOD)
     return [[(hit.case.id, hit.score) for hit in answer.hits] for answer in found]
 
@@ -65,7 +65,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_search_finds_all_vectors_filed(tmp_path: Path, exact_cases: int) -> None:
     """Of a library that is compared as a whole, and of one of which a shortlist is."""
     filled(tmp_path / "library")
-    library = CaseLibrary.open(tmp_path / "library", exact_cases=exact_cases)
+    library = Library.open(tmp_path / "library", exact_cases=exact_cases)
     encode_cases(library.snapshot(), parse("raw|dtw-i"), exact_cases=exact_cases)
     before = vectors(library)
     assert len(before) == (1 if exact_cases == 100 else 2), "the coarse encoder of the shortlist as well"
@@ -97,10 +97,10 @@ def test_what_a_killed_writer_has_filed_is_not_computed_again(tmp_path: Path) ->
 
 
 def test_the_command_encodes_what_is_missing(tmp_path: Path) -> None:
-    CaseLibrary.create(tmp_path / "library")
+    Library.create(tmp_path / "library")
     words = ["cases", "warm", str(tmp_path / "library"), "--method", METHOD, "--executor", "local"]
     assert CliRunner().invoke(app, words).output == "computed 0 vectors\n"
-    CaseLibrary.open(tmp_path / "library").add(windows(5))
+    Library.open(tmp_path / "library").add(windows(5))
     assert CliRunner().invoke(app, words).output == "computed 5 vectors\n"
     assert CliRunner().invoke(app, words).output == "computed 0 vectors\n"
 
@@ -117,13 +117,13 @@ def test_files_with_other_fault_types_become_one_set(tmp_path: Path) -> None:
 def test_one_bad_file_and_nothing_comes_in(tmp_path: Path) -> None:
     files = csv_files(tmp_path / "files")
     files[3].write_text("step,case,fault,pressure\n0,w6,leak,?\n")
-    CaseLibrary.create(tmp_path / "library")
+    Library.create(tmp_path / "library")
     words = ["cases", "add", str(tmp_path / "library"), *map(str, files), "--time", "step", "--case", "case"]
     done = CliRunner().invoke(app, [*words, "--executor", "local"])
     assert done.exit_code
     assert isinstance(done.exception, DataError)
     assert "3.csv" in str(done.exception)
-    assert len(CaseLibrary.open(tmp_path / "library")) == 0
+    assert len(Library.open(tmp_path / "library")) == 0
     with pytest.raises(DataError, match=r"no file .*gone\.csv"):
         read_files([tmp_path / "gone.csv"], Roles(), (None, None))
 
@@ -171,13 +171,13 @@ def test_the_command_brings_in_the_same_library_through_ray(tmp_path: Path) -> N
     files = csv_files(tmp_path / "files")
     said = {}
     for name, options in {"plain": [], "far": ["--executor", "ray", "--method", METHOD]}.items():
-        CaseLibrary.create(tmp_path / name).add_normals(normals(10))
+        Library.create(tmp_path / name).add_normals(normals(10))
         words = ["--time", "step", "--case", "case", "--label-column", "fault", *options]
         done = CliRunner().invoke(app, ["cases", "add", str(tmp_path / name), *map(str, files), *words])
         assert not done.exit_code, done.output
         said[name] = done.output
     assert "added 12 cases\ncomputed 12 vectors" in said["far"]
-    plain, far = (CaseLibrary.open(tmp_path / name) for name in said)
+    plain, far = (Library.open(tmp_path / name) for name in said)
     assert [c.model_dump(exclude={"changed"}) for c in far.cases()] == [
         c.model_dump(exclude={"changed"}) for c in plain.cases()
     ]

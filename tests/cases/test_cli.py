@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from readbench.cases import UNLIKE, CaseLibrary
+from readbench.cases import UNLIKE, Library
 from readbench.cli import app
 from readbench.errors import UsageError
 from tests.cases.samples import CHANNELS, FAST, FAULTS, window
@@ -77,7 +77,7 @@ def test_explaining_draws_a_figure(plant: Path, tmp_path: Path) -> None:
 
 def test_feedback_and_history(plant: Path, tmp_path: Path) -> None:
     said("add", plant, tmp_path / "new.csv", "--time", "t", "--name", "monday", "--from", "0", "--to", "30")
-    assert CaseLibrary.open(plant).window("monday").lengths.tolist() == [31]
+    assert Library.open(plant).window("monday").lengths.tolist() == [31]
     assert "monday is now leak" in said("confirm", plant, "monday", "leak 0")
     assert "monday is not noise" in said("reject", plant, "monday", "noise 0")
     said("label", plant, "monday", "")
@@ -110,7 +110,7 @@ def test_many_cases_in_one_table(plant: Path, tmp_path: Path) -> None:
     (tmp_path / "many.csv").write_text("\n".join(["t,incident,fault,pressure,flow,speed", *rows]))
     words = ("--time", "t", "--case", "incident", "--label-column", "fault", "--notes", "both")
     assert "added 2 cases" in said("add", plant, tmp_path / "many.csv", *words)
-    library = CaseLibrary.open(plant)
+    library = Library.open(plant)
     assert (library.case("A").label, library.case("B").label, library.case("B").notes) == ("leak", None, "both")
     with pytest.raises(UsageError, match="--name is for one"):
         said("add", plant, tmp_path / "many.csv", "--time", "t", "--case", "incident", "--name", "x")
@@ -118,7 +118,7 @@ def test_many_cases_in_one_table(plant: Path, tmp_path: Path) -> None:
 
 def test_names_units_export_and_import(plant: Path, tmp_path: Path) -> None:
     said("channel", plant, "pressure", "--unit", "bar", "--alias", "PT-1 [kPa]")
-    assert CaseLibrary.open(plant).naming().resolve("pt-1").name == "pressure"
+    assert Library.open(plant).naming().resolve("pt-1").name == "pressure"
     assert "wrote 11 windows" in said("export", plant, tmp_path / "out.parquet")
     said("init", tmp_path / "other")
     assert "added 11 windows" in said("import", tmp_path / "other", tmp_path / "out.parquet")
@@ -147,7 +147,7 @@ def test_the_demo_can_be_asked(tmp_path: Path) -> None:
         )
         for name in truth
     ]
-    labels = CaseLibrary.open(tmp_path / "demo").stats().labels
+    labels = Library.open(tmp_path / "demo").stats().labels
     assert {own["fault"] for own in truth.values()} <= set(labels)
     assert all({fault["label"] for fault in answer["faults"]} == {*labels, UNLIKE} for answer in found)
     with pytest.raises(UsageError, match="not empty"):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readbench.cases import CaseLibrary, draw_evidence
+from readbench.cases import Library, draw_evidence
 from readbench.engine.alignment import warping_path
 from readbench.engine.windows import WindowSet
 from tests.cases.samples import CHANNELS, windows
@@ -31,7 +31,7 @@ def test_the_path_is_the_cheapest(left: int, right: int, channels: int, seed: in
     assert {tuple(step) for step in np.diff(path, axis=0).tolist()} <= {(0, 1), (1, 0), (1, 1)}
 
 
-def test_the_channels_that_depart_in_the_same_way_come_first(library: CaseLibrary) -> None:
+def test_the_channels_that_depart_in_the_same_way_come_first(library: Library) -> None:
     evidence = library.explain(windows(1, seed=7), "w0")
     same = [channel.name for channel in evidence.channels if channel.same_way]
     assert sorted(same) == ["flow", "pressure"]
@@ -39,7 +39,7 @@ def test_the_channels_that_depart_in_the_same_way_come_first(library: CaseLibrar
     assert evidence.reference == "5 normal windows of pump 0"
 
 
-def test_the_opposite_movement_is_not_the_same_way(library: CaseLibrary) -> None:
+def test_the_opposite_movement_is_not_the_same_way(library: Library) -> None:
     values = np.random.default_rng(0).normal(size=(3, 40))
     values[0] += RAMP
     values[1] -= RAMP
@@ -50,7 +50,7 @@ def test_the_opposite_movement_is_not_the_same_way(library: CaseLibrary) -> None
 
 def test_each_side_is_measured_by_the_normals_of_its_own_asset(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    library = CaseLibrary.create(tmp_path / "l")
+    library = Library.create(tmp_path / "l")
     for asset, level in (("low", 0.0), ("high", 100.0)):
         shown = WindowSet.from_arrays(rng.normal(level, 1, size=(5, 1, 40)), channels=("flow",))
         library.add_normals(shown, asset)
@@ -61,7 +61,7 @@ def test_each_side_is_measured_by_the_normals_of_its_own_asset(tmp_path: Path) -
     assert channel.case == pytest.approx(5, abs=1)
 
 
-def test_channels_of_one_side_only_are_named(library: CaseLibrary) -> None:
+def test_channels_of_one_side_only_are_named(library: Library) -> None:
     asked = WindowSet.from_arrays([windows(1).values(0)], channels=("pressure", "flow", "heat"))
     evidence = library.explain(asked, "w1")
     assert (evidence.only_window, evidence.only_case) == (("heat",), ("speed",))
@@ -69,7 +69,7 @@ def test_channels_of_one_side_only_are_named(library: CaseLibrary) -> None:
     assert stranger.channels == ()
 
 
-def test_the_figure_has_a_panel_for_each_channel(library: CaseLibrary) -> None:
+def test_the_figure_has_a_panel_for_each_channel(library: Library) -> None:
     figure = draw_evidence(library.explain(windows(1, seed=7), "w0"))
     titles = [axis.get_title(loc="left") for axis in figure.axes if axis.get_visible()]
     assert len(titles) == 3

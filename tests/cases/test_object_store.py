@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("moto.server", reason="needs a server that speaks S3: pip install 'moto[server]'")
 
-from readbench.cases import CaseLibrary
+from readbench.cases import Library
 from tests.cases.samples import FAST, normals, windows
 
 SERVER = """
@@ -60,14 +60,14 @@ def _make(address: str) -> None:
 
 
 def test_a_library_lives_in_an_object_store(bucket: str) -> None:
-    library = CaseLibrary.create(bucket)
+    library = Library.create(bucket)
     library.add_normals(normals(5))
     library.add(windows(6))
     library.edit("w1", notes="Replaced the bearing.")
     library.delete(["w2"])
     library.undo()
-    again = CaseLibrary.open(bucket)
+    again = Library.open(bucket)
     assert [case.id for case in again.cases()] == [f"w{i}" for i in range(6)]
     assert again.search(windows(1, seed=4), method=FAST).faults[0].label == "leak"
     assert [case.id for case in again.find("bearing")] == ["w1"]
-    assert len(CaseLibrary.open(bucket, as_of=4)) == 5
+    assert len(Library.open(bucket, as_of=4)) == 5

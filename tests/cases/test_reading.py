@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from readbench.cases import CaseLibrary, export_library, import_library, windows_from
+from readbench.cases import Library, export_library, import_library, windows_from
 from readbench.common.tables import Limits
 from readbench.engine.window_tables import Roles
 from readbench.errors import DataError, ReadbenchError, UsageError
@@ -119,8 +119,8 @@ SEEDS = {
 
 
 @pytest.fixture(scope="module")
-def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> CaseLibrary:
-    library = CaseLibrary.create(tmp_path_factory.mktemp("fuzz") / "l")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    library = Library.create(tmp_path_factory.mktemp("fuzz") / "l")
     library.add(windows(3))
     return library
 
@@ -139,7 +139,7 @@ def damage(content: bytearray, data: st.DataObject) -> None:
 
 
 @pytest.mark.hypothesis  # of the examples inside it
-def test_a_damaged_file_is_read_or_refused_in_one_sentence(fuzzed: CaseLibrary) -> None:
+def test_a_damaged_file_is_read_or_refused_in_one_sentence(fuzzed: Library) -> None:
     before, outcomes = fuzzed.history(), Outcomes()
 
     def search(name: str, content: bytes) -> list[NDArray[np.float32]]:
@@ -172,12 +172,12 @@ def test_rubbish_is_refused_or_some_windows(name: str, content: bytes) -> None:
         assert len(found)
 
 
-def test_a_library_survives_export_and_import(library: CaseLibrary, tmp_path: Path) -> None:
+def test_a_library_survives_export_and_import(library: Library, tmp_path: Path) -> None:
     library.edit("w0", notes="Ersetzt: Dichtung, „links“", tags=("a", "b"), links=("https://x.y/z",), time=5.0)
     library.label("w1", None)
     library.reject("w2", like="w0")
     assert export_library(library, tmp_path / "out.parquet") == 22
-    other = CaseLibrary.create(tmp_path / "other")
+    other = Library.create(tmp_path / "other")
     assert import_library(other, tmp_path / "out.parquet") == 22
     unchanged = [case.model_copy(update={"changed": 0.0}) for case in other.cases()]
     assert [case.model_copy(update={"group": case.group, "changed": 0.0}) for case in library.cases()] == unchanged
@@ -188,23 +188,23 @@ def test_a_library_survives_export_and_import(library: CaseLibrary, tmp_path: Pa
     assert ours.faults == theirs.faults
 
 
-def test_an_import_cannot_bring_in_anything_but_texts(library: CaseLibrary, tmp_path: Path) -> None:
+def test_an_import_cannot_bring_in_anything_but_texts(library: Library, tmp_path: Path) -> None:
     export_library(library, tmp_path / "out.parquet")
     table = pq.read_table(tmp_path / "out.parquet")
     place = table.column_names.index("tags")
     for tags in ('{"a": 1}', "[1]", "__import__('os')", '["../../etc", 5]'):
         wrong = table.set_column(place, "tags", pa.array([tags] * len(table)))
         pq.write_table(wrong, tmp_path / "wrong.parquet")
-        other = CaseLibrary.create(tmp_path / f"other {hash(tags)}")
+        other = Library.create(tmp_path / f"other {hash(tags)}")
         with pytest.raises(DataError, match="JSON list"):
             import_library(other, tmp_path / "wrong.parquet")
         assert len(other) == 0
         assert not other.history()
 
 
-def test_an_import_is_taken_whole_or_not_at_all(library: CaseLibrary, tmp_path: Path) -> None:
+def test_an_import_is_taken_whole_or_not_at_all(library: Library, tmp_path: Path) -> None:
     export_library(library, tmp_path / "out.parquet")
-    other = CaseLibrary.create(tmp_path / "other")
+    other = Library.create(tmp_path / "other")
     other.add(windows(12)[11:])
     with pytest.raises(UsageError, match="'w11' already"):
         import_library(other, tmp_path / "out.parquet")
@@ -212,16 +212,16 @@ def test_an_import_is_taken_whole_or_not_at_all(library: CaseLibrary, tmp_path: 
 
 
 def test_names_are_never_paths(tmp_path: Path) -> None:
-    library = CaseLibrary.create(tmp_path / "inner" / "l")
+    library = Library.create(tmp_path / "inner" / "l")
     library.add_one(np.ones((1, 4)), ["../../x"], id="../../escape", label="../../leak", asset="/etc/passwd")
     library.add_normals(normals(2))
     export_library(library, tmp_path / "inner" / "out.parquet")
-    import_library(CaseLibrary.create(tmp_path / "inner" / "m"), tmp_path / "inner" / "out.parquet")
+    import_library(Library.create(tmp_path / "inner" / "m"), tmp_path / "inner" / "out.parquet")
     assert {path.name for path in tmp_path.iterdir()} == {"inner"}
     assert {path.name for path in (tmp_path / "inner").iterdir()} == {"l", "m", "out.parquet"}
 
 
 def test_an_empty_library_has_nothing_to_export(tmp_path: Path) -> None:
     with pytest.raises((DataError, UsageError), match="empty"):
-        export_library(CaseLibrary.create(tmp_path / "l"), tmp_path / "x.parquet")
+        export_library(Library.create(tmp_path / "l"), tmp_path / "x.parquet")
     assert not (tmp_path / "x.parquet").exists()

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from readbench.cases import CaseLibrary
+from readbench.cases import Library
 from readbench.cases import _search as engine
+from readbench.common.progress import SILENT
 from readbench.engine.rerankers import next_cases
 from readbench.engine.spec import parse
 from readbench.errors import UsageError
@@ -18,9 +19,9 @@ from tests.cases.test_search import CHANGES
 METHODS = [FAST, "rocket(features=504)|ws(alpha=0.7)|dtw-i+verdict", "euclidean", "rocket(features=504)+gpc"]
 
 
-def opened(where: Path, count: int = 9, labelled: int = 0) -> CaseLibrary:
+def opened(where: Path, count: int = 9, labelled: int = 0) -> Library:
     """A library of open cases, the first ones labelled."""
-    library = CaseLibrary.create(where)
+    library = Library.create(where)
     library.add_normals(normals(10))
     library.add(windows(labelled))
     library.add(windows(count, seed=4, labelled=False, prefix="open "))
@@ -47,7 +48,7 @@ def test_without_labels_each_fault_is_asked_for_once(tmp_path: Path) -> None:
 def test_the_order_is_that_of_the_active_learner(tmp_path: Path) -> None:
     library = opened(tmp_path / "l", labelled=2)
     library.label("w1", "leak")  # one type only: no opinion, and none in the benchmark's order either
-    reviewed = library._engine.reviewed(library.snapshot(), parse(FAST))
+    reviewed = library._engine.review(library.snapshot(), parse(FAST), SILENT)
     fitted = reviewed.fitted
     expected = next_cases(fitted.units, reviewed.knowledge.labels, fitted.groups, 5)
     assert [own.case.id for own in library.next_to_label(5, FAST)] == fitted.corpus.ids[expected].tolist()
@@ -68,14 +69,14 @@ def test_after_a_change_both_lists_are_those_of_a_library_built_anew(tmp_path: P
     library.add(windows(6, seed=4, labelled=False, prefix="open "))
     lists(library)  # warm: what is kept must not outlive the change
     CHANGES[change](library)
-    rebuilt = CaseLibrary.create(tmp_path / "rebuilt")
+    rebuilt = Library.create(tmp_path / "rebuilt")
     rebuilt.add_normals(library.normals())
     everything = library.snapshot()
     rebuilt.add(everything.windows(range(len(everything))), library.cases())
     assert lists(library) == lists(rebuilt)
 
 
-def lists(library: CaseLibrary) -> list[tuple[object, ...]]:
+def lists(library: Library) -> list[tuple[object, ...]]:
     """Both lists without what only says when a case was written."""
     following = [(own.case.id, own.guess, own.doubt, own.tells) for own in library.next_to_label(20, FAST)]
     return [*following, *((own.case.id, own.rather, own.probability) for own in library.doubtful(20, FAST))]
@@ -92,7 +93,7 @@ def test_a_guess_is_never_what_the_case_is_known_not_to_be(tmp_path: Path) -> No
 
 
 def test_nothing_to_review(tmp_path: Path) -> None:
-    empty = CaseLibrary.create(tmp_path / "empty")
+    empty = Library.create(tmp_path / "empty")
     assert (empty.next_to_label(), empty.doubtful()) == ([], [])
     silent = opened(tmp_path / "silent", count=2)
     assert silent.doubtful(5, FAST) == []
@@ -128,7 +129,7 @@ def test_of_a_large_library_the_latest_cases_are_reviewed(tmp_path: Path, monkey
     library = filled(tmp_path / "l", 18)
     library.add(windows(3, seed=4, labelled=False, prefix="open "))
     library.label("w1", None)
-    large = CaseLibrary.open(tmp_path / "l", exact_cases=10, shortlist=8)
+    large = Library.open(tmp_path / "l", exact_cases=10, shortlist=8)
     assert {own.case.id for own in large.next_to_label(100, FAST)} == {"open 0", "open 1", "open 2"}
     library.label("w16", "leak")
     assert large.doubtful(5, FAST)[0].case.id == "w16"

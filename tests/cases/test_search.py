@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from readbench.cases import UNLIKE, Answer, CaseLibrary, Filter, facts_of
+from readbench.cases import UNLIKE, Answer, Filter, Library, facts_of
 from readbench.engine.method import Method
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.ranking import rank
@@ -39,14 +39,14 @@ METHODS = [
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_order_is_that_of_the_engine(library: CaseLibrary, method: str) -> None:
+def test_the_order_is_that_of_the_engine(library: Library, method: str) -> None:
     corpus = windows(12).with_stats(ChannelStats.of(windows(12)))
     expected = rank(Method(method).fit(corpus, normals(10)).score(QUESTIONS))
     answers = library.search_many(QUESTIONS, k=12, method=method)
     assert [[hit.case.id for hit in answer.hits] for answer in answers] == corpus.ids[expected].tolist()
 
 
-def test_the_flagship_is_the_default_and_names_the_fault(library: CaseLibrary) -> None:
+def test_the_flagship_is_the_default_and_names_the_fault(library: Library) -> None:
     for i in range(3):
         answer = library.search(QUESTIONS[i : i + 1])
         assert answer.faults[0].label == FAULTS[i % 3]
@@ -55,7 +55,7 @@ def test_the_flagship_is_the_default_and_names_the_fault(library: CaseLibrary) -
     assert library.warm() == 0, "vectors of the cases are kept"
 
 
-def test_probabilities_are_those_of_all_options(library: CaseLibrary) -> None:
+def test_probabilities_are_those_of_all_options(library: Library) -> None:
     answer = library.search(QUESTIONS[:1], method=FAST)
     assert sum(fault.probability for fault in answer.faults) == pytest.approx(1.0)
     assert UNLIKE in {fault.label for fault in answer.faults}
@@ -65,7 +65,7 @@ def test_probabilities_are_those_of_all_options(library: CaseLibrary) -> None:
 
 
 def test_a_fault_that_was_never_seen_is_unlike_anything_here(tmp_path: Path) -> None:
-    library = CaseLibrary.create(tmp_path / "l")
+    library = Library.create(tmp_path / "l")
     library.add_normals(normals(20))
     known = windows(90)
     library.add(known[np.flatnonzero(known.labels != 1 + FAULTS.index("stuck valve"))])
@@ -76,13 +76,13 @@ def test_a_fault_that_was_never_seen_is_unlike_anything_here(tmp_path: Path) -> 
     assert not old.novel
 
 
-def test_a_warm_library_answers_like_a_cold_one(library: CaseLibrary, tmp_path: Path) -> None:
+def test_a_warm_library_answers_like_a_cold_one(library: Library, tmp_path: Path) -> None:
     warm = [library.search(QUESTIONS[i : i + 1], method=FAST) for i in (0, 1, 0)]
     assert warm[0] == warm[2]
-    assert CaseLibrary.open(tmp_path / "library").search(QUESTIONS[1:2], method=FAST) == warm[1]
+    assert Library.open(tmp_path / "library").search(QUESTIONS[1:2], method=FAST) == warm[1]
 
 
-CHANGES: dict[str, Callable[[CaseLibrary], object]] = {
+CHANGES: dict[str, Callable[[Library], object]] = {
     "add": lambda library: library.add(windows(3, seed=3, prefix="late")),
     "label": lambda library: library.label("w3", "stuck valve"),
     "unlabel": lambda library: library.label("w3", None),
@@ -100,7 +100,7 @@ def test_a_change_counts_exactly_as_in_a_library_built_anew(tmp_path: Path, chan
     library = filled(tmp_path / "changed")
     library.search(QUESTIONS[:1], method=method)  # warm: what is kept must not outlive the change
     CHANGES[change](library)
-    rebuilt = CaseLibrary.create(tmp_path / "rebuilt")
+    rebuilt = Library.create(tmp_path / "rebuilt")
     rebuilt.add_normals(library.normals())
     everything = library.snapshot()
     rebuilt.add(everything.windows(range(len(everything))), library.cases())
@@ -110,7 +110,7 @@ def test_a_change_counts_exactly_as_in_a_library_built_anew(tmp_path: Path, chan
         assert opinion(ours) == opinion(theirs)
 
 
-def test_confirming_counts_at_once(library: CaseLibrary) -> None:
+def test_confirming_counts_at_once(library: Library) -> None:
     new = library.add_one(QUESTIONS.values(0), CHANNELS)
     before = library.search(new.id, method=FAST)
     library.confirm(new.id, like="w0")
@@ -120,7 +120,7 @@ def test_confirming_counts_at_once(library: CaseLibrary) -> None:
     assert new.id not in {hit.case.id for hit in before.hits}, "a case is not its own answer"
 
 
-def test_rejecting_counts_at_once(library: CaseLibrary) -> None:
+def test_rejecting_counts_at_once(library: Library) -> None:
     new = library.add_one(QUESTIONS.values(0), CHANNELS)
     assert library.search(new.id, method=FAST).hits[0].case.label == "leak"
     library.reject(new.id, like="w0")
@@ -133,7 +133,7 @@ def test_rejecting_counts_at_once(library: CaseLibrary) -> None:
 
 
 def test_without_labels_the_order_is_by_likeness(tmp_path: Path) -> None:
-    library = CaseLibrary.create(tmp_path / "l")
+    library = Library.create(tmp_path / "l")
     library.add(windows(6, labelled=False))
     answer = library.search(QUESTIONS[:1], method="dtw-i+verdict")
     assert answer.faults == ()
@@ -144,14 +144,14 @@ def test_without_labels_the_order_is_by_likeness(tmp_path: Path) -> None:
 
 
 def test_one_case_of_one_fault_is_enough_for_an_answer(tmp_path: Path) -> None:
-    library = CaseLibrary.create(tmp_path / "l")
+    library = Library.create(tmp_path / "l")
     library.add(windows(1))
     answer = library.search(QUESTIONS[1:2], method=FAST)
     assert [hit.case.id for hit in answer.hits] == ["w0"]
     assert dict(opinion(answer))[UNLIKE] > 0.3, "one case says little about what else may come"
 
 
-def test_missing_and_extra_channels_are_fine(library: CaseLibrary) -> None:
+def test_missing_and_extra_channels_are_fine(library: Library) -> None:
     values = QUESTIONS.values(0)
     fewer = WindowSet.from_arrays([values[:2]], channels=CHANNELS[:2])
     more = WindowSet.from_arrays([np.vstack([values, values[:1]])], channels=(*CHANNELS, "new sensor"))
@@ -163,7 +163,7 @@ def test_missing_and_extra_channels_are_fine(library: CaseLibrary) -> None:
 
 
 def test_aliases_and_units_meet(tmp_path: Path) -> None:
-    library = CaseLibrary.create(tmp_path / "l")
+    library = Library.create(tmp_path / "l")
     library.name_channel("pressure", "bar", ["PT-101 [kPa]", "druck"])
     library.add(windows(6))
     values = QUESTIONS.values(0).copy()
@@ -180,7 +180,7 @@ def test_aliases_and_units_meet(tmp_path: Path) -> None:
         library.search(WindowSet.from_arrays([values], channels=("druck", "pressure", "speed")))
 
 
-def test_filters_choose_what_is_listed_not_what_is_known(library: CaseLibrary) -> None:
+def test_filters_choose_what_is_listed_not_what_is_known(library: Library) -> None:
     library.edit("w5", tags=("night",), time=1000.0)
     everything = library.search(QUESTIONS[:1], method=FAST)
     for where, expected in (
@@ -195,7 +195,7 @@ def test_filters_choose_what_is_listed_not_what_is_known(library: CaseLibrary) -
         assert answer.faults == everything.faults
 
 
-def test_windows_with_gaps_are_filled(library: CaseLibrary) -> None:
+def test_windows_with_gaps_are_filled(library: Library) -> None:
     values = QUESTIONS.values(0).copy()
     values[0, 3:6] = np.nan
     values[2] = np.nan
@@ -207,10 +207,10 @@ def test_windows_with_gaps_are_filled(library: CaseLibrary) -> None:
 
 def test_an_empty_library_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no cases yet"):
-        CaseLibrary.create(tmp_path / "l").search(QUESTIONS[:1])
+        Library.create(tmp_path / "l").search(QUESTIONS[:1])
 
 
-def test_votes_name_the_cases_that_decided(library: CaseLibrary) -> None:
+def test_votes_name_the_cases_that_decided(library: Library) -> None:
     answer = library.search(QUESTIONS[:1], method=FAST)
     assert answer.votes[0].case.label == "leak"
     assert answer.votes[0].weight > 0
@@ -224,14 +224,14 @@ class TestShortlist:
 
     def test_a_shortlist_of_all_cases_changes_nothing(self, tmp_path: Path) -> None:
         exact = filled(tmp_path / "l", 30)
-        large = CaseLibrary.open(tmp_path / "l", exact_cases=10, shortlist=30)
+        large = Library.open(tmp_path / "l", exact_cases=10, shortlist=30)
         for i in range(3):
             asked = QUESTIONS[i : i + 1]
             assert places(exact.search(asked, method=FAST)) == places(large.search(asked, method=FAST))
 
     def test_the_answer_says_how_many_were_compared(self, tmp_path: Path) -> None:
         filled(tmp_path / "l", 30)
-        large = CaseLibrary.open(tmp_path / "l", exact_cases=10, shortlist=12)
+        large = Library.open(tmp_path / "l", exact_cases=10, shortlist=12)
         answer = large.search(QUESTIONS[:1], method=FAST)
         assert (answer.compared, answer.total) == (12, 30)
         assert "12 cases nearest at first sight" in answer.remarks[0]
@@ -239,7 +239,7 @@ class TestShortlist:
 
     def test_it_follows_every_change(self, tmp_path: Path) -> None:
         library = filled(tmp_path / "l", 30)
-        large = CaseLibrary.open(tmp_path / "l", exact_cases=10, shortlist=5)
+        large = Library.open(tmp_path / "l", exact_cases=10, shortlist=5)
         assert library.search(QUESTIONS[:1], method=FAST).hits
         first = large.search(QUESTIONS[:1], method=FAST).hits[0].case.id
         library.delete([first])
@@ -256,7 +256,7 @@ def test_facts_of_a_set_become_facts_of_cases() -> None:
     ]
 
 
-def test_windows_of_other_lengths_are_fine(library: CaseLibrary) -> None:
+def test_windows_of_other_lengths_are_fine(library: Library) -> None:
     longer = WindowSet.from_arrays([window("leak", np.random.default_rng(2), steps=90)], channels=CHANNELS)
     for method in (FAST, "euclidean+verdict"):
         assert library.search(longer, method=method).faults[0].label == "leak"

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from readbench.cases import CaseLibrary
-from readbench.cases._lance import LanceStore
+from readbench.cases import Library
+from readbench.cases._store import LanceStore
 from readbench.engine.vectors import window_digests
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, UnknownNameError, UsageError
@@ -65,22 +65,22 @@ def test_vectors_are_kept_by_encoder(store: LanceStore) -> None:
 
 def test_a_library_is_made_once_and_opened_where_it_is(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="There is no case library"):
-        CaseLibrary.open(tmp_path / "nowhere")
+        Library.open(tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
     with pytest.raises(UsageError, match="is no case library"):
-        CaseLibrary.open(tmp_path)
-    CaseLibrary.create(tmp_path / "l")
+        Library.open(tmp_path)
+    Library.create(tmp_path / "l")
     with pytest.raises(UsageError, match="already holds"):
-        CaseLibrary.create(tmp_path / "l")
+        Library.create(tmp_path / "l")
 
 
 def test_a_library_on_qdrant_is_told_how_to_move() -> None:
     with pytest.raises(UsageError, match=r"cases export qdrant://host:6333/plant cases\.parquet"):
-        CaseLibrary.open("qdrant://host:6333/plant")
+        Library.open("qdrant://host:6333/plant")
 
 
-def test_readers_see_what_a_writer_wrote(library: CaseLibrary, tmp_path: Path) -> None:
-    reader = CaseLibrary.open(tmp_path / "library")
+def test_readers_see_what_a_writer_wrote(library: Library, tmp_path: Path) -> None:
+    reader = Library.open(tmp_path / "library")
     assert len(reader) == 12
     library.add(windows(2, seed=1, prefix="x"))
     library.label("w0", "worn bearing")
@@ -90,7 +90,7 @@ def test_readers_see_what_a_writer_wrote(library: CaseLibrary, tmp_path: Path) -
     assert len(library) == 13
 
 
-def test_threads_search_and_write_together(library: CaseLibrary) -> None:
+def test_threads_search_and_write_together(library: Library) -> None:
     asked = windows(1, seed=8)
 
     def work(number: int) -> int:
@@ -104,7 +104,7 @@ def test_threads_search_and_write_together(library: CaseLibrary) -> None:
     assert [change.number for change in library.history()] == list(range(1, 11))
 
 
-def test_bad_input_changes_nothing(library: CaseLibrary) -> None:
+def test_bad_input_changes_nothing(library: Library) -> None:
     before = library.history()
     bad = windows(3, seed=1, prefix="x")
     named_twice = WindowSet.from_arrays([np.ones((1, 3))] * 2, channels=("flow",), ids=["a", "a"])
@@ -131,13 +131,13 @@ def test_bad_input_changes_nothing(library: CaseLibrary) -> None:
     assert library.naming().aliases == {}
 
 
-def test_undo_and_time_travel(library: CaseLibrary, tmp_path: Path) -> None:
+def test_undo_and_time_travel(library: Library, tmp_path: Path) -> None:
     library.label("w0", "other")
     library.delete(["w1"])
     assert library.undo().what == "delete"
     assert library.undo().what == "edit"
     assert (library.case("w0").label, len(library)) == ("leak", 12)
-    past = CaseLibrary.open(tmp_path / "library", as_of=4)
+    past = Library.open(tmp_path / "library", as_of=4)
     assert (past.case("w0").label, len(past)) == ("other", 11)
     with pytest.raises(UsageError, match="not changed"):
         past.label("w0", "leak")
@@ -150,7 +150,7 @@ def test_undo_and_time_travel(library: CaseLibrary, tmp_path: Path) -> None:
     assert len(library) == 2, "names of cases that were taken back are free again"
 
 
-def test_notes_are_found_by_their_words(library: CaseLibrary) -> None:
+def test_notes_are_found_by_their_words(library: Library) -> None:
     library.edit("w0", notes="Replaced the bearing of the pump.")
     library.edit("w1", notes="Bearings were fine, the valve was stuck.")
     assert {case.id for case in library.find("bearing")} == {"w0", "w1"}
@@ -165,21 +165,21 @@ def test_notes_are_found_by_their_words(library: CaseLibrary) -> None:
 
 
 def test_many_small_changes_are_merged_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readbench.cases._lance.OPTIMISE_EVERY", 5)
-    library = CaseLibrary.create(tmp_path / "l")
+    monkeypatch.setattr("readbench.cases._store.OPTIMISE_EVERY", 5)
+    library = Library.create(tmp_path / "l")
     for i in range(12):
         library.add_one(windows(1, seed=i).values(0), CHANNELS, id=f"c{i}")
-    assert [case.id for case in CaseLibrary.open(tmp_path / "l").cases()] == [f"c{i}" for i in range(12)]
+    assert [case.id for case in Library.open(tmp_path / "l").cases()] == [f"c{i}" for i in range(12)]
     library.store.optimise()
     assert library.window("c3").values(0).tolist() == windows(1, seed=3).values(0).tolist()
 
 
 INGEST = """
 import sys
-from readbench.cases import CaseLibrary, _library as library
+from readbench.cases import Library, _library as library
 from tests.cases.samples import windows
 library.BATCH = 20
-own = CaseLibrary.open(sys.argv[1])
+own = Library.open(sys.argv[1])
 start = len(own)
 print("ready", flush=True)
 for round in range(100):
@@ -192,7 +192,7 @@ def test_a_killed_writer_loses_at_most_the_batch_in_flight(tmp_path: Path) -> No
     where = tmp_path / "library"
     filled(where)
     for moment in (0.1, 0.35, 0.7):
-        known = len(CaseLibrary.open(where))
+        known = len(Library.open(where))
         command = [sys.executable, "-c", INGEST, str(where)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
             assert writer.stdout is not None
@@ -200,7 +200,7 @@ def test_a_killed_writer_loses_at_most_the_batch_in_flight(tmp_path: Path) -> No
             time.sleep(moment)
             os.kill(writer.pid, signal.SIGKILL)
             finished = len(writer.stdout.read().splitlines())
-        library = CaseLibrary.open(where)
+        library = Library.open(where)
         assert len(library) >= known + 100 * finished, "what was reported as added is there"
         assert (len(library) - 12) % 20 == 0, "batches are there whole or not at all"
         everything = library.snapshot().windows(range(len(library)))

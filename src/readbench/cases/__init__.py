@@ -1,68 +1,148 @@
 """The case library: an engineer on call gives a window, and gets the cases with the same fault first.
 
 ```
-from readbench.cases import CaseLibrary
-from readbench.engine.windows import WindowSet
+from readbench.cases import Library
 
-library = CaseLibrary.create("plant")                       # or CaseLibrary.open("plant")
-library.add_normals(normal_windows)                         # what normal looks like here
-library.add_one(values, names, label="leak", asset="pump 2", notes="Replaced the seal.")
+library = Library.create("plant")                           # or Library.open("plant")
+library.add_normals(normal_windows, channels=names)         # what normal looks like here
+library.add(values, channels=names, labels=["leak"])        # a case: (C, T) values; or many
 new = library.add_one(values, names, asset="pump 3")        # nobody knows yet
-answer = library.search(new.id)                             # or library.search(WindowSet.from_arrays([values], ...))
+answer = library.search(new.id)                             # or library.search(values, channels=names)
 answer.hits[0].case.notes, answer.faults[0]                 # what was done then; what it may be
 library.explain(new.id, answer.hits[0].case.id).channels    # why
 library.confirm(new.id, like=answer.hits[0].case.id)        # counts in the next search
 library.next_to_label(5)                                    # which open cases an expert should look at first
+library.ask("overview")                                     # any question of `QUESTIONS`, by its name
 library.undo()
 ```
+
+The names below are imported when first used: a command that only shows its help computes nothing.
 """
 
-from readbench.cases._answer import Filter
-from readbench.cases._archive import export_library, import_library
-from readbench.cases._bulk import encode_cases, join_windows, read_files
-from readbench.cases._evidence import DEPARTS, MOST_STEPS, NormalReference, draw_evidence, reference_for
-from readbench.cases._library import DEFAULT_METHOD, CaseLibrary, facts_of
-from readbench.cases._models import (
-    UNLIKE,
-    Answer,
-    Case,
-    Change,
-    ChannelEvidence,
-    Doubt,
-    Evidence,
-    Fault,
-    Hit,
-    Suggestion,
-    Summary,
-    Vote,
-)
-from readbench.cases._reading import FIRST_DATE, Interval, format_time, parse_time, windows_from
-from readbench.cases._search import coarse_encoder
-from readbench.cases._snapshot import Snapshot
+from __future__ import annotations
+
+import warnings
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_EXPORTS = {
+    "_asking": ("DEFAULT_METHOD", "Count", "GivenBy", "Question", "QuestionParameter", "Sheet", "Shown", "question"),
+    "_bulk": ("encode_cases", "join_windows", "read_files"),
+    "_evidence": ("DEPARTS", "MOST_STEPS", "NormalReference", "draw_evidence", "reference_for"),
+    "_intake": (
+        "FIRST_DATE",
+        "Interval",
+        "export_library",
+        "facts_of",
+        "format_time",
+        "import_library",
+        "parse_time",
+        "windows_from",
+    ),
+    "_journal": ("Snapshot",),
+    "_library": ("Library",),
+    "_models": (
+        "UNLIKE",
+        "Answer",
+        "Case",
+        "CasePair",
+        "Change",
+        "ChannelEvidence",
+        "Doubt",
+        "Evidence",
+        "Fault",
+        "Filter",
+        "Hit",
+        "LibraryOverview",
+        "MapPoint",
+        "Record",
+        "Suggestion",
+        "Summary",
+        "Vote",
+    ),
+    "_questions": ("QUESTIONS", "shorten_note"),
+}
+_PLACES = {name: module for module, names in _EXPORTS.items() for name in names}
+
+if TYPE_CHECKING:
+    from readbench.cases._asking import (
+        DEFAULT_METHOD,
+        Count,
+        GivenBy,
+        Question,
+        QuestionParameter,
+        Sheet,
+        Shown,
+        question,
+    )
+    from readbench.cases._bulk import encode_cases, join_windows, read_files
+    from readbench.cases._evidence import DEPARTS, MOST_STEPS, NormalReference, draw_evidence, reference_for
+    from readbench.cases._intake import (
+        FIRST_DATE,
+        Interval,
+        export_library,
+        facts_of,
+        format_time,
+        import_library,
+        parse_time,
+        windows_from,
+    )
+    from readbench.cases._journal import Snapshot
+    from readbench.cases._library import Library
+    from readbench.cases._models import (
+        UNLIKE,
+        Answer,
+        Case,
+        CasePair,
+        Change,
+        ChannelEvidence,
+        Doubt,
+        Evidence,
+        Fault,
+        Filter,
+        Hit,
+        LibraryOverview,
+        MapPoint,
+        Record,
+        Suggestion,
+        Summary,
+        Vote,
+    )
+    from readbench.cases._questions import QUESTIONS, shorten_note
 
 __all__ = [
     "DEFAULT_METHOD",
     "DEPARTS",
     "FIRST_DATE",
     "MOST_STEPS",
+    "QUESTIONS",
     "UNLIKE",
     "Answer",
     "Case",
-    "CaseLibrary",
+    "CasePair",
     "Change",
     "ChannelEvidence",
+    "Count",
     "Doubt",
     "Evidence",
     "Fault",
     "Filter",
+    "GivenBy",
     "Hit",
     "Interval",
+    "Library",
+    "LibraryOverview",
+    "MapPoint",
     "NormalReference",
+    "Question",
+    "QuestionParameter",
+    "Record",
+    "Sheet",
+    "Shown",
     "Snapshot",
     "Suggestion",
     "Summary",
     "Vote",
-    "coarse_encoder",
     "draw_evidence",
     "encode_cases",
     "export_library",
@@ -71,7 +151,22 @@ __all__ = [
     "import_library",
     "join_windows",
     "parse_time",
+    "question",
     "read_files",
     "reference_for",
+    "shorten_note",
     "windows_from",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any exported object
+    if name == "CaseLibrary":
+        warnings.warn("CaseLibrary is now Library: from readbench.cases import Library.", DeprecationWarning, 2)
+        name = "Library"
+    if name not in _PLACES:
+        raise AttributeError(f"module 'readbench.cases' has no attribute {name!r}")
+    return getattr(import_module(f"readbench.cases.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

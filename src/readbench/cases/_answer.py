@@ -1,8 +1,6 @@
-"""From a ranking to an answer: cases, votes, and what the fault may be.
+"""From rankings to answers: which cases are listed, how likely they are, and what the reader must know.
 
-From rankings to answers: which cases are listed, how likely they are, and what the reader must know.
-
-From an opinion on known fault types to one in which "unlike anything here" is an option.
+An opinion on known fault types becomes one in which "unlike anything here" is an option.
 
 How likely the next fault is of a type that the library has never seen, π, is told by the types it has seen once
 (`readbench.engine.rerankers.estimate_unseen_share`, Good and Turing's estimate, which Verdict uses too). How strange a
@@ -23,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from readbench.cases._models import UNLIKE, Answer, Case, Fault, Hit, Vote
+from readbench.cases._journal import Snapshot
+from readbench.cases._models import UNLIKE, Answer, Fault, Filter, Hit, Vote
 from readbench.cases._search import SearchResult
-from readbench.cases._snapshot import Snapshot
 from readbench.engine.rerankers import Opinion, estimate_unseen_share
 
 
@@ -83,38 +81,7 @@ MOST_VOTES = 10
 FEW_LABELS = 10
 
 
-class Filter(BaseModel):
-    """Which cases are listed; the opinion on the fault type is formed on all.
-
-    Args:
-        asset: only this asset.
-        label: only this fault type.
-        tag: only with this tag.
-        since: not before, in seconds since the epoch.
-        until: not after.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    asset: str | None = None
-    label: str | None = None
-    tag: str | None = None
-    since: float | None = None
-    until: float | None = None
-
-    def admits(self, case: Case) -> bool:
-        """Whether a case is listed; one without a time is not, where a time is asked for."""
-        time = case.time
-        return (
-            (self.asset is None or case.asset == self.asset)
-            and (self.label is None or case.label == self.label)
-            and (self.tag is None or self.tag in case.tags)
-            and (self.since is None or (time is not None and time >= self.since))
-            and (self.until is None or (time is not None and time <= self.until))
-        )
-
-
-class Question(BaseModel):
+class SearchRequest(BaseModel):
     """What is asked beside the window.
 
     Args:
@@ -132,21 +99,21 @@ class Question(BaseModel):
     itself: str | None = None
 
 
-def make_answer(snapshot: Snapshot, found: SearchResult, query: int, question: Question) -> Answer:
+def make_answer(snapshot: Snapshot, found: SearchResult, query: int, request: SearchRequest) -> Answer:
     """One answer, to one of the windows that were asked about."""
     said = _Said.of(found, query)
     faults, new = _faults(snapshot, said)
     return Answer(
-        hits=_hits(snapshot, said, question, new),
+        hits=_hits(snapshot, said, request, new),
         faults=tuple(faults),
         novelty=None if said.opinion is None else said.opinion.novelty,
         novel=said.opinion is not None and said.opinion.novel,
-        votes=_votes(snapshot, said, question.itself),
-        method=question.method,
+        votes=_votes(snapshot, said, request.itself),
+        method=request.method,
         change=snapshot.state.change,
         compared=len(found.positions),
         total=len(snapshot),
-        remarks=tuple(_remarks(snapshot, said, question)),
+        remarks=tuple(_remarks(snapshot, said, request)),
     )
 
 
@@ -185,13 +152,13 @@ class _Said:
         return cls(positions, own, shared, opinion, lesson.votes(query, opinion), found.positions[lesson.cases])
 
 
-def _hits(snapshot: Snapshot, said: _Said, question: Question, new: float) -> tuple[Hit, ...]:
+def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, new: float) -> tuple[Hit, ...]:
     hits: list[Hit] = []
     for place, position in enumerate(said.positions.tolist()):
         case = snapshot.case(position)
-        if len(hits) == question.k:
+        if len(hits) == request.k:
             break
-        if case.id == question.itself or not question.where.admits(case):
+        if case.id == request.itself or not request.where.admits(case):
             continue
         shared = None if said.shared is None else float(said.shared[place]) * (1.0 - new)
         hits.append(Hit(place=len(hits) + 1, case=case, score=float(said.scores[place]), probability=shared))
@@ -218,7 +185,7 @@ def _votes(snapshot: Snapshot, said: _Said, itself: str | None) -> tuple[Vote, .
     return tuple(vote for vote in votes if vote.case.id != itself)[:MOST_VOTES]
 
 
-def _remarks(snapshot: Snapshot, said: _Said, question: Question) -> list[str]:
+def _remarks(snapshot: Snapshot, said: _Said, request: SearchRequest) -> list[str]:
     remarks = []
     if len(said.positions) < len(snapshot):
         remarks.append(
@@ -232,6 +199,6 @@ def _remarks(snapshot: Snapshot, said: _Said, question: Question) -> list[str]:
         remarks.append(f"Only {resolved} cases have a label: take the probabilities with care.")
     if not len(snapshot.normals):
         remarks.append("The library has no normal windows: departures are measured by the cases themselves.")
-    if question.itself and (label := snapshot.state.cases[question.itself].case.label):
+    if request.itself and (label := snapshot.state.cases[request.itself].case.label):
         remarks.append(f"This case is already resolved as {label!r}, and the opinion knows that.")
     return remarks

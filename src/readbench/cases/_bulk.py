@@ -14,10 +14,11 @@ from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
-from readbench.cases._reading import Interval, windows_from
+from readbench.cases._intake import Interval, windows_from
+from readbench.cases._journal import Snapshot
 from readbench.cases._search import EXACT_CASES, coarse_encoder
-from readbench.cases._snapshot import Snapshot
 from readbench.cases._store import Store, StoredArray, open_store
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.method import Method
 from readbench.engine.protocols import Encoder
 from readbench.engine.spec import MethodSpec
@@ -74,7 +75,12 @@ def join_windows(parts: Sequence[WindowSet]) -> WindowSet:
 
 
 def encode_cases(
-    snapshot: Snapshot, spec: MethodSpec, each: MapFunction = map, *, exact_cases: int = EXACT_CASES
+    snapshot: Snapshot,
+    spec: MethodSpec,
+    each: MapFunction = map,
+    *,
+    exact_cases: int = EXACT_CASES,
+    progress: Progress = SILENT,
 ) -> int:
     """File the vectors of all cases that a method will look for; returns how many vectors had to be computed.
 
@@ -86,19 +92,24 @@ def encode_cases(
         spec: the method.
         each: where windows are encoded.
         exact_cases: largest library whose cases are all compared; of a larger one, a shortlist.
+        progress: told how many vectors were computed.
     """
     if not len(snapshot):
         return 0
     whole = len(snapshot) <= exact_cases
-    parts = [part for fitted in _encoders(snapshot, spec, whole=whole) for part in _parts(snapshot, fitted)]
+    parts = [part for fitted in _fit_encoders(snapshot, spec, whole=whole) for part in _cut_parts(snapshot, fitted)]
+    done, total = 0, sum(len(part.digests) for part in parts)
     for part, vectors in zip(parts, each(encode_part, parts), strict=True):
+        progress("encoding", done, total)
         snapshot.store.file_vectors(part.fitted.fingerprint, part.digests, vectors)
-    return sum(len(part.digests) for part in parts)
+        done += len(part.digests)
+    progress("encoding", total, total)
+    return total
 
 
 def encode_part(part: EncodingPart) -> StoredArray:
     """In a worker: (M, D) vectors of a part; a worker that has several parts of an encoder loads its network once."""
-    return _kept(part.fitted).encode(_opened(part.where).windows(part.digests))
+    return _keep(part.fitted).encode(_open(part.where).windows(part.digests))
 
 
 def _read(file: Path, roles: Roles, interval: Interval) -> WindowSet:
@@ -107,7 +118,7 @@ def _read(file: Path, roles: Roles, interval: Interval) -> WindowSet:
     return windows_from(file, roles, interval)
 
 
-def _encoders(snapshot: Snapshot, spec: MethodSpec, *, whole: bool) -> Iterator[FittedEncoder]:
+def _fit_encoders(snapshot: Snapshot, spec: MethodSpec, *, whole: bool) -> Iterator[FittedEncoder]:
     """Encoders as a search fits them."""
     corpus = snapshot.corpus() if whole else snapshot.windows(snapshot.first).with_stats(snapshot.reference)
     if not whole:
@@ -116,7 +127,7 @@ def _encoders(snapshot: Snapshot, spec: MethodSpec, *, whole: bool) -> Iterator[
         yield FittedEncoder.of(encoder)
 
 
-def _parts(snapshot: Snapshot, fitted: FittedEncoder) -> Iterator[EncodingPart]:
+def _cut_parts(snapshot: Snapshot, fitted: FittedEncoder) -> Iterator[EncodingPart]:
     """The windows whose vectors are not known, in blocks as a search cuts them."""
     store = snapshot.store
     digests = list(dict.fromkeys(entry.digest for entry in snapshot.entries))
@@ -135,11 +146,11 @@ def _address(store: Store) -> str:
 
 
 @lru_cache(maxsize=2)
-def _kept(fitted: FittedEncoder) -> Encoder:
+def _keep(fitted: FittedEncoder) -> Encoder:
     """The first encoder of a fingerprint that came here, with what it has loaded since."""
     return fitted.encoder
 
 
 @lru_cache(maxsize=2)
-def _opened(where: str) -> Store:
+def _open(where: str) -> Store:
     return open_store(where)

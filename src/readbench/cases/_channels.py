@@ -91,7 +91,7 @@ class ChannelNames:
         names = [tuple(own.name for own in found[windows.channels(i)]) for i in range(len(windows))]
         for given, own in zip(map(windows.channels, range(len(windows))), names, strict=True):
             _require_distinct(given, own)
-        values = [_converted(windows.values(i), found[windows.channels(i)]) for i in range(len(windows))]
+        values = [_convert(windows.values(i), found[windows.channels(i)]) for i in range(len(windows))]
         return WindowSet.from_arrays(
             values,
             channels=names,
@@ -164,7 +164,7 @@ def check_unit(unit: str) -> str:
     return unit
 
 
-def _converted(values: np.ndarray, channels: list[ResolvedChannel]) -> np.ndarray:
+def _convert(values: np.ndarray, channels: list[ResolvedChannel]) -> np.ndarray:
     factor = np.array([own.factor for own in channels])[:, None]
     offset = np.array([own.offset for own in channels])[:, None]
     return values * factor + offset

@@ -1,9 +1,4 @@
-"""Why a case is like a window: channels that depart together, aligned and drawn.
-
-Why a case resembles a window: the channels that depart from normal operation in the same way.
-
-A window and a case laid over each other, channel by channel.
-"""
+"""Why a case is like a window: the channels that depart from normal operation in the same way, aligned and drawn."""
 
 from __future__ import annotations
 
@@ -13,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.cases._journal import Snapshot
 from readbench.cases._models import Case, ChannelEvidence, Evidence
-from readbench.cases._snapshot import Snapshot
 from readbench.common.plots import FAULT, NORMAL_GREY, REFERENCE_GREY, STYLE
 from readbench.engine.alignment import warping_path
 from readbench.engine.preparation import ChannelStats, resample
@@ -68,7 +63,7 @@ def explain_match(snapshot: Snapshot, window: Window, case: Case) -> Evidence:
     stored = snapshot.windows([snapshot.position(case.id)])[0]
     shared = [name for name in window.channels if name in stored.channels]
     ours, theirs = reference_for(snapshot, window.asset), reference_for(snapshot, case.asset)
-    channels, path, distance = _compared(ours.departures(window, shared), theirs.departures(stored, shared), shared)
+    channels, path, distance = _compare(ours.departures(window, shared), theirs.departures(stored, shared), shared)
     return Evidence(
         case=case,
         channels=tuple(sorted(channels, key=lambda c: (not c.same_way, -min(c.window, c.case)))),
@@ -80,7 +75,7 @@ def explain_match(snapshot: Snapshot, window: Window, case: Case) -> Evidence:
     )
 
 
-def _compared(window: Series, case: Series, names: list[str]) -> tuple[list[ChannelEvidence], NDArray[np.int64], float]:
+def _compare(window: Series, case: Series, names: list[str]) -> tuple[list[ChannelEvidence], NDArray[np.int64], float]:
     """Evidence of each channel, the common path, and the root mean square distance along it."""
     if not names:
         return [], np.empty((0, 2), np.int64), float("inf")

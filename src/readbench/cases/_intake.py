@@ -1,19 +1,173 @@
-"""What comes in: checked, named as the site names it, without gaps; refused whole where it cannot be used."""
+"""What comes in and goes out: windows of files, arrays and tables, checked and without gaps; a library as one file.
+
+Windows come from what an engineer has: a file, a table in memory, or an interval of a longer recording. What cannot be
+used is refused whole. The file of a library is for keeping, sending, and loading into another one; nothing in it names
+a path.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
+import pyarrow.parquet
+from numpy.typing import ArrayLike, NDArray
 
 from readbench.cases._models import UNLIKE, Case
+from readbench.common.tables import Given, Limits, Table, open_given, read_table
 from readbench.engine.preparation import fill_gaps, is_reading
-from readbench.engine.windows import WindowSet
+from readbench.engine.window_tables import Roles, read_packed, read_windows, series_of, window_set, write_windows
+from readbench.engine.windows import UNLABELLED, WindowSet, concatenate
 from readbench.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from readbench.cases._library import Library
+
+Interval = tuple[float | None, float | None]
+"""First and last time that belong to a window, in seconds; without a time column, numbers of rows."""
+GivenWindows = WindowSet | str | Path | NDArray[np.floating[Any]] | Sequence[ArrayLike]
+"""Windows as users have them."""
+
+
+def to_windows(given: GivenWindows, channels: Sequence[str] | None = None) -> WindowSet:
+    """Windows as a set.
+
+    Args:
+        given: a set; an array (C, T), which is one window, or (N, C, T); a list of arrays (C, T); the path of a file.
+        channels: C names, of arrays.
+
+    >>> to_windows(np.zeros((2, 5)), ("flow", "speed")).channels(0), len(to_windows(np.zeros((3, 2, 5))))
+    (('flow', 'speed'), 3)
+    """
+    if isinstance(given, WindowSet | str | Path) and channels is not None:
+        raise UsageError("A set or a file names its channels itself: `channels` is for arrays.")
+    if isinstance(given, WindowSet):
+        return given
+    if isinstance(given, str | Path):
+        return windows_from(given)
+    if not isinstance(given, Sequence | np.ndarray):
+        raise UsageError(
+            f"Give windows as a WindowSet, an array (C, T) or (N, C, T), a list of arrays (C, T), or a path; "
+            f"got {type(given).__name__}."
+        )
+    arrays = [given] if isinstance(given, np.ndarray) and given.ndim == 2 else given
+    return WindowSet.from_arrays(arrays, channels=None if channels is None else tuple(channels))
+
+
+def windows_from(
+    source: Given | Any,  # noqa: ANN401 - any data frame that speaks Arrow
+    roles: Roles | None = None,
+    interval: Interval = (None, None),
+    limits: Limits | None = None,
+) -> WindowSet:
+    r"""Windows of a file or a data frame.
+
+    A Parquet or NPZ file with `values` holds windows that are already cut. Everything else is a table: all its rows,
+    or those of each case where `roles` name one, are one window.
+
+    Args:
+        source: path, or name and content, or a data frame (pandas, polars, Arrow).
+        roles: which column means what.
+        interval: only the rows of this time; the ends belong to it.
+        limits: most bytes, rows and columns.
+
+    >>> windows_from(("a.csv", b"t,speed\n0,1\n1,2\n2,4\n"), Roles(time="t"), (1, None)).values(0).tolist()
+    [[2.0, 4.0]]
+    """
+    limits = limits or Limits()
+    source = Path(source) if isinstance(source, str) else source
+    is_file = isinstance(source, tuple | Path)
+    if is_file and _holds_windows(source, limits):
+        if interval != (None, None):
+            raise DataError("The file holds windows that are already cut: an interval is for tables.")
+        return read_windows(source, limits=limits)
+    table = read_table(source, limits) if is_file else Table("the data frame", _arrow(source))
+    chosen = roles or Roles()
+    return window_set(series_of(_cut(table, chosen, interval), chosen))
+
+
+def _holds_windows(given: Given, limits: Limits) -> bool:
+    """Whether a file is in the layout of cut windows rather than a table."""
+    name, file = open_given(given, limits)
+    ending = PurePath(name).suffix.lower()
+    try:
+        if ending == ".npz":
+            return "values.npy" in zipfile.ZipFile(file).namelist()
+        if ending == ".parquet":
+            return {"values", "channels"} <= set(pyarrow.parquet.read_schema(file).names)
+    except (zipfile.BadZipFile, pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{name}: cannot be read ({error}). The file is damaged: get it again.") from error
+    return False
+
+
+def _arrow(frame: Any) -> pa.Table:  # noqa: ANN401 - any data frame that speaks Arrow
+    try:
+        return pa.table(frame)
+    except (TypeError, pa.ArrowException) as error:
+        raise DataError(f"Give a path or a data frame; got {type(frame).__name__} ({error}).") from error
+
+
+def _cut(table: Table, roles: Roles, interval: Interval) -> Table:
+    """The rows of an interval."""
+    first, last = interval
+    if first is None and last is None:
+        return table
+    if roles.time:
+        times = table.seconds(roles.time, {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[roles.time_unit])
+    else:
+        times = np.arange(table.rows, dtype=np.float64)
+    inside = (times >= (-np.inf if first is None else first)) & (times <= (np.inf if last is None else last))
+    if not inside.any():
+        raise DataError(f"{table.name}: no row lies between {first} and {last}; it has {times.min()} to {times.max()}.")
+    return Table(table.name, table.data.filter(pa.array(inside)))
+
+
+FIRST_DATE = 1e8
+"""Seconds since 1970 below which a time is no date, but counted from the beginning of a recording."""
+LAST_DATE = 253402300799.0
+
+
+def format_time(time: float | None) -> str:
+    """A date, or seconds where the recording only counts from its beginning.
+
+    >>> format_time(1.7e9), format_time(64.0), format_time(None)
+    ('2023-11-14 22:13', '64 s', '')
+    """
+    if time is None:
+        return ""
+    if not FIRST_DATE <= time <= LAST_DATE:
+        return f"{time:g} s"
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def parse_time(text: str) -> float | None:
+    """Seconds, or a date as seconds since 1970 (UTC unless it says otherwise); None for "".
+
+    >>> parse_time("12.5"), parse_time("1970-01-02"), parse_time("")
+    (12.5, 86400.0, None)
+    """
+    if not text.strip():
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise UsageError(f"{text[:40]!r} is no time: give seconds, or a date such as 2024-05-01T12:00.") from error
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
 
 MOST_NUMBERS = 10_000_000
 """Numbers in one window."""
@@ -48,7 +202,7 @@ def prepare_windows(windows: WindowSet) -> WindowSet:
         list(map(windows.channels, range(len(windows)))),
     )
     for i in gaps:
-        values[i], kept = _filled(values[i])
+        values[i], kept = _fill(values[i])
         if not kept.any():
             raise DataError(f"Window {windows.ids[i]!s} holds no reading at all.")
         channels[i] = tuple(name for name, keep in zip(channels[i], kept, strict=True) if keep)
@@ -65,7 +219,7 @@ def prepare_windows(windows: WindowSet) -> WindowSet:
     )
 
 
-def _filled(values: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+def _fill(values: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Channels that have a reading, without gaps, and which ones those are."""
     readings = is_reading(values)
     kept: NDArray[np.bool_] = np.asarray(readings.any(axis=1), np.bool_)
@@ -113,3 +267,83 @@ def _check_link(link: str) -> None:
     _check_text("link", link, MOST_LINK)
     if not link.startswith(("https://", "http://", "file://")):
         raise UsageError(f"The link {link[:80]!r} must begin with https://, http:// or file://.")
+
+
+def facts_of(windows: WindowSet) -> list[Case]:
+    """What a set knows of its windows; ids that are only numbers are no names, and a group of its own is none."""
+    if windows.labels.max(initial=UNLABELLED) >= len(windows.classes):
+        raise UsageError("The windows have labels, but no names for them: give `classes`, normal first.")
+    return [
+        Case(
+            id="" if window.id.isdigit() else window.id,
+            label=None if window.label == UNLABELLED else windows.classes[window.label],
+            asset=window.asset,
+            time=None if np.isnan(window.time) else window.time,
+            group="" if window.group == window.id else window.group,
+        )
+        for window in windows
+    ]
+
+
+LISTS = ("tags", "links", "rejected")
+"""Fields of a case that stand in the file as JSON lists."""
+
+
+def export_library(library: Library, path: Path) -> int:
+    """Write all normal windows and cases, in their order; returns how many. The file appears whole or not at all."""
+    snapshot = library.snapshot()
+    entries = [*snapshot.state.normals.values(), *snapshot.entries]
+    if not entries:
+        raise DataError("The library is empty: there is nothing to export.")
+    parts = [snapshot.normals, snapshot.windows(range(len(snapshot)))]
+    parts[0] = replace(parts[0], classes=parts[1].classes, labels=np.full(len(parts[0]), UNLABELLED, np.int32))
+    cases = [entry.case for entry in entries]
+    columns = {
+        "normal": pa.array([entry.normal for entry in entries]),
+        "notes": pa.array([case.notes for case in cases], pa.string()),
+        **{name: pa.array([json.dumps(getattr(case, name)) for case in cases], pa.string()) for name in LISTS},
+    }
+    write_windows(concatenate([part for part in parts if len(part)]), path, **columns)
+    return len(entries)
+
+
+def import_library(library: Library, given: Given, limits: Limits | None = None) -> int:
+    """Add all windows of a file that `export_library`, or anybody else, wrote in that layout; returns how many.
+
+    They are one change: where one of them cannot be taken, none is.
+    """
+    packed = read_packed(given, limits=limits)
+    windows, table = packed.windows, packed.table
+    normal = _flags(table, len(windows))
+    facts = [_with_texts(case, table, row) for row, case in enumerate(facts_of(windows))]
+    return len(library.add(windows, facts, normal.tolist()))
+
+
+def _flags(table: Table, count: int) -> np.ndarray:
+    return table.numbers("normal") > 0 if "normal" in table.columns else np.zeros(count, bool)
+
+
+def _with_texts(case: Case, table: Table, row: int) -> Case:
+    """The case with what the flat columns of the file say; JSON is all that is ever read from them."""
+    update: dict[str, object] = {}
+    if "notes" in table.columns:
+        update["notes"] = _text(table, "notes", row)
+    for name in LISTS:
+        if name in table.columns:
+            update[name] = _strings(_text(table, name, row), f"{table.name}, row {row + 1}, column {name!r}")
+    return case.model_copy(update=update)
+
+
+def _text(table: Table, column: str, row: int) -> str:
+    value = table.data[column][row].as_py()
+    return "" if value is None else str(value)
+
+
+def _strings(text: str, where: str) -> tuple[str, ...]:
+    try:
+        values = json.loads(text or "[]")
+    except ValueError as error:
+        raise DataError(f"{where}: {text[:40]!r} is no JSON list ({error}).") from error
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise DataError(f"{where}: {text[:40]!r} is no JSON list of texts.")
+    return tuple(values)

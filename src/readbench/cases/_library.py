@@ -1,4 +1,4 @@
-"""`CaseLibrary`: resolved incidents, and the search through them."""
+"""`Library`: resolved incidents, and the search through them."""
 
 from __future__ import annotations
 
@@ -11,61 +11,90 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self, TypeVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from readbench.cases import _journal as journal
-from readbench.cases._answer import Filter, Question, make_answer
+from readbench.cases._answer import SearchRequest, make_answer
+from readbench.cases._asking import DEFAULT_METHOD, AskedWindow
 from readbench.cases._channels import ChannelNames, check_unit, split_header
 from readbench.cases._evidence import explain_match
-from readbench.cases._intake import check_case, new_id, prepare_windows
-from readbench.cases._journal import JournalEntry, State, What
-from readbench.cases._models import Answer, Case, Change, Doubt, Evidence, Suggestion, Summary
-from readbench.cases._review import find_doubtful, suggest_next
-from readbench.cases._search import EXACT_CASES, SHORTLIST, Engine, Reviewed
-from readbench.cases._snapshot import MOST_NAMED, Snapshot
+from readbench.cases._intake import GivenWindows, check_case, facts_of, new_id, prepare_windows, to_windows
+from readbench.cases._journal import MOST_NAMED, JournalEntry, Snapshot, State, What
+from readbench.cases._models import (
+    Answer,
+    Case,
+    Change,
+    Doubt,
+    Evidence,
+    Filter,
+    LibraryOverview,
+    Suggestion,
+    Summary,
+)
+from readbench.cases._overview import draw_map, find_doubtful, suggest_next
+from readbench.cases._questions import QUESTIONS
+from readbench.cases._search import EXACT_CASES, SHORTLIST, Engine, Review
 from readbench.cases._store import Store, open_store
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.spec import parse
-from readbench.engine.windows import UNLABELLED, WindowSet
+from readbench.engine.windows import WindowSet
 from readbench.errors import UnknownNameError, UsageError
 
 R = TypeVar("R")
-DEFAULT_METHOD = "flagship"
 BATCH = 1000
 """Cases written in one atomic step; a killed writer loses at most the step in flight."""
 
 
-class CaseLibrary:
+class Library:
     """Cases, normal windows, and the search through them; safe to use from several threads.
 
     Every process may search; one at a time writes, and the others see the new state at their next call.
 
     Args:
-        store: where it lives; `CaseLibrary.open` and `CaseLibrary.create` take a folder or an address.
+        store: where it lives; `Library.open` and `Library.create` take a folder or an address.
         as_of: number of the last change that counts; the library is then read-only.
         exact_cases: up to this many cases, the method compares all of them; above, a shortlist.
         shortlist: cases of the shortlist.
+        progress: told how far cases have been encoded before a first question, and how many were added.
     """
 
     def __init__(
-        self, store: Store, *, as_of: int | None = None, exact_cases: int = EXACT_CASES, shortlist: int = SHORTLIST
+        self,
+        store: Store,
+        *,
+        as_of: int | None = None,
+        exact_cases: int = EXACT_CASES,
+        shortlist: int = SHORTLIST,
+        progress: Progress = SILENT,
     ) -> None:
         self.store = store
         self.as_of = as_of
+        self.progress = progress
         self._engine = Engine(store, exact_cases, shortlist)
         self._lock = RLock()
         self._revision = -1
         self._snapshot = Snapshot(State({}, {}, (), 0), store)
+        self._overview: tuple[Snapshot, LibraryOverview] | None = None
 
     @classmethod
-    def create(cls, where: str | Path, **options: int) -> Self:
+    def create(cls, where: str | Path, *, progress: Progress = SILENT, **options: int) -> Self:
         """A new, empty library; refused where there is one."""
-        return cls(open_store(where, create=True), **options)
+        return cls(open_store(where, create=True), progress=progress, **options)
 
     @classmethod
-    def open(cls, where: str | Path, *, as_of: int | None = None, **options: int) -> Self:
+    def open(cls, where: str | Path, *, as_of: int | None = None, progress: Progress = SILENT, **options: int) -> Self:
         """A library that exists."""
-        return cls(open_store(where), as_of=as_of, **options)
+        return cls(open_store(where), as_of=as_of, progress=progress, **options)
+
+    def __repr__(self) -> str:
+        held = self.stats()
+        faults, unresolved = len(set(held.labels) - {""}), held.labels.get("", 0)
+        when = "" if self.as_of is None else f", as of change {self.as_of}"
+        return (
+            f"Library({self.store.where!r}{when})\n"
+            f"  {held.cases} cases of {faults} faults, {unresolved} of them open; {held.normals} normal windows\n"
+            f"  change {held.change}; ask: {', '.join(('search', *QUESTIONS))}"
+        )
 
     # What is in it
 
@@ -94,7 +123,7 @@ class CaseLibrary:
     def find(self, text: str, limit: int = 20) -> list[Case]:
         """Cases whose notes speak of something, best first."""
         known = self.snapshot().state.cases
-        matching = dict.fromkeys(self.store.matching(text, 10 * limit + 100))
+        matching = dict.fromkeys(self.store.match_notes(text, 10 * limit + 100))
         standing = [known[name].case for name, notes in matching if name in known and known[name].case.notes == notes]
         return standing[:limit]
 
@@ -111,31 +140,43 @@ class CaseLibrary:
             cases=len(cases),
             normals=len(normals),
             change=snapshot.state.change,
-            labels=_counted(case.label or "" for case in cases),
-            assets=_counted(case.asset for case in cases),
-            normal_assets=_counted(normal.asset for normal in normals),
+            labels=_count(case.label or "" for case in cases),
+            assets=_count(case.asset for case in cases),
+            normal_assets=_count(normal.asset for normal in normals),
         )
 
     # What changes it
 
     def add(
-        self, windows: WindowSet, facts: Sequence[Case] | None = None, normal: Sequence[bool] | None = None
+        self,
+        windows: GivenWindows,
+        facts: Sequence[Case] | None = None,
+        normal: Sequence[bool] | None = None,
+        *,
+        channels: Sequence[str] | None = None,
+        labels: Sequence[str | None] | None = None,
+        progress: Progress | None = None,
     ) -> list[str]:
         """Add cases, all of them or none; a very long list in steps of `BATCH`.
 
         Args:
-            windows: N windows; without `facts`, their ids, labels, groups, assets and times count.
+            windows: N windows: a set, whose ids, labels, groups, assets and times count without `facts`; an array
+                (C, T) or (N, C, T); a list of arrays (C, T); or the path of a file.
             facts: what is known of each; an empty id gets a name.
             normal: which of them are no cases but show normal operation; none by default.
+            channels: C names, of arrays.
+            labels: N fault types, None where nobody knows, instead of `facts`.
+            progress: told how many were added; by default the library's own.
 
         Returns:
             The names of the cases.
         """
-        given = facts_of(windows) if facts is None else list(facts)
-        if len(given) != len(windows):
-            raise UsageError(f"Got {len(windows)} windows, but facts on {len(given)}.")
+        own = to_windows(windows, channels)
+        given = _with_labels(facts_of(own) if facts is None else list(facts), labels)
+        if len(given) != len(own):
+            raise UsageError(f"Got {len(own)} windows, but facts on {len(given)}.")
         flags = [False] * len(given) if normal is None else list(normal)
-        return self._take_in(windows, [_named(case) for case in given], flags)
+        return self._take_in(own, [_name(case) for case in given], flags, progress or self.progress)
 
     def add_one(self, values: ArrayLike, channels: Sequence[str], **facts: Any) -> Case:  # noqa: ANN401 - fields of Case
         """Add one case.
@@ -146,14 +187,22 @@ class CaseLibrary:
             facts: fields of `Case`, all optional.
         """
         case = Case(**({"id": new_id()} | facts))
-        names = self.add(WindowSet.from_arrays([values], channels=tuple(channels)), [case])
+        names = self.add([values], [case], channels=channels)
         return self.case(names[0])
 
-    def add_normals(self, windows: WindowSet, asset: str | None = None) -> list[str]:
-        """Add windows of normal operation; `asset` replaces that of the windows."""
+    def add_normals(
+        self,
+        windows: GivenWindows,
+        asset: str | None = None,
+        *,
+        channels: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> list[str]:
+        """Add windows of normal operation, given as in `add`; `asset` replaces that of the windows."""
+        own = to_windows(windows, channels)
         update = {} if asset is None else {"asset": asset}
-        facts = [case.model_copy(update=update) for case in facts_of(windows)]
-        return self.add(windows, facts, [True] * len(facts))
+        facts = [case.model_copy(update=update) for case in facts_of(own)]
+        return self.add(own, facts, [True] * len(facts), progress=progress)
 
     def edit(self, case: str, **facts: Any) -> Case:  # noqa: ANN401 - fields of Case
         """Replace what is known of a case: any field of `Case` but its name."""
@@ -207,10 +256,17 @@ class CaseLibrary:
 
     # What is asked of it
 
+    def ask(self, question: str, **parameters: Any) -> Any:  # noqa: ANN401 - as the question declares them
+        """Ask one of `readbench.cases.QUESTIONS` by its name, such as `library.ask("doubtful", k=5)`."""
+        if question not in QUESTIONS:
+            raise UnknownNameError("question", question, list(QUESTIONS))
+        return QUESTIONS[question](self, **parameters)
+
     def search(
         self,
-        window: WindowSet | str,
+        window: AskedWindow,
         *,
+        channels: Sequence[str] | None = None,
         k: int = 10,
         method: str = DEFAULT_METHOD,
         where: Filter | None = None,
@@ -218,31 +274,49 @@ class CaseLibrary:
         """The cases most like a window, and what it may be.
 
         Args:
-            window: a set of one, or the name of a case of this library.
+            window: the name of a case of this library, or one window: a set, an array (C, T), or the path of a file.
+            channels: C names, of an array.
             k: most hits.
             method: of the grammar.
             where: which cases are listed.
         """
         if isinstance(window, str):
-            case = self.case(window)
-            question = self._question(k, method, where, window)
-            return self._answers(self.window(window), question, case.rejected)[0]
-        if len(window) != 1:
-            raise UsageError(f"Give one window; got {len(window)}. For more there is search_many.")
-        return self.search_many(window, k=k, method=method, where=where)[0]
+            case, request = self.case(window), self._request(k, method, where, window)
+            return self._answer(self.window(window), request, case.rejected)[0]
+        own = to_windows(window, channels)
+        if len(own) != 1:
+            raise UsageError(f"Give one window; got {len(own)}. For more there is search_many.")
+        return self.search_many(own, k=k, method=method, where=where)[0]
 
     def search_many(
-        self, windows: WindowSet, *, k: int = 10, method: str = DEFAULT_METHOD, where: Filter | None = None
+        self,
+        windows: GivenWindows,
+        *,
+        channels: Sequence[str] | None = None,
+        k: int = 10,
+        method: str = DEFAULT_METHOD,
+        where: Filter | None = None,
     ) -> list[Answer]:
-        """The same for several windows at once."""
-        own = prepare_windows(self.naming()(windows))
-        return self._answers(own, self._question(k, method, where, None), ())
+        """The same for several windows at once, given as in `add`."""
+        own = prepare_windows(self.naming()(to_windows(windows, channels)))
+        return self._answer(own, self._request(k, method, where, None), ())
 
-    def explain(self, window: WindowSet | str, case: str) -> Evidence:
+    def explain(self, window: AskedWindow, case: str, *, channels: Sequence[str] | None = None) -> Evidence:
         """Why a case resembles a window: channels that depart from normal in the same way, and the alignment."""
-        asked = self.window(window) if isinstance(window, str) else prepare_windows(self.naming()(window))
+        if isinstance(window, str):
+            asked = self.window(window)
+        else:
+            asked = prepare_windows(self.naming()(to_windows(window, channels)))
         with self._lock:
             return explain_match(self.snapshot(), asked[0], self.case(case))
+
+    def overview(self) -> LibraryOverview:
+        """A map of the latest cases, and which are near-duplicates; looked at once after each change."""
+        with self._lock:
+            snapshot = self.snapshot()
+            if self._overview is None or self._overview[0] is not snapshot:
+                self._overview = snapshot, draw_map(snapshot)
+            return self._overview[1]
 
     def next_to_label(self, k: int = 10, method: str = DEFAULT_METHOD) -> list[Suggestion]:
         """The open cases whose labels would tell most about the others, most telling first.
@@ -253,17 +327,25 @@ class CaseLibrary:
             k: most suggestions.
             method: of the grammar; its views say what is alike.
         """
-        return self._reviewed(suggest_next, k, method)
+        return self._review(suggest_next, k, method)
 
     def doubtful(self, k: int = 20, method: str = DEFAULT_METHOD) -> list[Doubt]:
         """The resolved cases that look like another fault type to all other recordings; arguments as above."""
-        return self._reviewed(find_doubtful, k, method)
+        return self._review(find_doubtful, k, method)
 
-    def warm(self, method: str = DEFAULT_METHOD) -> int:
-        """Do now what the first search would do: encode and fit; returns how many cases had to be encoded."""
+    def warm(self, method: str = DEFAULT_METHOD, progress: Progress | None = None) -> int:
+        """Do now what the first search would do: encode and fit; returns how many cases had to be encoded.
+
+        Args:
+            method: of the grammar.
+            progress: told how far that has come; by default the library's own.
+        """
         before = self._engine.vectors.encoded
-        if len(self):
-            self.search(self.snapshot().case(0).id, k=1, method=method)
+        snapshot = self.snapshot()
+        if len(snapshot):
+            first = snapshot.case(0)
+            request = self._request(1, method, None, first.id)
+            self._answer(snapshot.windows([0]), request, first.rejected, progress)
         return self._engine.vectors.encoded - before
 
     def naming(self) -> ChannelNames:
@@ -290,31 +372,36 @@ class CaseLibrary:
                 return state
         return journal.fold(self.store.journal(), self.as_of)
 
-    def _question(self, k: int, method: str, where: Filter | None, itself: str | None) -> Question:
-        return Question(method=str(parse(method)), k=_count(k, "search"), where=where or Filter(), itself=itself)
+    def _request(self, k: int, method: str, where: Filter | None, itself: str | None) -> SearchRequest:
+        return SearchRequest(
+            method=str(parse(method)), k=_check_count(k, "search"), where=where or Filter(), itself=itself
+        )
 
-    def _reviewed(self, look: Callable[[Reviewed, int], list[R]], k: int, method: str) -> list[R]:
-        count, spec = _count(k, "a review"), parse(method)
+    def _review(self, look: Callable[[Review, int], list[R]], k: int, method: str) -> list[R]:
+        count, spec = _check_count(k, "a review"), parse(method)
         with self._lock:
             snapshot = self.snapshot()
-            return look(self._engine.reviewed(snapshot, spec), count) if len(snapshot) else []
+            return look(self._engine.review(snapshot, spec, self.progress), count) if len(snapshot) else []
 
-    def _answers(self, windows: WindowSet, question: Question, ruled_out: tuple[str, ...]) -> list[Answer]:
+    def _answer(
+        self, windows: WindowSet, request: SearchRequest, ruled_out: tuple[str, ...], progress: Progress | None = None
+    ) -> list[Answer]:
         with self._lock:
-            snapshot, spec = self.snapshot(), parse(question.method)
+            snapshot, spec = self.snapshot(), parse(request.method)
             answers = []
-            for found in self._engine.ask(snapshot, spec, windows, ruled_out):
-                answers += [make_answer(snapshot, found, query, question) for query in range(len(found.ranking))]
+            for found in self._engine.search(snapshot, spec, windows, ruled_out, progress or self.progress):
+                answers += [make_answer(snapshot, found, query, request) for query in range(len(found.ranking))]
             return answers
 
-    def _take_in(self, windows: WindowSet, facts: list[Case], normal: list[bool]) -> list[str]:
+    def _take_in(self, windows: WindowSet, facts: list[Case], normal: list[bool], progress: Progress) -> list[str]:
         own = prepare_windows(self.naming()(windows))
-        facts = [check_case(_unlabelled(case) if flag else case) for case, flag in zip(facts, normal, strict=True)]
+        facts = [check_case(_unlabel(case) if flag else case) for case, flag in zip(facts, normal, strict=True)]
         what: What = "normals" if normal and all(normal) else "add"
         with self._writing() as state:
             _require_new([case.id for case in facts], state)
             change, step, stamp = state.change + 1, state.steps, clock.time()
             for start in range(0, len(facts), BATCH):
+                progress("adding windows", start, len(facts))
                 part = facts[start : start + BATCH]
                 digests = self.store.file_windows(own[start : start + BATCH])
                 entries = [
@@ -322,6 +409,7 @@ class CaseLibrary:
                     for i, (case, digest) in enumerate(zip(part, digests, strict=True))
                 ]
                 self.store.append(journal.journal_rows(entries, what, change, step + start, stamp))
+        progress("adding windows", len(facts), len(facts))
         return [case.id for case in facts]
 
     def _change(self, names: list[str], what: What, new: Callable[[Case], Case]) -> None:
@@ -349,33 +437,25 @@ class CaseLibrary:
         return label
 
 
-def facts_of(windows: WindowSet) -> list[Case]:
-    """What a set knows of its windows; ids that are only numbers are no names, and a group of its own is none."""
-    if windows.labels.max(initial=UNLABELLED) >= len(windows.classes):
-        raise UsageError("The windows have labels, but no names for them: give `classes`, normal first.")
-    return [
-        Case(
-            id="" if window.id.isdigit() else window.id,
-            label=None if window.label == UNLABELLED else windows.classes[window.label],
-            asset=window.asset,
-            time=None if np.isnan(window.time) else window.time,
-            group="" if window.group == window.id else window.group,
-        )
-        for window in windows
-    ]
-
-
-def _count(k: int, of: str) -> int:
+def _check_count(k: int, of: str) -> int:
     if k < 1:
         raise UsageError(f"The 'k' parameter of {of} must be an int in the range [1, inf). Got {k} instead.")
     return k
 
 
-def _named(case: Case) -> Case:
+def _with_labels(facts: list[Case], labels: Sequence[str | None] | None) -> list[Case]:
+    if labels is None:
+        return facts
+    if len(labels) != len(facts):
+        raise UsageError(f"Got {len(facts)} windows, but {len(labels)} labels.")
+    return [case.model_copy(update={"label": label}) for case, label in zip(facts, labels, strict=True)]
+
+
+def _name(case: Case) -> Case:
     return case if case.id else case.model_copy(update={"id": new_id()})
 
 
-def _unlabelled(case: Case) -> Case:
+def _unlabel(case: Case) -> Case:
     return case.model_copy(update={"label": None})
 
 
@@ -387,5 +467,5 @@ def _require_new(names: list[str], state: State) -> None:
         seen.add(name)
 
 
-def _counted(texts: Iterable[str]) -> dict[str, int]:
+def _count(texts: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(texts).items()))

@@ -15,7 +15,7 @@ class Record(BaseModel):
 
 
 class Case(Record):
-    """What is known of one case; its window is `CaseLibrary.window(case.id)`.
+    """What is known of one case; its window is `Library.window(case.id)`.
 
     Args:
         id: unique name.
@@ -40,6 +40,35 @@ class Case(Record):
     links: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
     changed: float = 0.0
+
+
+class Filter(Record):
+    """Which cases are listed; the opinion on the fault type is formed on all.
+
+    Args:
+        asset: only this asset.
+        label: only this fault type.
+        tag: only with this tag.
+        since: not before, in seconds since the epoch.
+        until: not after.
+    """
+
+    asset: str | None = None
+    label: str | None = None
+    tag: str | None = None
+    since: float | None = None
+    until: float | None = None
+
+    def admits(self, case: Case) -> bool:
+        """Whether a case is listed; one without a time is not, where a time is asked for."""
+        time = case.time
+        return (
+            (self.asset is None or case.asset == self.asset)
+            and (self.label is None or case.label == self.label)
+            and (self.tag is None or self.tag in case.tags)
+            and (self.since is None or (time is not None and time >= self.since))
+            and (self.until is None or (time is not None and time <= self.until))
+        )
 
 
 class Hit(Record):
@@ -210,3 +239,33 @@ class Summary(Record):
     labels: dict[str, int]
     assets: dict[str, int]
     normal_assets: dict[str, int]
+
+
+class MapPoint(Record):
+    """A case on the map, 0 to 1 both ways."""
+
+    case: Case
+    x: float
+    y: float
+
+
+class CasePair(Record):
+    """Two cases that are almost the same; `likeness` is the cosine of their features."""
+
+    first: Case
+    second: Case
+    likeness: float
+
+
+class LibraryOverview(Record):
+    """A library at a glance.
+
+    Args:
+        points: cases on the map, on which cases of the same fault lie together.
+        twins: near-duplicates, the nearest first.
+        left_out: older cases that were not looked at.
+    """
+
+    points: tuple[MapPoint, ...]
+    twins: tuple[CasePair, ...]
+    left_out: int

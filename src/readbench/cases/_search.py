@@ -1,11 +1,8 @@
-"""Search in a library: a shortlist where it is large, and a method fitted on its cases.
+"""Search: the method on all cases of a small library, on a shortlist of a large one; fitted methods stay warm.
 
-Search: the method on all cases of a small library, on a shortlist of a large one; fitted methods stay warm.
-
-The first look at a large library: which cases are worth comparing in full.
-
-Coarse MiniRocket features, drawn from the first cases so that they stay while a library grows, are compared with all
-cases exactly; the nearest go to the method.
+The first look at a large library says which cases are worth comparing in full: coarse MiniRocket features, drawn from
+the first cases so that they stay while a library grows, are compared with all cases exactly; the nearest go to the
+method. What a method does with them is `readbench.engine.method`.
 """
 
 from __future__ import annotations
@@ -16,8 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.cases._snapshot import Snapshot
+from readbench.cases._journal import Snapshot
 from readbench.cases._store import LibraryVectors, Store, StoredArray
+from readbench.common.progress import Progress, within
 from readbench.engine.legs import conceal
 from readbench.engine.method import FittedMethod, Knowledge, Method, Ranking
 from readbench.engine.preparation import channel_axis
@@ -50,37 +48,33 @@ class Shortlister:
         self._digests: list[str] = []
         self._vectors: StoredArray = np.empty((0, 0), np.float32)
 
-    def nearest(self, snapshot: Snapshot, window: WindowSet, count: int) -> NDArray[np.int64]:
+    def find_nearest(self, snapshot: Snapshot, window: WindowSet, count: int, progress: Progress) -> NDArray[np.int64]:
         """Positions of the `count` nearest cases of one window, ascending."""
-        encoder = self._fitted(snapshot)
-        self._update(snapshot, encoder)
+        encoder = self._fit(snapshot)
+        self._update(snapshot, encoder, progress)
         found = top_k(encoder.encode(conceal(window)), self._vectors, count, encoder.metric).indices[0]
         return np.sort(found)
 
-    def _fitted(self, snapshot: Snapshot) -> Encoder:
+    def _fit(self, snapshot: Snapshot) -> Encoder:
         """The encoder of the first cases, which rarely change."""
         first = [snapshot.entries[i].digest for i in snapshot.first]
         if self._encoder is None or first != self._first:
             self._encoder, self._first = coarse_encoder(snapshot), first
         return self._encoder
 
-    def _update(self, snapshot: Snapshot, encoder: Encoder) -> None:
+    def _update(self, snapshot: Snapshot, encoder: Encoder, progress: Progress) -> None:
         """Bring the vectors in line with the snapshot; those of cases that stayed are kept."""
         wanted, name = [entry.digest for entry in snapshot.entries], encoder.fingerprint()
         if name == self._name and wanted == self._digests:
             return
         same = name == self._name and wanted[: len(self._digests)] == self._digests
         start = len(self._digests) if same else 0
-        positions = np.arange(start, len(wanted))
-        pieces = [
-            encode_missing(
-                self._store,
-                encoder,
-                conceal(snapshot.windows(positions[at : at + ENCODED_AT_ONCE])),
-                block=ENCODED_AT_ONCE,
-            )
-            for at in range(0, len(positions), ENCODED_AT_ONCE)
-        ]
+        pieces = []
+        for at in range(start, len(wanted), ENCODED_AT_ONCE):
+            progress("encoding: first look", at, len(wanted))
+            some = conceal(snapshot.windows(range(at, min(at + ENCODED_AT_ONCE, len(wanted)))))
+            pieces.append(encode_missing(self._store, encoder, some, block=ENCODED_AT_ONCE))
+        progress("encoding: first look", len(wanted), len(wanted))
         new = np.concatenate(pieces) if pieces else self._vectors[:0]
         self._vectors = np.concatenate([self._vectors, new]) if start else new
         self._digests, self._name = wanted, name
@@ -143,8 +137,13 @@ class Engine:
         self._shortlister = Shortlister(self.vectors)
         self._warm: dict[str, _Warm] = {}
 
-    def ask(
-        self, snapshot: Snapshot, spec: MethodSpec, windows: WindowSet, ruled_out: tuple[str, ...] = ()
+    def search(
+        self,
+        snapshot: Snapshot,
+        spec: MethodSpec,
+        windows: WindowSet,
+        ruled_out: tuple[str, ...],
+        progress: Progress,
     ) -> Iterator[SearchResult]:
         """Rank the cases for Q windows: all together in a small library, one by one in a large one.
 
@@ -153,23 +152,24 @@ class Engine:
             spec: the method.
             windows: finite.
             ruled_out: fault types that they are known not to be.
+            progress: told how far cases have been encoded that were not.
         """
         if not len(snapshot):
             raise UsageError("The library has no cases yet. Add one: readbench cases add LIBRARY FILE")
         mask = np.isin(snapshot.classes, ruled_out) if ruled_out else None
         if len(snapshot) <= self.exact_cases:
-            yield self._rank(self._fitted(snapshot, spec), snapshot, np.arange(len(snapshot)), windows, mask)
+            yield self._rank(self._fit(snapshot, spec, progress), snapshot, np.arange(len(snapshot)), windows, mask)
             return
         for window in windows.blocks(1):
-            positions = self._shortlister.nearest(snapshot, window, self.shortlist)
+            positions = self._shortlister.find_nearest(snapshot, window, self.shortlist, progress)
             corpus = snapshot.windows(positions).with_stats(snapshot.reference)
-            fitted = self._method(spec).fit(corpus, snapshot.normals)
+            fitted = self._build(spec, progress).fit(corpus, snapshot.normals)
             yield self._rank(fitted, snapshot, positions, window, mask)
 
-    def reviewed(self, snapshot: Snapshot, spec: MethodSpec) -> Reviewed:
+    def review(self, snapshot: Snapshot, spec: MethodSpec, progress: Progress) -> Review:
         """The cases of a library to look through, all or the latest, and the method on them."""
         part = snapshot if len(snapshot) <= self.exact_cases else snapshot.latest(REVIEWED)
-        return Reviewed(part, self._fitted(part, spec), labels_known(part, np.arange(len(part))))
+        return Review(part, self._fit(part, spec, progress), know_labels(part, np.arange(len(part))))
 
     def _rank(
         self,
@@ -180,26 +180,27 @@ class Engine:
         ruled_out: NDArray[np.bool_] | None,
     ) -> SearchResult:
         _require_common_channels(fitted.corpus, windows)
-        knowledge = replace(labels_known(snapshot, positions), ruled_out=ruled_out)
+        knowledge = replace(know_labels(snapshot, positions), ruled_out=ruled_out)
         return SearchResult(positions, fitted.rank(windows, knowledge=knowledge))
 
-    def _fitted(self, snapshot: Snapshot, spec: MethodSpec) -> FittedMethod:
+    def _fit(self, snapshot: Snapshot, spec: MethodSpec, progress: Progress) -> FittedMethod:
         """The method on all cases, fitted, or as it is where only labels have changed."""
         warm = self._warm.pop(str(spec), None)
         if warm is None or not warm.fits(snapshot):
-            fitted = self._method(spec).fit(snapshot.corpus(), snapshot.normals).prepare()
+            fitted = self._build(spec, progress).fit(snapshot.corpus(), snapshot.normals).prepare()
             warm = _Warm(fitted, snapshot.content, snapshot.knowledge)
         self._warm[str(spec)] = warm  # the last used one is the last
         for name in list(self._warm)[:-KEPT]:
             del self._warm[name]
         return warm.fitted
 
-    def _method(self, spec: MethodSpec) -> Method:
-        return Method(spec, vectors=self.vectors, opinions_by=OPINIONS_BY)
+    def _build(self, spec: MethodSpec, progress: Progress) -> Method:
+        told = within(progress, "encoding")
+        return Method(spec, vectors=self.vectors, progress=told, opinions_by=OPINIONS_BY)
 
 
 @dataclass(frozen=True, eq=False)
-class Reviewed:
+class Review:
     """Cases to look through, the method on them, and what is known of them."""
 
     snapshot: Snapshot
@@ -212,12 +213,12 @@ class Reviewed:
         return self.fitted.lesson(self.knowledge)
 
 
-def labels_known(snapshot: Snapshot, positions: NDArray[np.integer]) -> Knowledge:
+def know_labels(snapshot: Snapshot, positions: NDArray[np.integer]) -> Knowledge:
     """What is known of cases: their labels, and the fault types that they are known not to be."""
-    return Knowledge(snapshot.labels[positions], rejections(snapshot, positions))
+    return Knowledge(snapshot.labels[positions], know_rejections(snapshot, positions))
 
 
-def rejections(snapshot: Snapshot, positions: NDArray[np.integer]) -> NDArray[np.bool_]:
+def know_rejections(snapshot: Snapshot, positions: NDArray[np.integer]) -> NDArray[np.bool_]:
     """(M, K) fault types that cases are known not to be."""
     number = {name: i for i, name in enumerate(snapshot.classes)}
     mask = np.zeros((len(positions), len(number)), bool)
@@ -233,11 +234,11 @@ def _require_common_channels(corpus: WindowSet, windows: WindowSet) -> None:
     for i in range(len(windows)):
         if here.isdisjoint(windows.channels(i)):
             raise DataError(
-                f"No channel of the window is known here: it has {_listed(windows.channels(i))}, the cases have"
-                f" {_listed(here)}. Say what a channel is called: readbench cases channel LIBRARY NAME --alias OTHER"
+                f"No channel of the window is known here: it has {_join(windows.channels(i))}, the cases have"
+                f" {_join(here)}. Say what a channel is called: readbench cases channel LIBRARY NAME --alias OTHER"
             )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join(names: Iterable[str]) -> str:
     first = sorted(names)[:5]
     return ", ".join(first) + (", ..." if len(first) == 5 else "")

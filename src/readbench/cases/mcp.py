@@ -1,18 +1,35 @@
-"""The library for agents: tools of the Model Context Protocol. Short answers, every one cited by case id."""
+"""The library for agents: tools of the Model Context Protocol. Short answers, every one cited by case id.
+
+Every declared question is a tool of its name, which answers as the question does. `SHORTENED` holds those whose answers
+are cut and rounded for agents: the name and the words of such a tool are those of the function that shortens.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import wraps
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict
 
-from readbench.cases._answer import Filter
-from readbench.cases._library import DEFAULT_METHOD, CaseLibrary
-from readbench.cases._models import Case
-from readbench.cases._reading import windows_from
+from readbench.cases import (
+    DEFAULT_METHOD,
+    QUESTIONS,
+    Case,
+    Doubt,
+    Evidence,
+    Filter,
+    GivenBy,
+    Library,
+    LibraryOverview,
+    Question,
+    QuestionParameter,
+    Suggestion,
+    windows_from,
+)
 from readbench.common.tables import Limits
 from readbench.engine.window_tables import Roles
 from readbench.engine.windows import WindowSet
@@ -29,6 +46,9 @@ INSTRUCTIONS = (
     " calibrated; 'unlike anything here' is a real option."
 )
 MOST_HITS = 20
+FEW = 5
+"""How many an agent gets that does not say."""
+ASKED = ("case", "file", "time_column")
 MOST_CHANNELS = 8
 NOTE = 300
 LIMITS = Limits(max_bytes=256 * 2**20, max_rows=2_000_000, max_columns=2_000)
@@ -102,6 +122,93 @@ class Match(Brief):
     normal_is: str
 
 
+class Twins(Brief):
+    """Two cases that are almost the same."""
+
+    first: str
+    second: str
+    likeness: float
+
+
+class Glance(Brief):
+    """Cases by fault, and near-duplicates among the latest."""
+
+    faults: dict[str, int]
+    near_duplicates: list[Twins]
+    older_cases_left_out: int
+
+
+def explain_match(evidence: Evidence) -> Match:
+    """Say why the stored case `like` resembles a stored case or a recording: the channels that depart alike."""
+    return Match(
+        case=evidence.case.id,
+        fault=evidence.case.label,
+        channels=[
+            ChannelMatch(
+                name=channel.name,
+                window=round(channel.window, 2),
+                case=round(channel.case, 2),
+                agreement=round(channel.agreement, 2),
+                departs_alike=channel.same_way,
+            )
+            for channel in evidence.channels[:MOST_CHANNELS]
+        ],
+        other_channels=max(0, len(evidence.channels) - MOST_CHANNELS),
+        only_in_window=list(evidence.only_window[:MOST_CHANNELS]),
+        only_in_case=list(evidence.only_case[:MOST_CHANNELS]),
+        normal_is=evidence.reference,
+    )
+
+
+def cases_to_label_next(found: list[Suggestion]) -> list[NextCase]:
+    """List the open cases whose fault an expert should find out first, at most 20: they tell most about others."""
+    return [
+        NextCase(
+            id=own.case.id,
+            may_be=own.guess,
+            doubt=round(own.doubt, 3),
+            tells_about=own.tells,
+            asset=own.case.asset,
+            notes=_shorten(own.case.notes),
+        )
+        for own in found
+    ]
+
+
+def doubtful_labels(found: list[Doubt]) -> list[DoubtfulLabel]:
+    """List resolved cases, at most 20, whose fault looks wrong to all other recordings; a reason to look again."""
+    return [
+        DoubtfulLabel(
+            id=own.case.id,
+            fault=own.case.label,
+            fault_probability=round(own.probability, 3),
+            rather=own.rather,
+            rather_probability=round(own.rather_probability, 3),
+        )
+        for own in found
+    ]
+
+
+def library_overview(found: LibraryOverview) -> Glance:
+    """See the library at a glance: how many of the latest cases have which fault, and which are near-duplicates."""
+    return Glance(
+        faults=dict(Counter(point.case.label or "" for point in found.points)),
+        near_duplicates=[
+            Twins(first=own.first.id, second=own.second.id, likeness=round(own.likeness, 3)) for own in found.twins
+        ],
+        older_cases_left_out=found.left_out,
+    )
+
+
+SHORTENED: dict[str, Callable[[Any], Any]] = {
+    "explain": explain_match,
+    "next": cases_to_label_next,
+    "doubtful": doubtful_labels,
+    "overview": library_overview,
+}
+"""How the answers to some questions become short enough for an agent."""
+
+
 class Tools:
     """What an agent may call.
 
@@ -110,7 +217,7 @@ class Tools:
         method: of every search.
     """
 
-    def __init__(self, library: CaseLibrary, method: str = DEFAULT_METHOD) -> None:
+    def __init__(self, library: Library, method: str = DEFAULT_METHOD) -> None:
         self.library = library
         self.method = method
 
@@ -123,7 +230,7 @@ class Tools:
         calibrated probabilities of the fault types, and remarks that matter for judging them.
         """
         where = Filter(label=fault or None, asset=asset or None)
-        asked = self._asked(case, file, time_column)
+        asked = read_asked(case, file, time_column)
         answer = self.library.search(asked, k=max(1, min(k, MOST_HITS)), method=self.method, where=where)
         return FoundCases(
             cases=[
@@ -132,7 +239,7 @@ class Tools:
                     fault=hit.case.label,
                     same_fault_probability=None if hit.probability is None else round(hit.probability, 3),
                     asset=hit.case.asset,
-                    notes=_short(hit.case.notes),
+                    notes=_shorten(hit.case.notes),
                 )
                 for hit in answer.hits
             ],
@@ -141,58 +248,9 @@ class Tools:
             remarks=list(answer.remarks),
         )
 
-    def explain_match(self, like: str, case: str = "", file: str = "", time_column: str = "") -> Match:
-        """Say why the stored case `like` resembles a stored case or a recording: the channels that depart alike."""
-        evidence = self.library.explain(self._asked(case, file, time_column), like)
-        return Match(
-            case=evidence.case.id,
-            fault=evidence.case.label,
-            channels=[
-                ChannelMatch(
-                    name=channel.name,
-                    window=round(channel.window, 2),
-                    case=round(channel.case, 2),
-                    agreement=round(channel.agreement, 2),
-                    departs_alike=channel.same_way,
-                )
-                for channel in evidence.channels[:MOST_CHANNELS]
-            ],
-            other_channels=max(0, len(evidence.channels) - MOST_CHANNELS),
-            only_in_window=list(evidence.only_window[:MOST_CHANNELS]),
-            only_in_case=list(evidence.only_case[:MOST_CHANNELS]),
-            normal_is=evidence.reference,
-        )
-
     def get_case(self, case: str) -> Case:
         """Read what is known of a case: fault, asset, time, notes, tags, links."""
         return self.library.case(case)
-
-    def cases_to_label_next(self, k: int = 5) -> list[NextCase]:
-        """List the open cases whose fault an expert should find out first, at most 20: they tell most about others."""
-        return [
-            NextCase(
-                id=own.case.id,
-                may_be=own.guess,
-                doubt=round(own.doubt, 3),
-                tells_about=own.tells,
-                asset=own.case.asset,
-                notes=_short(own.case.notes),
-            )
-            for own in self.library.next_to_label(max(1, min(k, MOST_HITS)), self.method)
-        ]
-
-    def doubtful_labels(self, k: int = 5) -> list[DoubtfulLabel]:
-        """List resolved cases, at most 20, whose fault looks wrong to all other recordings; a reason to look again."""
-        return [
-            DoubtfulLabel(
-                id=own.case.id,
-                fault=own.case.label,
-                fault_probability=round(own.probability, 3),
-                rather=own.rather,
-                rather_probability=round(own.rather_probability, 3),
-            )
-            for own in self.library.doubtful(max(1, min(k, MOST_HITS)), self.method)
-        ]
 
     def add_case(self, file: str, fault: str = "", asset: str = "", notes: str = "", time_column: str = "") -> Case:
         """Add the recording in a file as a case; without `fault` it stays open."""
@@ -204,39 +262,87 @@ class Tools:
         """Say what a case was; "" where nobody knows any more. Counts in the next search."""
         return self.library.label(case, fault or None)
 
-    def _asked(self, case: str, file: str, time_column: str) -> WindowSet | str:
-        if bool(case) == bool(file):
-            raise UsageError("Give either the id of a case or the path of a file.")
-        return case or _read(file, time_column)
+    def question(self, question: Question[Any]) -> Callable[..., Any]:
+        """The tool of a declared question: its parameters, in which a window is a case or a file, and few results."""
+        shorten = SHORTENED.get(question.name)
+
+        def ask(**given: Any) -> Any:  # noqa: ANN401 - as the question declares them
+            asked: dict[str, Any] = {}
+            for own in question.parameters.values():
+                if own.given_by is GivenBy.WINDOW:
+                    asked[own.name] = read_asked(given["case"], given["file"], given["time_column"])
+                elif own.given_by is GivenBy.METHOD:
+                    asked[own.name] = self.method
+                else:
+                    asked[own.name] = max(1, min(given[own.name], MOST_HITS)) if own.counts else given[own.name]
+            answer = question(self.library, **asked)
+            return shorten(answer) if shorten else answer
+
+        tool: Any = ask
+        tool.__name__ = shorten.__name__ if shorten else question.name.replace("-", "_")
+        tool.__doc__ = shorten.__doc__ if shorten else question.summary
+        result = get_type_hints(shorten)["return"] if shorten else question.result
+        tool.__signature__ = Signature(_tool_parameters(question), return_annotation=result)
+        return ask
 
 
-def agent_server(library: CaseLibrary, *, method: str = DEFAULT_METHOD, writable: bool = False) -> MCPServer:
+def agent_server(library: Library, *, method: str = DEFAULT_METHOD, writable: bool = False) -> MCPServer:
     """A server with the tools; those that change the library only where it is `writable`."""
     from mcp.server.mcpserver import MCPServer  # noqa: PLC0415 - optional package
     from mcp.types import ToolAnnotations  # noqa: PLC0415
 
     tools = Tools(library, method)
     server = MCPServer("readbench-cases", instructions=INSTRUCTIONS)
-    asking = tools.find_similar_cases, tools.explain_match, tools.get_case
-    for reading in (*asking, tools.cases_to_label_next, tools.doubtful_labels):
-        server.add_tool(_told(reading), annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
+    asking: list[Callable[..., Any]] = [tools.find_similar_cases, tools.get_case]
+    asking += [tools.question(question) for question in QUESTIONS.values()]
+    for reading in asking:
+        server.add_tool(_tell_errors(reading), annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
     for writing in (tools.add_case, tools.label_case) if writable else ():
-        server.add_tool(_told(writing), annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False))
+        server.add_tool(
+            _tell_errors(writing), annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False)
+        )
     return server
 
 
-def _told(tool: Callable[P, R]) -> Callable[P, R]:
+def _tell_errors(tool: Callable[P, R]) -> Callable[P, R]:
     """A tool whose errors on purpose reach the agent as sentences."""
     from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415 - optional package
 
     @wraps(tool)
-    def telling(*args: P.args, **given: P.kwargs) -> R:
+    def tell(*args: P.args, **given: P.kwargs) -> R:
         try:
             return tool(*args, **given)
         except ReadbenchError as error:
             raise ToolError(str(error)) from error
 
-    return telling
+    return tell
+
+
+def _tool_parameters(question: Question[Any]) -> list[Parameter]:
+    """What an agent may say: what is needed first, then the window, then the rest."""
+    needed: list[Parameter] = []
+    others: list[Parameter] = []
+    for own in question.parameters.values():
+        if own.given_by is GivenBy.WINDOW:
+            others += [Parameter(name, Parameter.KEYWORD_ONLY, default="", annotation=str) for name in ASKED]
+        elif own.given_by is None:
+            chosen = needed if own.required else others
+            chosen.append(Parameter(own.name, Parameter.KEYWORD_ONLY, default=_default(own), annotation=own.hint))
+    return [*needed, *others]
+
+
+def _default(own: QuestionParameter) -> Any:  # noqa: ANN401 - of any type
+    if own.required:
+        return Parameter.empty
+    default: Any = own.declared.default
+    return min(default, FEW) if own.counts else default
+
+
+def read_asked(case: str, file: str, time_column: str) -> WindowSet | str:
+    """What an agent asks about: a stored case, or the one window in a file."""
+    if bool(case) == bool(file):
+        raise UsageError("Give either the id of a case or the path of a file.")
+    return case or _read(file, time_column)
 
 
 def _read(file: str, time_column: str) -> WindowSet:
@@ -249,5 +355,5 @@ def _read(file: str, time_column: str) -> WindowSet:
     return windows
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= NOTE else f"{text[: NOTE - 1]}…"

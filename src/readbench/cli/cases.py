@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from readbench.cases import QUESTIONS
 from readbench.cli import cases_intake, cases_service
-from readbench.cli.cases_views import (
-    show_answer,
-    show_cases,
-    show_doubts,
-    show_evidence,
-    show_history,
-    show_suggestions,
-    show_summary,
-)
+from readbench.cli.cases_questions import add_questions, print_answer, print_shown, read_window, show_answer
 from readbench.cli.options import (
     DEFAULT_METHOD,
     AsOf,
@@ -35,19 +23,11 @@ from readbench.cli.options import (
     Time,
     Where,
     open_library,
-    output,
     roles,
     say,
 )
-from readbench.errors import UsageError
+from readbench.cli.progress import Terminal
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from readbench.engine.window_tables import Roles
-    from readbench.engine.windows import WindowSet
-
-R = TypeVar("R", bound="BaseModel")
 app = typer.Typer(help="Keep resolved cases, and find the one that explains a new window.", no_args_is_help=True)
 
 
@@ -57,9 +37,9 @@ def init_command(where: Where) -> None:
 
     Example: `readbench cases init plant`
     """
-    from readbench.cases import CaseLibrary
+    from readbench.cases import Library
 
-    CaseLibrary.create(where)
+    Library.create(where)
     say(f"made an empty library at {where}")
 
 
@@ -92,46 +72,13 @@ def search_command(
     """
     from readbench.cases import Filter, parse_time
 
-    library = open_library(where, as_of=as_of)
-    asked = _window(window, roles(time, "", channels), (parse_time(first), parse_time(last)))
+    asked = read_window(window, roles(time, "", channels), (parse_time(first), parse_time(last)))
     chosen = Filter(
         asset=asset or None, label=label or None, tag=tag or None, since=parse_time(since), until=parse_time(until)
     )
-    answer = library.search(asked, k=k, method=method, where=chosen)
-    if not _as_json(answer, as_json):
-        show_answer(answer, output())
-
-
-@app.command("explain")
-def explain_command(
-    where: Where,
-    window: Annotated[str, typer.Argument(help="A file, or the name of a case.", show_default=False)],
-    case: Name,
-    *,
-    figure: Annotated[Path | None, typer.Option(help="Draw both, laid over each other: PNG, SVG or PDF.")] = None,
-    asset: Annotated[str, typer.Option(help="Asset of the window in the file: its normals are the measure.")] = "",
-    time: Time = "",
-    channels: Channels = "",
-    first: First = "",
-    last: Last = "",
-    as_json: Json = False,
-) -> None:
-    """Why does a case resemble a window?
-
-    Example: `readbench cases explain plant new.csv case-12ab --time t --figure why.png`
-    """
-    from readbench.cases import parse_time
-
-    library = open_library(where)
-    asked = _window(window, roles(time, "", channels), (parse_time(first), parse_time(last)))
-    evidence = library.explain(asked if isinstance(asked, str) else _of_asset(asked, asset), case)
-    if figure:
-        from readbench.cases import draw_evidence
-        from readbench.common.plots import save
-
-        save(draw_evidence(evidence), figure)
-    if not _as_json(evidence, as_json):
-        show_evidence(evidence, output())
+    with Terminal() as progress:
+        answer = open_library(where, as_of=as_of, progress=progress).search(asked, k=k, method=method, where=chosen)
+    print_answer(answer, show_answer(answer), as_json)
 
 
 @app.command("label")
@@ -142,25 +89,6 @@ def label_command(where: Where, case: Name, label: Annotated[str, typer.Argument
     """
     open_library(where).label(case, label or None)
     say(f"{case} is now {label or 'without label'}")
-
-
-@app.command("next")
-def next_command(where: Where, k: K = 10, method: Method = DEFAULT_METHOD, as_json: Json = False) -> None:
-    """Which open cases should be labelled next? Those that tell most about the others, first.
-
-    Example: `readbench cases next plant -k 5`
-    """
-    _listed(open_library(where).next_to_label(k, method), show_suggestions, "every case has a label", as_json)
-
-
-@app.command("doubtful")
-def doubtful_command(where: Where, k: K = 20, method: Method = DEFAULT_METHOD, as_json: Json = False) -> None:
-    """Which labels look wrong? Those that cases of other recordings contradict most, first.
-
-    Example: `readbench cases doubtful plant`
-    """
-    nothing = "every label fits what other recordings say"
-    _listed(open_library(where).doubtful(k, method), show_doubts, nothing, as_json)
 
 
 @app.command("confirm")
@@ -202,33 +130,13 @@ def undo_command(where: Where) -> None:
     say(f"took back change {change.number}: {change.what} of {change.cases} cases")
 
 
-@app.command("history")
-def history_command(where: Where) -> None:
-    """All changes; `search --as-of NUMBER` asks the library as it was."""
-    show_history(open_library(where).history(), output())
-
-
 @app.command("list")
 def list_command(where: Where, asset: Asset = "", label: str = "", tag: str = "", as_of: AsOf = None) -> None:
     """List cases."""
     from readbench.cases import Filter
 
     chosen = Filter(asset=asset or None, label=label or None, tag=tag or None)
-    show_cases(open_library(where, as_of=as_of).cases(chosen), output())
-
-
-@app.command("find")
-def find_command(where: Where, text: Annotated[str, typer.Argument(help="Words of the notes.")], k: K = 10) -> None:
-    """Cases whose notes speak of something."""
-    show_cases(open_library(where).find(text, k), output())
-
-
-@app.command("stats")
-def stats_command(where: Where, as_json: Json = False) -> None:
-    """What the library holds."""
-    summary = open_library(where).stats()
-    if not _as_json(summary, as_json):
-        show_summary(summary, output())
+    print_shown(QUESTIONS["find"].show(open_library(where, as_of=as_of).cases(chosen)))
 
 
 @app.command("channel")
@@ -260,44 +168,10 @@ def optimise_command(where: Where) -> None:
     say(f"{before / 1e6:.0f} MB before, {store.size() / 1e6:.0f} MB now; merged files stay for half an hour")
 
 
+add_questions(app)
 app.command("warm")(cases_intake.warm_command)
 app.command("demo")(cases_intake.demo_command)
 app.command("bench")(cases_intake.bench_command)
 app.command("serve")(cases_service.serve_command)
 app.command("mcp")(cases_service.mcp_command)
 app.add_typer(cases_service.keys_app, name="key")
-
-
-def _window(window: str, roles: Roles, interval: tuple[float | None, float | None]) -> WindowSet | str:
-    """The window in a file, or the name of a case."""
-    from readbench.cases import windows_from
-
-    if not Path(window).is_file():
-        if Path(window).suffix:
-            raise UsageError(f"There is no file {window}. Give a CSV, Parquet or NPZ file, or the name of a case.")
-        return window
-    return windows_from(Path(window), roles, interval)
-
-
-def _of_asset(windows: WindowSet, asset: str) -> WindowSet:
-    """The windows as those of an asset; "" leaves them as they are."""
-    from readbench.engine.windows import strings
-
-    return replace(windows, assets=strings([asset] * len(windows), len(windows))) if asset else windows
-
-
-def _as_json(model: BaseModel, wanted: bool) -> bool:
-    """Print a result for programs where that is wanted, and say whether it was."""
-    if wanted:
-        print(model.model_dump_json(indent=1))  # noqa: T201 - this is the output
-    return wanted
-
-
-def _listed(found: Sequence[R], show: Callable[[Sequence[R], Console], None], nothing: str, as_json: bool) -> None:
-    """Print results: one JSON array for programs; for people a table, or a word where there are none."""
-    if as_json:
-        print(json.dumps([one.model_dump(mode="json") for one in found], indent=1))  # noqa: T201 - this is the output
-    elif found:
-        show(found, output())
-    else:
-        say(nothing)

@@ -33,6 +33,7 @@ from readbench.cli.options import (
     say,
     workers,
 )
+from readbench.cli.progress import Terminal
 from readbench.cli.research import require_research
 from readbench.common.files import cache_root, data_root
 from readbench.errors import UsageError
@@ -88,10 +89,13 @@ def add_command(
         if name and len(facts) > 1:
             raise UsageError(f"{', '.join(map(str, files[:3]))}: {len(facts)} cases, and --name is for one.")
         library = open_library(where)
-        names = library.add(join_windows(parts), facts)
+        with Terminal() as progress:
+            names = library.add(join_windows(parts), facts, progress=progress)
         say(f"added {names[0]}" if len(names) == 1 else f"added {len(names)} cases")
         if each:
-            say(f"computed {encode_cases(library.snapshot(), parse(method), each)} vectors")
+            with Terminal() as progress:
+                count = encode_cases(library.snapshot(), parse(method), each, progress=progress)
+            say(f"computed {count} vectors")
 
 
 def normals_command(
@@ -113,7 +117,8 @@ def normals_command(
     from readbench.cases import parse_time, windows_from
 
     windows = windows_from(file, roles(time, case, channels), (parse_time(first), parse_time(last)))
-    names = open_library(where).add_normals(_pieces(windows, length), asset or None)
+    with Terminal() as progress:
+        names = open_library(where, progress=progress).add_normals(_cut(windows, length), asset or None)
     say(f"added {len(names)} normal windows")
 
 
@@ -125,7 +130,7 @@ def _facts(windows: WindowSet, *, named: bool) -> list[Case]:
     return facts if named or len(facts) > 1 else [fact.model_copy(update={"id": "", "group": ""}) for fact in facts]
 
 
-def _pieces(windows: WindowSet, length: int) -> WindowSet:
+def _cut(windows: WindowSet, length: int) -> WindowSet:
     """Recordings cut into windows of `length` steps; what is left over at the end is dropped."""
     from readbench.engine.windows import WindowSet
 
@@ -177,10 +182,12 @@ def warm_command(
 
     with workers(executor, jobs, address, gpus) as each:
         library = open_library(where)
-        if each:
-            say(f"computed {encode_cases(library.snapshot(), parse(method), each)} vectors")
-        else:
-            say(f"encoded {library.warm(method)} cases")
+        with Terminal() as progress:
+            if each:
+                count = encode_cases(library.snapshot(), parse(method), each, progress=progress)
+            else:
+                count = library.warm(method, progress)
+        say(f"computed {count} vectors" if each else f"encoded {count} cases")
 
 
 def demo_command(
@@ -196,14 +203,14 @@ def demo_command(
     Example: `readbench cases demo plant --dataset sim_tanks --cases 60`
     """
     from readbench.benchmark.protocol import Composition, load_task
-    from readbench.cases import CaseLibrary, facts_of
+    from readbench.cases import Library, facts_of
     from readbench.engine.spec import build_source
 
     if new.exists() and any(new.iterdir()):
         raise UsageError(f"{new} is not empty. Give another folder: --new FOLDER")
     settings = Composition(corpus_cap=cases, query_cap=100, normals_cap=max(1, normals))
     task = load_task(build_source(dataset), seed=0, root=data_root(root), cache=cache_root(), settings=settings)
-    library = CaseLibrary.create(where)
+    library = Library.create(where)
     library.add_normals(task.normals[:normals])
     corpus = task.corpus_at(0)
     library.add(corpus, [fact.model_copy(update={"notes": f"From {fact.group}."}) for fact in facts_of(corpus)])

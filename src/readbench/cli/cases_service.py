@@ -17,11 +17,12 @@ from readbench.cli.cases_intake import write_csv
 from readbench.cli.options import DEFAULT_METHOD, Method, Where, open_library, output
 from readbench.cli.progress import Terminal
 from readbench.common.files import cache_root
+from readbench.common.progress import SILENT, Progress
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
     from readbench.benchmark.protocol import Task
-    from readbench.cases import Case, CaseLibrary
+    from readbench.cases import Case, Library
     from readbench.engine.windows import WindowSet
 
 SOURCE = "sim_tanks(difficulty=0.5)"
@@ -89,10 +90,9 @@ def serve_command(
     check_place(place, guarded=bool(key_file.all()))
     console = Console(stderr=True)
     with Terminal(console) as progress:
-        progress("getting ready: encoding cases and fitting the method", 0, None)
-        library = demo_library(Path(folder)) if demo else open_library(folder)
+        library = demo_library(Path(folder), progress) if demo else open_library(folder)
         methods = tuple(method or (DEFAULT_METHOD,))
-        library.warm(methods[0])
+        library.warm(methods[0], progress)
     sample = Path(folder) / SAMPLE if demo else None
     settings = Settings(methods=methods, max_bytes=max_mb * 2**20, sample=sample)
     scheme = "https" if certificate else "http"
@@ -129,7 +129,7 @@ def add_key_command(
     """
     from readbench.cases.server import KeyFile, Role
 
-    print(KeyFile(_beside(where, keys, KEYS)).add(name, Role.named(role)))  # noqa: T201 - this is the output
+    print(KeyFile(_beside(where, keys, KEYS)).add(name, Role.parse(role)))  # noqa: T201 - this is the output
 
 
 @keys_app.command("list")
@@ -167,26 +167,26 @@ def _require(package: str) -> None:
         raise UsageError("The service is an optional part. Install it: pip install 'readbench[service]'")
 
 
-def demo_library(where: Path) -> CaseLibrary:
+def demo_library(where: Path, progress: Progress = SILENT) -> Library:
     """The demo at a folder: opened where it is, made where it is not. All of its data are simulated."""
     from readbench.benchmark.protocol import Composition, load_task
-    from readbench.cases import CaseLibrary
+    from readbench.cases import Library
     from readbench.engine.spec import build_source
 
     if (where / SAMPLE).is_file():
         return open_library(str(where))
     settings = Composition(corpus_cap=CASES, query_cap=OPEN + 1)
     task = load_task(build_source(SOURCE), seed=0, cache=cache_root(), settings=settings)
-    library = CaseLibrary.create(where)
+    library = Library.create(where)
     library.add_normals(task.normals[:NORMALS])
-    library.add(task.corpus_at(0), _resolved(task))
-    library.add(task.queries[1:], _unresolved(task.queries[1:]))
+    library.add(task.corpus_at(0), _resolve(task), progress=progress)
+    library.add(task.queries[1:], _leave_open(task.queries[1:]))
     _add_twin(library)
     write_csv(task.queries[:1], where / SAMPLE)
     return library
 
 
-def _resolved(task: Task) -> list[Case]:
+def _resolve(task: Task) -> list[Case]:
     """What is known of the cases: every third one has notes."""
     import numpy as np
 
@@ -205,7 +205,7 @@ def _resolved(task: Task) -> list[Case]:
     ]
 
 
-def _add_twin(library: CaseLibrary) -> None:
+def _add_twin(library: Library) -> None:
     """One incident that a second recorder kept too."""
     import numpy as np
 
@@ -216,7 +216,7 @@ def _add_twin(library: CaseLibrary) -> None:
     library.add_one(values + 0.02 * noise, library.window(first.id).channels(0), **facts)
 
 
-def _unresolved(windows: WindowSet) -> list[Case]:
+def _leave_open(windows: WindowSet) -> list[Case]:
     from readbench.cases import facts_of
 
     return [

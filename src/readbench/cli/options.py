@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
+from readbench.common.progress import SILENT, Progress
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
     from readbench.benchmark.runs import InOrder
-    from readbench.cases import CaseLibrary
+    from readbench.cases import Library
     from readbench.engine.window_tables import Roles
 
 WIDTH = 120
@@ -98,11 +99,11 @@ def roles(time: str, case: str, channels: str, *, label: str = "", asset: str = 
     return Roles(time=time, case=case, channels=names, label=label, asset=asset)
 
 
-def open_library(where: str, as_of: int | None = None) -> CaseLibrary:
-    """The case library at a place, as it is or as it was."""
-    from readbench.cases import CaseLibrary
+def open_library(where: str, as_of: int | None = None, progress: Progress = SILENT) -> Library:
+    """The case library at a place, as it is or as it was; `progress` is told of what takes long."""
+    from readbench.cases import Library
 
-    return CaseLibrary.open(where, as_of=as_of)
+    return Library.open(where, as_of=as_of, progress=progress)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ pytest.importorskip("httpx2", reason="needs httpx2: pip install 'readbench[dev]'
 
 from fastapi.testclient import TestClient
 
-from readbench.cases import CaseLibrary
+from readbench.cases import Library
 from readbench.cases.server import AuditLog, KeyFile, Role, Settings
 from readbench.cases.server._app import create_app
 from tests.cases.samples import FAST, filled
@@ -23,7 +23,7 @@ SETTINGS = Settings(methods=(FAST, "euclidean"), max_bytes=400_000, max_points=2
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> CaseLibrary:
+def library(tmp_path: Path) -> Library:
     """Twelve labelled cases of three faults, ten normals."""
     return filled(tmp_path / "library")
 
@@ -32,18 +32,18 @@ def library(tmp_path: Path) -> CaseLibrary:
 def keys(tmp_path: Path) -> dict[str, str]:
     """A token for each role, kept in `keys.json`."""
     file = KeyFile(tmp_path / "keys.json")
-    return {name: file.add(name, Role.named(name)) for name in ("read", "write", "admin")}
+    return {name: file.add(name, Role.parse(name)) for name in ("read", "write", "admin")}
 
 
 @pytest.fixture
-def client(library: CaseLibrary) -> Iterator[TestClient]:
+def client(library: Library) -> Iterator[TestClient]:
     """The service without keys, as it runs on loopback."""
     with TestClient(create_app(library, SETTINGS), base_url="http://localhost") as client:
         yield client
 
 
 @pytest.fixture
-def guarded(library: CaseLibrary, keys: dict[str, str], tmp_path: Path) -> Iterator[TestClient]:
+def guarded(library: Library, keys: dict[str, str], tmp_path: Path) -> Iterator[TestClient]:
     """The service with the keys of `keys` and an audit log."""
     assert keys
     app = create_app(library, SETTINGS, KeyFile(tmp_path / "keys.json"), AuditLog(tmp_path / "audit.jsonl", None))

@@ -15,12 +15,17 @@ pytest.importorskip("mcp", reason="agents need the mcp package: pip install 'rea
 import mcp
 from mcp.client.client import Client
 
-from readbench.cases import CaseLibrary
+from readbench.cases import Library
 from readbench.cases.mcp import agent_server
 from tests.cases.samples import FAST
 from tests.cases.server.test_api import csv
 
-READING = ["cases_to_label_next", "doubtful_labels", "explain_match", "find_similar_cases", "get_case"]
+READING = sorted(
+    [
+        *("cases_to_label_next", "doubtful_labels", "explain_match", "find", "find_similar_cases", "get_case"),
+        *("history", "library_overview", "stats"),
+    ]
+)
 
 
 def talk(server: Any, *calls: tuple[str, dict[str, Any]]) -> tuple[list[str], list[Any]]:  # noqa: ANN401
@@ -34,7 +39,7 @@ def talk(server: Any, *calls: tuple[str, dict[str, Any]]) -> tuple[list[str], li
     return asyncio.run(asyncio.wait_for(run(), 120))
 
 
-def test_an_agent_finds_explains_and_reads(library: CaseLibrary, tmp_path: Path) -> None:
+def test_an_agent_finds_explains_and_reads(library: Library, tmp_path: Path) -> None:
     library.edit("w0", notes="Replaced the seal.")
     (tmp_path / "new.csv").write_bytes(csv("leak"))
     command = ["-m", "readbench", "cases", "mcp", str(tmp_path / "library"), "--method", FAST]
@@ -60,7 +65,7 @@ def test_an_agent_finds_explains_and_reads(library: CaseLibrary, tmp_path: Path)
     assert library.case("w0").label == "leak"
 
 
-def test_an_agent_is_told_what_to_label_and_what_to_check(library: CaseLibrary) -> None:
+def test_an_agent_is_told_what_to_label_and_what_to_check(library: Library) -> None:
     library.label("w0", None)
     library.label("w4", "noise")
     _, (following, doubtful) = talk(
@@ -71,7 +76,7 @@ def test_an_agent_is_told_what_to_label_and_what_to_check(library: CaseLibrary) 
     assert [(case["id"], case["rather"]) for case in doubtful.structured_content["result"]] == [("w4", "stuck valve")]
 
 
-def test_an_agent_that_may_write_adds_and_labels(library: CaseLibrary, tmp_path: Path) -> None:
+def test_an_agent_that_may_write_adds_and_labels(library: Library, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_bytes(csv("noise"))
     given = {"file": str(tmp_path / "new.csv"), "time_column": "t", "asset": "pump 7"}
     server = agent_server(library, method=FAST, writable=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from readbench.cases import CaseLibrary
+from readbench.cases import Library
 from readbench.engine.windows import WindowSet
 from tests.cases.samples import CHANNELS, FAST, window
 
@@ -24,7 +24,7 @@ def csv(fault: str, seed: int = 5) -> bytes:
     return "\n".join([",".join(("t", *CHANNELS)), *rows]).encode()
 
 
-def test_a_search_is_that_of_the_library(client: TestClient, library: CaseLibrary) -> None:
+def test_a_search_is_that_of_the_library(client: TestClient, library: Library) -> None:
     body = sent("leak")
     answer = client.post("/api/v1/search", json={"window": body, "k": 5})
     assert answer.status_code == 200
@@ -33,7 +33,7 @@ def test_a_search_is_that_of_the_library(client: TestClient, library: CaseLibrar
     assert answer.json()["hits"][0]["case"]["label"] == "leak"
 
 
-def test_a_file_is_searched_and_not_kept(client: TestClient, library: CaseLibrary) -> None:
+def test_a_file_is_searched_and_not_kept(client: TestClient, library: Library) -> None:
     answer = client.post("/api/v1/search-file", files={"file": ("a.csv", csv("noise"))}, data={"first": 4, "k": 2})
     assert [hit["case"]["label"] for hit in answer.json()["hits"]] == ["noise", "noise"]
     assert len(library) == 12
@@ -61,7 +61,7 @@ def test_the_evidence_of_a_match(client: TestClient) -> None:
 
 
 def test_a_case_is_added_labelled_confirmed_rejected_edited_deleted_and_brought_back(
-    client: TestClient, library: CaseLibrary
+    client: TestClient, library: Library
 ) -> None:
     added = client.post("/api/v1/cases", json={"window": sent("leak"), "id": "new/one", "notes": "wet floor"})
     assert added.status_code == 201
@@ -80,7 +80,7 @@ def test_a_case_is_added_labelled_confirmed_rejected_edited_deleted_and_brought_
     assert client.get("/api/v1/history").json()[0]["what"] == "undo"
 
 
-def test_a_file_becomes_a_case_with_its_time(client: TestClient, library: CaseLibrary) -> None:
+def test_a_file_becomes_a_case_with_its_time(client: TestClient, library: Library) -> None:
     content = csv("leak").replace(b"\n0,", b"\n2024-05-01T00:00:00,", 1)
     content = b"\n".join(
         line if not i or i == 1 else b"2024-05-01T00:00:%02d,%b" % (i - 1, line.split(b",", 1)[1])
@@ -91,7 +91,7 @@ def test_a_file_becomes_a_case_with_its_time(client: TestClient, library: CaseLi
     assert library.window(case["id"]).values(0).shape == (3, 40)
 
 
-def test_what_to_label_and_what_to_check_are_those_of_the_library(client: TestClient, library: CaseLibrary) -> None:
+def test_what_to_label_and_what_to_check_are_those_of_the_library(client: TestClient, library: Library) -> None:
     for case in ("w0", "w1", "w2"):
         library.label(case, None)
     library.label("w4", "noise")
@@ -108,10 +108,10 @@ def test_lists_come_in_parts(client: TestClient) -> None:
     assert client.get("/api/v1/stats").json()["labels"] == {"leak": 4, "noise": 4, "stuck valve": 4}
 
 
-def test_the_whole_library_can_be_copied(client: TestClient, library: CaseLibrary) -> None:
+def test_the_whole_library_can_be_copied(client: TestClient, library: Library) -> None:
     copied = client.get("/api/v1/export")
     assert copied.content[:4] == b"PAR1"
-    other = CaseLibrary.create(f"{library.store.where}-copy")  # type: ignore[attr-defined]
+    other = Library.create(f"{library.store.where}-copy")  # type: ignore[attr-defined]
     from readbench.cases import import_library  # noqa: PLC0415
 
     import_library(other, ("cases.parquet", copied.content))
@@ -149,7 +149,7 @@ def test_watching(client: TestClient) -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(
-    client: TestClient, library: CaseLibrary, path: str, body: dict[str, object], status: int, words: str
+    client: TestClient, library: Library, path: str, body: dict[str, object], status: int, words: str
 ) -> None:
     answer = client.post(f"/api/v1/{path}", json=body)
     assert (answer.status_code, words in answer.json()["detail"]) == (status, True), answer.text

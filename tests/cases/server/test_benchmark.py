@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from readbench.benchmark.metrics import evaluate
 from readbench.benchmark.protocol import Composition, Task, load_task
-from readbench.cases import CaseLibrary
+from readbench.cases import Library
 from readbench.cases.server import Settings
 from readbench.cases.server._app import create_app
 from readbench.engine.spec import build_source
@@ -22,7 +22,7 @@ DEPTH = 50
 def over_http(task: Task, where: Path) -> dict[str, float]:
     """Metrics of a service that holds the corpus and is asked about the queries."""
     corpus = task.corpus_at(0)
-    library = CaseLibrary.create(where)
+    library = Library.create(where)
     library.add_normals(task.normals)
     library.add(corpus)
     place = {case.id: i for i, case in enumerate(library.cases())}

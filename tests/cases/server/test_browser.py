@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from readbench.cases import CaseLibrary
+from readbench.cases import Library
 from readbench.cases.server import Settings
 from readbench.cases.server._app import create_app
 from tests.benchmark.report.test_site_browser import CONTRAST, NAMELESS
@@ -26,14 +26,14 @@ DROP = """
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> CaseLibrary:
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     library = filled(tmp_path_factory.mktemp("browser") / "library", 18)
     library.edit("w0", notes="Replaced the seal.", asset=HARM)
     return library
 
 
 @pytest.fixture(scope="module")
-def address(library: CaseLibrary) -> Iterator[str]:
+def address(library: Library) -> Iterator[str]:
     with served(create_app(library, Settings(methods=(FAST,)))) as address:
         yield address
 
@@ -63,7 +63,7 @@ def drop(page: Any, fault: str, seed: int) -> None:  # noqa: ANN401
     page.wait_for_selector("#plots[data-chosen]")
 
 
-def test_drop_search_explain_reject_confirm_and_the_ranking_changes(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+def test_drop_search_explain_reject_confirm_and_the_ranking_changes(page: Any, library: Library) -> None:  # noqa: ANN401
     drop(page, "leak", 21)
     case = page.get_attribute("#plots", "data-case")
     first = ranking(page)
@@ -94,7 +94,7 @@ def test_drop_search_explain_reject_confirm_and_the_ranking_changes(page: Any, l
     assert "Resolved case" in page.inner_text(".kicker")
 
 
-def test_a_file_can_be_looked_at_without_being_kept(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+def test_a_file_can_be_looked_at_without_being_kept(page: Any, library: Library) -> None:  # noqa: ANN401
     before = len(library)
     page.goto("/")
     page.uncheck("input[name=keep]")
@@ -106,7 +106,7 @@ def test_a_file_can_be_looked_at_without_being_kept(page: Any, library: CaseLibr
     assert len(library) == before
 
 
-def test_notes_are_kept_and_found(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+def test_notes_are_kept_and_found(page: Any, library: Library) -> None:  # noqa: ANN401
     page.goto("/cases/w4")
     page.fill("textarea", "Valve seat\ncleaned.")
     page.fill("input[name=tags]", "valve, spring")
@@ -133,7 +133,7 @@ def test_filters_limit_the_cases_beside_the_signals(page: Any) -> None:  # noqa:
     assert set(texts) == {"noise"}
 
 
-def test_the_map_opens_a_case_and_changes_are_taken_back(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+def test_the_map_opens_a_case_and_changes_are_taken_back(page: Any, library: Library) -> None:  # noqa: ANN401
     page.goto("/overview")
     assert page.locator("#map circle").count() == len(library)
     library.label("w5", "leak")
@@ -145,7 +145,7 @@ def test_the_map_opens_a_case_and_changes_are_taken_back(page: Any, library: Cas
     page.wait_for_selector("#plots")
 
 
-def test_cases_are_labelled_where_the_overview_asks(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+def test_cases_are_labelled_where_the_overview_asks(page: Any, library: Library) -> None:  # noqa: ANN401
     for case in ("w3", "w4"):
         library.label(case, None)
     page.goto("/overview")
@@ -176,7 +176,7 @@ def test_a_plot_reads_what_is_under_the_pointer(page: Any) -> None:  # noqa: ANN
     assert beside.inner_text() == whole
 
 
-def test_a_spike_of_one_step_is_drawn(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+def test_a_spike_of_one_step_is_drawn(page: Any, library: Library) -> None:  # noqa: ANN401
     values = [[0.0] * 4096 for _ in CHANNELS]
     values[0][2111] = 9.0
     case = library.add_one(values, CHANNELS).id
@@ -194,7 +194,7 @@ def test_a_spike_of_one_step_is_drawn(page: Any, library: CaseLibrary) -> None: 
         library.delete([case])
 
 
-def test_a_hundred_channels_are_drawn_quickly(page: Any, library: CaseLibrary) -> None:  # noqa: ANN401
+def test_a_hundred_channels_are_drawn_quickly(page: Any, library: Library) -> None:  # noqa: ANN401
     values = [[float((step * channel) % 7) for step in range(300)] for channel in range(99)]
     own = library.window("w0").values(0)[:1, :].repeat(8, axis=1)[:, :300]
     names = ("pressure", *(f"sensor {i}" for i in range(99)))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from readbench.cases.server import Settings
 from readbench.cases.server._bodies import window_of_file
-from readbench.cases.server._views import overview_of
 from readbench.cli.cases_service import CASES, NORMALS, OPEN, SAMPLE, demo_library
 
 
@@ -16,7 +15,7 @@ def test_the_demo_is_made_once_and_opened_afterwards(tmp_path: Path) -> None:
     assert (summary.cases, summary.normals, summary.labels[""]) == (CASES + OPEN + 1, NORMALS, OPEN)
     assert len(summary.labels) == 10
     assert any(case.notes for case in library.cases())
-    assert [(pair.first.id, pair.second.id) for pair in overview_of(library.snapshot()).twins] == [("T-180", "T-180-b")]
+    assert [(pair.first.id, pair.second.id) for pair in library.overview().twins] == [("T-180", "T-180-b")]
     sample = window_of_file(SAMPLE, (tmp_path / "demo" / SAMPLE).read_bytes(), Settings())
     assert sample.channels(0) == library.window("T-100").channels(0)
     assert sample.values(0).shape == library.window("T-100").values(0).shape

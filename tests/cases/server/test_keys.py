@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from readbench.cases import CaseLibrary
+from readbench.cases import Library
 from readbench.cases.server import KeyFile, Place, Role, check_place
 from readbench.errors import DataError, UnknownNameError, UsageError
 from tests.cases.server.test_api import csv, sent
@@ -65,7 +65,7 @@ def test_every_route_of_the_api_needs_a_key(guarded: TestClient) -> None:
             assert status == (200 if path in {"/healthz", "/readyz"} else 401), (method, path)
 
 
-def test_refused_writes_leave_no_trace(guarded: TestClient, library: CaseLibrary, keys: dict[str, str]) -> None:
+def test_refused_writes_leave_no_trace(guarded: TestClient, library: Library, keys: dict[str, str]) -> None:
     for method, path, body in WRITES:
         guarded.request(method, path, json=body)
         guarded.request(method, path, json=body, headers=bearer(keys["read"]))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from readbench.cases import CaseLibrary
+from readbench.cases import Library
 from readbench.cases.server import AuditLog
 from readbench.cases.server._keys import Event
 from readbench.cases.server.load import Asker, measure
@@ -76,7 +76,7 @@ def test_killed_under_load_it_stands_up_again_with_every_answered_write(where: P
     assert acknowledged
     process = start(where, port, "--method", FAST)
     try:
-        known = {case.id for case in CaseLibrary.open(where).cases()}
+        known = {case.id for case in Library.open(where).cases()}
         assert known >= set(acknowledged)
         with Asker(address) as asker:
             status, content = asker.ask("POST", "/api/v1/search", json.dumps({"case": "w0"}).encode())

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from readbench.cases import UNLIKE, Answer, CaseLibrary, Fault
+from readbench.cases import UNLIKE, Answer, Fault, Library
+from readbench.cases._overview import project_vectors
 from readbench.cases.server._pages import _options
 from readbench.cases.server._service import BusyError, WorkerPool
-from readbench.cases.server._views import MOST_POINTS, events_of, overview_of, project_vectors, signals_of
+from readbench.cases.server._views import MOST_POINTS, draw_signals, list_events
 from readbench.engine.windows import Window, WindowSet
 from tests.cases.samples import CHANNELS, window
 
@@ -22,23 +23,23 @@ def a_window(values: np.ndarray, asset: str = "") -> Window:
     return Window(values.astype(np.float32), CHANNELS, -1, "", asset, float("nan"), "x")
 
 
-def test_the_span_is_where_channels_depart(library: CaseLibrary) -> None:
-    signals = signals_of(library.snapshot(), a_window(window("stuck valve", np.random.default_rng(3))))
+def test_the_span_is_where_channels_depart(library: Library) -> None:
+    signals = draw_signals(library.snapshot(), a_window(window("stuck valve", np.random.default_rng(3))))
     assert signals.channels[0].name == "flow"
     assert signals.span is not None
     assert signals.span[0] == pytest.approx(0.5, abs=0.05)
     assert signals.span[1] == pytest.approx(1.0, abs=0.05)
-    quiet = signals_of(library.snapshot(), a_window(0.5 * window("", np.random.default_rng(4))))
+    quiet = draw_signals(library.snapshot(), a_window(0.5 * window("", np.random.default_rng(4))))
     assert quiet.span is None
 
 
-def test_long_windows_are_drawn_with_few_points_and_their_own_assets_normal(library: CaseLibrary) -> None:
-    signals = signals_of(library.snapshot(), a_window(np.zeros((3, 5000)), "pump 1"))
+def test_long_windows_are_drawn_with_few_points_and_their_own_assets_normal(library: Library) -> None:
+    signals = draw_signals(library.snapshot(), a_window(np.zeros((3, 5000)), "pump 1"))
     assert all(MOST_POINTS / 2 < len(channel.values) <= MOST_POINTS for channel in signals.channels)
     assert (signals.steps, signals.reference) == (5000, "5 normal windows of pump 1")
 
 
-def test_the_page_of_a_long_case_is_sent_every_spike_of_one_step(client: TestClient, library: CaseLibrary) -> None:
+def test_the_page_of_a_long_case_is_sent_every_spike_of_one_step(client: TestClient, library: Library) -> None:
     rng = np.random.default_rng(5)
     values = rng.normal(size=(len(CHANNELS), 4096))
     places = np.arange(20, 4096, 37)
@@ -51,29 +52,29 @@ def test_the_page_of_a_long_case_is_sent_every_spike_of_one_step(client: TestCli
     assert [set(heights.tolist()) - set(channel["values"]) for channel in sent] == [set()] * len(CHANNELS)
 
 
-def test_a_window_that_is_not_kept_is_explained_as_if_it_were(library: CaseLibrary) -> None:
+def test_a_window_that_is_not_kept_is_explained_as_if_it_were(library: Library) -> None:
     values = window("leak", np.random.default_rng(6), 960)
     kept = library.add_one(values.astype(np.float32), CHANNELS, id="kept")
-    sent = signals_of(library.snapshot(), a_window(values), kept=False).channels
+    sent = draw_signals(library.snapshot(), a_window(values), kept=False).channels
     again = WindowSet.from_arrays(np.array([[c.asked for c in sent]]), channels=[c.name for c in sent])
     ours, theirs = library.explain(again, "w0"), library.explain(kept.id, "w0")
     assert ours.distance == pytest.approx(theirs.distance, rel=1e-4)
     assert [c.name for c in ours.channels] == [c.name for c in theirs.channels]
-    assert signals_of(library.snapshot(), a_window(values)).channels[0].asked == ()
+    assert draw_signals(library.snapshot(), a_window(values)).channels[0].asked == ()
 
 
-def test_the_overview_finds_twins(library: CaseLibrary) -> None:
-    before = overview_of(library.snapshot())
+def test_the_overview_finds_twins(library: Library) -> None:
+    before = library.overview()
     assert (len(before.points), before.twins) == (12, ())
     values = library.window("w0").values(0)
     library.add_one(values * 1.001, CHANNELS, id="twin")
-    after = overview_of(library.snapshot())
+    after = library.overview()
     assert [(pair.first.id, pair.second.id) for pair in after.twins] == [("w0", "twin")]
     assert all(0 <= point.x <= 1 and 0 <= point.y <= 1 for point in after.points)
 
 
 def test_the_overview_lists_doubtful_labels_and_cases_to_label(guarded: TestClient, keys: dict[str, str]) -> None:
-    library: CaseLibrary = guarded.app.state.service.library  # type: ignore[attr-defined]
+    library: Library = guarded.app.state.service.library  # type: ignore[attr-defined]
     library.label("w4", "noise")
     library.label("w3", None)
     pages = {role: guarded.get("/overview", headers={"Authorization": f"Bearer {key}"}) for role, key in keys.items()}
@@ -88,7 +89,7 @@ def test_the_overview_lists_doubtful_labels_and_cases_to_label(guarded: TestClie
 
 
 def test_a_case_is_labelled_on_the_overview(guarded: TestClient, keys: dict[str, str]) -> None:
-    library: CaseLibrary = guarded.app.state.service.library  # type: ignore[attr-defined]
+    library: Library = guarded.app.state.service.library  # type: ignore[attr-defined]
     library.label("w3", None)
     for role, status in (("read", 403), ("write", 303)):
         own = {"Authorization": f"Bearer {keys[role]}"}
@@ -111,8 +112,8 @@ def test_the_map_tells_faults_apart_where_vectors_do() -> None:
 
 
 def test_an_empty_library_has_an_empty_overview(tmp_path_factory: pytest.TempPathFactory) -> None:
-    library = CaseLibrary.create(tmp_path_factory.mktemp("empty") / "library")
-    assert overview_of(library.snapshot()).points == ()
+    library = Library.create(tmp_path_factory.mktemp("empty") / "library")
+    assert library.overview().points == ()
 
 
 def test_how_likely_something_new_is_always_shown() -> None:
@@ -125,12 +126,12 @@ def test_how_likely_something_new_is_always_shown() -> None:
     assert _options(None) == []
 
 
-def test_the_life_of_a_case_is_told_in_words(library: CaseLibrary) -> None:
+def test_the_life_of_a_case_is_told_in_words(library: Library) -> None:
     library.label("w0", "noise")
     library.undo()
     library.reject("w0", like="w0")
     library.edit("w0", notes="Wet floor.")
-    events = events_of(library, "w0")
+    events = list_events(library, "w0")
     assert [event.words for event in events] == [
         "notes: Wet floor.",
         "not resolved any more; known not to be leak",

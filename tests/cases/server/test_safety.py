@@ -15,14 +15,14 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from readbench.cases import CaseLibrary
+from readbench.cases import Library
 from tests.cases.server.conftest import SETTINGS
 from tests.cases.server.test_api import csv
 
 HARM = "<script>harmed=1</script>\"'><img src=x onerror=alert(1)>"
 
 
-def test_texts_are_escaped_everywhere(client: TestClient, library: CaseLibrary) -> None:
+def test_texts_are_escaped_everywhere(client: TestClient, library: Library) -> None:
     values = library.window("w0").values(0)
     library.add_one(values, (HARM, "flow", "speed"), id=HARM, label=HARM, asset=HARM, notes=HARM, tags=(HARM,))
     library.add_one(values, (HARM, "flow", "speed"), id="open", asset=HARM)
@@ -118,7 +118,7 @@ def long_parquet() -> bytes:
         ("", b"t,flow\n0,1\n"),
     ],
 )
-def test_malicious_files_get_a_sentence(client: TestClient, library: CaseLibrary, name: str, content: bytes) -> None:
+def test_malicious_files_get_a_sentence(client: TestClient, library: Library, name: str, content: bytes) -> None:
     for route in ("search-file", "files"):
         answer = client.post(f"/api/v1/{route}", files={"file": (name, content)})
         assert answer.status_code in {400, 413, 422}, answer.text[:300]

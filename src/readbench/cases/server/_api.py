@@ -1,8 +1,6 @@
-"""Routes for programs.
+"""Routes for programs, beside those of the declared questions (`_questions`).
 
-Routes for programs that read: a key with the role `read` is enough.
-
-Routes for programs that write: `write` adds, labels and edits; `admin` deletes, takes back and copies.
+To read, a key with the role `read` is enough; `write` adds, labels and edits; `admin` deletes, takes back and copies.
 """
 
 from __future__ import annotations
@@ -15,12 +13,11 @@ from fastapi import APIRouter, BackgroundTasks, File, Form, HTTPException, Query
 from fastapi.responses import FileResponse
 from pydantic import Field
 
-from readbench.cases import Answer, Case, Change, Doubt, Evidence, Filter, Suggestion, Summary, export_library
+from readbench.cases import Answer, Case, Change, Filter, export_library
 from readbench.cases.server._bodies import (
     Asked,
     CasePage,
     Edits,
-    ExplainBody,
     LabelBody,
     NewCase,
     PairBody,
@@ -40,7 +37,6 @@ from readbench.errors import UnknownNameError, UsageError
 PROBLEMS = {status: {"model": Problem} for status in (400, 401, 403, 404, 408, 413, 422, 503)}
 read_router = APIRouter(prefix="/api/v1", tags=["read"], responses={**PROBLEMS})
 MOST_LISTED = 1000
-MOST_REVIEWED = 100
 
 
 class ListQuery(Filter):
@@ -49,34 +45,6 @@ class ListQuery(Filter):
     text: str = ""
     offset: int = Field(0, ge=0)
     limit: int = Field(100, ge=1, le=MOST_LISTED)
-
-
-@read_router.get("/stats")
-async def stats(service: Served, _caller: Reader) -> Summary:
-    """Counts by fault and by asset."""
-    return await service.work.do(service.library.stats)
-
-
-@read_router.get("/history")
-async def history(service: Served, _caller: Reader, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[Change]:
-    """The last changes, newest first."""
-    return await service.work.do(lambda: service.library.history()[: -limit - 1 : -1])
-
-
-@read_router.get("/next")
-async def next_to_label(
-    service: Served, _caller: Reader, k: Annotated[int, Query(ge=1, le=MOST_REVIEWED)] = 10
-) -> list[Suggestion]:
-    """The open cases that should be labelled next, those that tell most about the others first."""
-    return await service.work.do(lambda: service.library.next_to_label(k, service.settings.checked_method("")))
-
-
-@read_router.get("/doubtful")
-async def doubtful(
-    service: Served, _caller: Reader, k: Annotated[int, Query(ge=1, le=MOST_REVIEWED)] = 20
-) -> list[Doubt]:
-    """The resolved cases whose label other recordings contradict, the least likely label first."""
-    return await service.work.do(lambda: service.library.doubtful(k, service.settings.checked_method("")))
 
 
 @read_router.get("/cases")
@@ -107,7 +75,7 @@ async def search(service: Served, _caller: Reader, body: SearchBody) -> Answer:
     """The cases most like a window or a stored case, and what it may be."""
 
     def find() -> Answer:
-        method = service.settings.checked_method(body.method)
+        method = service.settings.choose_method(body.method)
         return service.library.search(
             requested_window(body, service), k=hits(body.k, service), method=method, where=body.where
         )
@@ -121,7 +89,7 @@ async def search_many(service: Served, _caller: Reader, body: SearchManyBody) ->
 
     def find() -> list[Answer]:
         windows = windows_of_bodies(body.windows, service.settings)
-        method = service.settings.checked_method(body.method)
+        method = service.settings.choose_method(body.method)
         return service.library.search_many(windows, k=hits(body.k, service), method=method, where=body.where)
 
     return await service.work.do(find)
@@ -144,19 +112,13 @@ async def search_file(
     content = await file.read()
 
     def find() -> Answer:
-        chosen = service.settings.checked_method(method)
+        chosen = service.settings.choose_method(method)
         own = window_of_file(
             file.filename or "", content, service.settings, time=time, interval=(first, last), asset=asset
         )
         return service.library.search(own, k=hits(k, service), method=chosen)
 
     return await service.work.do(find)
-
-
-@read_router.post("/explain")
-async def explain(service: Served, _caller: Reader, body: ExplainBody) -> Evidence:
-    """Why a case is like a window: channels that depart from normal in the same way, and the alignment."""
-    return await service.work.do(lambda: service.library.explain(requested_window(body, service), body.like))
 
 
 def list_cases(service: CaseService, query: ListQuery) -> CasePage:

@@ -1,9 +1,4 @@
-"""The application put together, and a real server around it.
-
-The application: routes, errors, start and end.
-
-A real server: where it binds, with which certificate, and how it ends.
-"""
+"""The application: routes, errors, start and end; and a real server: where it binds, with which certificate."""
 
 from __future__ import annotations
 
@@ -23,13 +18,13 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from readbench import __version__
-from readbench.cases import CaseLibrary
-from readbench.cases.server import _api as api_read
-from readbench.cases.server import _api as api_write
+from readbench.cases import Library
+from readbench.cases.server import _api as api
 from readbench.cases.server import _pages as pages
 from readbench.cases.server._bodies import Health
 from readbench.cases.server._gate import Gate, Reader
 from readbench.cases.server._keys import AuditLog, KeyFile
+from readbench.cases.server._questions import build_routes
 from readbench.cases.server._service import BusyError, CaseService, Served, Settings, WorkerPool
 from readbench.common import web
 from readbench.errors import ReadbenchError, UnknownNameError, UsageError
@@ -39,7 +34,7 @@ log = logging.getLogger("readbench.service")
 
 
 def create_app(
-    library: CaseLibrary, settings: Settings | None = None, keys: KeyFile | None = None, audit: AuditLog | None = None
+    library: Library, settings: Settings | None = None, keys: KeyFile | None = None, audit: AuditLog | None = None
 ) -> FastAPI:
     """The service of one library as an ASGI application.
 
@@ -62,8 +57,9 @@ def create_app(
     )
     app.state.service = service
     app.add_middleware(Gate, service=service)
-    app.include_router(api_read.read_router)
-    app.include_router(api_write.write_router)
+    app.include_router(build_routes())
+    app.include_router(api.read_router)
+    app.include_router(api.write_router)
     app.include_router(pages.router)
     app.mount("/static", StaticFiles(directory=STATIC, packages=[(web.PACKAGE, web.FOLDER)]), name="static")
     _add_watching(app)
@@ -81,17 +77,17 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _add_watching(app: FastAPI) -> None:
     """What watches a service: is it there, can it answer, what does it count."""
 
-    @app.get("/healthz", tags=["open"], responses={**api_read.PROBLEMS})
+    @app.get("/healthz", tags=["open"], responses={**api.PROBLEMS})
     async def healthz() -> Health:
         """The process is there."""
         return Health(status="ok")
 
-    @app.get("/readyz", tags=["open"], responses={**api_read.PROBLEMS})
+    @app.get("/readyz", tags=["open"], responses={**api.PROBLEMS})
     async def readyz(service: Served) -> Health:
         """The library can be read."""
         return Health(status="ready", cases=await service.work.do(lambda: len(service.library)))
 
-    @app.get("/metrics", tags=["read"], response_class=PlainTextResponse, responses={**api_read.PROBLEMS})
+    @app.get("/metrics", tags=["read"], response_class=PlainTextResponse, responses={**api.PROBLEMS})
     async def metrics(service: Served, _caller: Reader) -> Response:
         """Counters for Prometheus."""
         service.metrics.running.set(service.work.running)
@@ -103,11 +99,11 @@ def _add_errors(app: FastAPI) -> None:
     """Every error raised on purpose is one sentence, for a program or on a page."""
 
     @app.exception_handler(ReadbenchError)
-    async def refused(request: Request, error: ReadbenchError) -> Response:
+    async def refuse(request: Request, error: ReadbenchError) -> Response:
         return _problem(request, 404 if isinstance(error, UnknownNameError) else 400, str(error))
 
     @app.exception_handler(RequestValidationError)
-    async def malformed(request: Request, error: RequestValidationError) -> Response:
+    async def refuse_malformed(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         return _problem(request, 422, f"{where}: {first['msg']}.")
@@ -127,7 +123,7 @@ def _add_errors(app: FastAPI) -> None:
         return response
 
     @app.exception_handler(Exception)
-    async def unforeseen(request: Request, error: Exception) -> Response:
+    async def excuse(request: Request, error: Exception) -> Response:
         log.error("unforeseen error at %s", request.url.path, exc_info=error)
         return _problem(request, 500, "Something went wrong here; the log of the service says what.")
 
@@ -167,7 +163,7 @@ class Place:
     proxies: str = "127.0.0.1"
 
 
-def serve(library: CaseLibrary, place: Place, settings: Settings, keys: KeyFile, audit: AuditLog) -> None:
+def serve(library: Library, place: Place, settings: Settings, keys: KeyFile, audit: AuditLog) -> None:
     """Answer until SIGTERM or SIGINT; requests in flight are finished first."""
     guarded = bool(keys.all())
     check_place(place, guarded=guarded)

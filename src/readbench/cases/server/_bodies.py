@@ -1,9 +1,4 @@
-"""What is sent and answered, and how it becomes windows.
-
-What is sent and answered, beside the library's own models.
-
-From what was sent to a window, within limits.
-"""
+"""What is sent and answered, beside the library's own models, and how it becomes windows, within limits."""
 
 from __future__ import annotations
 
@@ -55,12 +50,6 @@ class SearchManyBody(ApiModel):
     k: int = Field(10, ge=1)
     method: str = ""
     where: Filter = Filter()
-
-
-class ExplainBody(Asked):
-    """Why is the case `like` like what is asked about?"""
-
-    like: str
 
 
 class NewCase(ApiModel):

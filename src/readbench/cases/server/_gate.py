@@ -86,7 +86,7 @@ class Gate:
         try:
             self._check_sender(scope)
             body = await self._body(scope, receive)
-            await self.app(scope, _replayed(body, receive), answer)
+            await self.app(scope, _replay(body, receive), answer)
         except RefusedError as refused:
             await JSONResponse({"detail": str(refused)}, refused.status)(scope, receive, answer)
         finally:
@@ -123,7 +123,8 @@ class Gate:
         return b"".join(parts)
 
     def _record(self, scope: Scope, status: int, seconds: float, received: int) -> None:
-        route = getattr(scope.get("route"), "path", "other")
+        matched = scope.get("route")  # none for what no route of the application answered
+        route = matched.path if matched else "other"
         self.service.metrics.requests.labels(scope["method"], route, status).inc()
         self.service.metrics.seconds.labels(route).observe(seconds)
         if not scope["path"].startswith(UNRECORDED):
@@ -147,7 +148,7 @@ def _complete(headers: MutableHeaders, scope: Scope) -> None:
         headers["Cache-Control"] = "no-store"
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def _replay(body: bytes, receive: Receive) -> Receive:
     """A sender that hands out a body that was read, and then listens for the end of the connection."""
     sent = False
 

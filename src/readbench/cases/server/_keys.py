@@ -40,7 +40,7 @@ class Role(IntEnum):
     ADMIN = 3
 
     @classmethod
-    def named(cls, text: str) -> Role:
+    def parse(cls, text: str) -> Role:
         """The role of a name: `read`, `write` or `admin`."""
         names = [role.name.lower() for role in cls if role]
         if text.lower() not in names:
@@ -135,7 +135,7 @@ class KeyFile:
         found, given = NOBODY, digest(token)
         for key in self.all():
             if hmac.compare_digest(key.digest, given):
-                found = KeyHolder(key.name, Role.named(key.role))
+                found = KeyHolder(key.name, Role.parse(key.role))
         return found
 
     @property

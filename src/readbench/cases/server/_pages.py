@@ -12,21 +12,22 @@ from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from readbench.cases import UNLIKE, Answer, Case, Fault, Filter, Summary
-from readbench.cases import _reading as times
+from readbench.cases import QUESTIONS, UNLIKE, Answer, Case, Fault, Filter, GivenBy, Summary, format_time, parse_time
 from readbench.cases.server import _views as words
 from readbench.cases.server._api import ListQuery, add_case, list_cases
 from readbench.cases.server._bodies import time_of, window_of_file
 from readbench.cases.server._gate import COOKIE, IMPORT_MAP, Admin, Reader, Writer, caller_of
 from readbench.cases.server._keys import NOBODY, KeyHolder, Role
+from readbench.cases.server._questions import ask_in_words
 from readbench.cases.server._service import CaseService, Served
-from readbench.cases.server._views import MOST_LISTED, DrawnWindow, events_of, overview_of, signals_of
+from readbench.cases.server._views import DrawnWindow, draw_signals, list_events
 from readbench.engine.windows import WindowSet
 
 HITS = 10
 OPTIONS = 5
 HUES = 12
 LATEST = 8
+MOST_DOUBTS = 12
 PER_PAGE = 50
 WEEK_S = 7 * 24 * 3600
 ENVIRONMENT = Environment(
@@ -37,7 +38,7 @@ ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 ENVIRONMENT.filters |= {
-    "when": times.format_time,
+    "when": format_time,
     "percent": words.format_percent,
     "link": words.make_link,
     "short": words.shorten_text,
@@ -72,7 +73,7 @@ async def home(request: Request, service: Served, caller: Reader) -> Response:
 @router.get("/cases")
 async def cases(request: Request, service: Served, caller: Reader, query: Annotated[ListQuery, Query()]) -> Response:
     """All cases, by filter and words of the notes."""
-    given = {name: getattr(query, name) or None for name in ("asset", "label", "tag")}
+    given = {"asset": query.asset or None, "label": query.label or None, "tag": query.tag or None}
     chosen = query.model_copy(update=given | {"limit": PER_PAGE})
     found, summary = await service.work.do(lambda: (list_cases(service, chosen), service.library.stats()))
     return _page(request, "cases.html", caller, found=found, query=chosen, summary=summary, per_page=PER_PAGE)
@@ -85,12 +86,12 @@ async def case(
     """One case: its signals, the cases like it, its notes and history."""
 
     def look() -> dict[str, Any]:
-        library, method = service.library, service.settings.checked_method(page.method)
+        library, method = service.library, service.settings.choose_method(page.method)
         own = library.case(case)
         alone = len(library) < 2
         answer = None if alone else library.search(case, k=HITS, method=method, where=page.chosen)
-        signals = signals_of(library.snapshot(), library.window(case)[0])
-        return _shown(service, signals, answer, page) | {"case": own, "events": events_of(library, case)}
+        signals = draw_signals(library.snapshot(), library.window(case)[0])
+        return _shown(service, signals, answer, page) | {"case": own, "events": list_events(library, case)}
 
     return _page(request, "case.html", caller, **await service.work.do(look))
 
@@ -110,15 +111,15 @@ async def look_at_file(
 ) -> Response:
     """Search with a file: kept as an open case, or only looked at."""
     content = await file.read()
-    interval = times.parse_time(first), times.parse_time(last)
+    interval = parse_time(first), parse_time(last)
 
     def read() -> WindowSet:
         return window_of_file(file.filename or "", content, service.settings, time=time, interval=interval, asset=asset)
 
     def look() -> dict[str, Any]:
         window = read()
-        answer = service.library.search(window, k=HITS, method=service.settings.checked_method(""))
-        signals = signals_of(service.library.snapshot(), window[0], kept=False)
+        answer = service.library.search(window, k=HITS, method=service.settings.choose_method(""))
+        signals = draw_signals(service.library.snapshot(), window[0], kept=False)
         return _shown(service, signals, answer, Page()) | {"case": None, "asset": asset, "name": file.filename}
 
     def store() -> Case:
@@ -191,17 +192,28 @@ async def overview(request: Request, service: Served, caller: Reader) -> Respons
     """The library at a glance."""
 
     def look() -> dict[str, Any]:
-        library, method, summary = service.library, service.settings.checked_method(""), service.library.stats()
+        library, method, summary = service.library, service.settings.choose_method(""), service.library.stats()
         return {
-            "overview": overview_of(library.snapshot()),
-            "suggestions": library.next_to_label(LATEST, method),
-            "doubts": library.doubtful(MOST_LISTED, method),
+            "overview": library.overview(),
+            "suggestions": library.ask("next", k=LATEST, method=method),
+            "doubts": library.ask("doubtful", k=MOST_DOUBTS, method=method),
             "summary": summary,
             "labels": sorted(label for label in summary.labels if label),
-            "changes": library.history()[: -LATEST - 1 : -1],
+            "changes": library.ask("history", limit=LATEST),
+            "questions": QUESTIONS.values(),
         }
 
     return _page(request, "overview.html", caller, **await service.work.do(look))
+
+
+@router.get("/ask/{name}")
+async def ask(request: Request, service: Served, caller: Reader, name: str) -> Response:
+    """Any declared question, with its parameters in the address."""
+    given = dict(request.query_params)
+    question, answer = await service.work.do(lambda: ask_in_words(service, name, given))
+    fields = [own for own in question.parameters.values() if own.given_by is not GivenBy.METHOD]
+    shown = [] if answer is None else question.show(answer)
+    return _page(request, "question.html", caller, question=question, fields=fields, given=given, shown=shown)
 
 
 @router.get("/api")
@@ -260,7 +272,15 @@ def problem(request: Request, status: int, sentence: str) -> Response:
     return _page(request, "problem.html", caller, status=status, sentence=sentence)
 
 
-def _page(request: Request, template: str, caller: KeyHolder, *, status: int = 200, **shown: object) -> Response:
+def _page(
+    request: Request,
+    template: str,
+    caller: KeyHolder,
+    *,
+    status: int = 200,
+    summary: Summary | None = None,
+    **shown: object,
+) -> Response:
     service: CaseService = request.app.state.service
     common = {
         "caller": caller,
@@ -269,14 +289,15 @@ def _page(request: Request, template: str, caller: KeyHolder, *, status: int = 2
         "has_keys": service.keys is not None,
         "here": request.url.path,
         "status": status,
-        "hues": _hues(shown.get("summary")),
+        "summary": summary,
+        "hues": {} if summary is None else _number_hues(summary),
     }
     return TEMPLATES.TemplateResponse(request, template, common | shown, status_code=status)
 
 
-def _hues(summary: object) -> dict[str, int]:
+def _number_hues(summary: Summary) -> dict[str, int]:
     """Numbers of the colours of the faults."""
-    labels = sorted(label for label in summary.labels if label) if isinstance(summary, Summary) else []
+    labels = sorted(label for label in summary.labels if label)
     return {label: number % HUES for number, label in enumerate(labels)}
 
 

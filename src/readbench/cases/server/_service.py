@@ -1,12 +1,6 @@
-"""The library as the routes see it: settings, workers and what is counted.
+"""What all routes share: the library, what the service accepts, counters in the format of Prometheus, and workers.
 
-What all routes share.
-
-What the service accepts.
-
-Counters in the format of Prometheus.
-
-Blocking calls beside the event loop: so many at a time, so many in line, so long at most.
+Blocking calls run beside the event loop: so many at a time, so many in line, so long at most.
 """
 
 from __future__ import annotations
@@ -21,7 +15,7 @@ from typing import Annotated, TypeVar, cast
 from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from readbench.cases import DEFAULT_METHOD, CaseLibrary
+from readbench.cases import DEFAULT_METHOD, Library
 from readbench.cases.server._keys import AuditLog, KeyFile
 from readbench.common.tables import Limits
 from readbench.engine.spec import parse
@@ -44,7 +38,7 @@ class Settings:
         timeout_s: longest that a request may take, waiting included.
         sample: a CSV file that the page offers to those who have none at hand.
 
-    >>> Settings().checked_method("")
+    >>> Settings().choose_method("")
     'flagship'
     """
 
@@ -70,7 +64,7 @@ class Settings:
         """Limits of sent files; unpacked, they may be a few times larger than what was sent."""
         return Limits(max_bytes=8 * self.max_bytes, max_rows=self.max_points, max_columns=self.max_channels + 10)
 
-    def checked_method(self, method: str) -> str:
+    def choose_method(self, method: str) -> str:
         """The method that is asked for, if it may be; the first one for ""."""
         if not method:
             return self.methods[0]
@@ -134,7 +128,7 @@ class WorkerPool:
             self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="cases")
         future = asyncio.get_running_loop().run_in_executor(self._pool, call)
         self.running += 1
-        future.add_done_callback(self._finished)
+        future.add_done_callback(self._finish)
         try:
             return await asyncio.wait_for(asyncio.shield(future), self.timeout_s)
         except TimeoutError as error:
@@ -147,7 +141,7 @@ class WorkerPool:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    def _finished(self, future: asyncio.Future[Result]) -> None:
+    def _finish(self, future: asyncio.Future[Result]) -> None:
         self.running -= 1
         if not future.cancelled():
             future.exception()  # seen: nobody may be waiting any more
@@ -166,7 +160,7 @@ class CaseService:
         metrics: what is counted.
     """
 
-    library: CaseLibrary
+    library: Library
     settings: Settings
     keys: KeyFile | None
     audit: AuditLog

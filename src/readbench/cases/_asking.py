@@ -1,0 +1,266 @@
+"""A question to the library is declared once, and can then be asked from everywhere.
+
+```
+@question("quiet")
+def quiet_assets(library: Library, days: Days = 30.0) -> list[QuietAsset]:
+    '''Assets without a case for a while.'''
+
+@quiet_assets.view
+def show_quiet_assets(found: list[QuietAsset]) -> Shown: ...
+```
+
+From this follow `library.ask("quiet", days=7)`, the route `GET /api/v1/quiet`, the page `/ask/quiet`, the tool `quiet`
+for agents and the command `readbench cases quiet LIBRARY`. Names, types and defaults come from the signature, ranges
+from its annotations, words from the docstring, and what comes back is a pydantic model or a list of them.
+
+This module imports nothing that computes, since the command line reads the declarations before it knows what is asked.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from importlib import import_module
+from types import SimpleNamespace
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from readbench.engine.parameters import Parameter, ParameterRange
+from readbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike, NDArray
+
+    from readbench.cases._library import Library
+    from readbench.engine.windows import WindowSet
+
+DEFAULT_METHOD = "flagship"
+P = ParamSpec("P")
+R = TypeVar("R")
+QUESTIONS: dict[str, Question[Any]] = {}
+"""All questions by name, in the order in which they were declared."""
+
+
+class GivenBy(Enum):
+    """Parameters that each door gives in its own way."""
+
+    WINDOW = "a window, or the name of a case"
+    METHOD = "a method; over a network, that of the service"
+
+
+@dataclass(frozen=True)
+class Most:
+    """The most that may be asked for over a network; who asks in his own process may have all."""
+
+    number: int
+
+
+if TYPE_CHECKING:
+    AskedWindow = WindowSet | str | Path | NDArray[np.floating[Any]] | Sequence[ArrayLike]
+    MethodText = str
+else:
+    AskedWindow = Annotated[object, GivenBy.WINDOW]
+    MethodText = Annotated[str, GivenBy.METHOD]
+Count = Annotated[int, ParameterRange(1), Most(100)]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table for people: headings, and rows of texts."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[str]]
+
+
+Shown = Sequence[Sheet | str]
+"""What people read of an answer: sentences and tables, in order."""
+
+
+@dataclass(frozen=True)
+class QuestionParameter:
+    """One parameter of a question.
+
+    Args:
+        declared: name, type, default and range.
+        hint: its type as it is written.
+        required: it has no default.
+        help: what it means, from the docstring.
+        given_by: how doors give it; None where they just ask for it.
+        most: over a network.
+    """
+
+    declared: Parameter
+    hint: Any
+    required: bool
+    help: str
+    given_by: GivenBy | None
+    most: int | None
+
+    @property
+    def name(self) -> str:
+        """As it is written."""
+        return self.declared.name
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says how many are wanted at most."""
+        return self.most is not None
+
+
+class Question(Generic[R]):
+    """A question that can be asked of any library; made by `question`.
+
+    Args:
+        name: what people type.
+        ask: the function.
+
+    Attributes:
+        draw: makes a figure of an answer; None where there is none.
+    """
+
+    def __init__(self, name: str, ask: Callable[..., R]) -> None:
+        self.name = name
+        self.ask = ask
+        self.draw: Callable[[R], Figure] | None = None
+        self._view: Callable[[R], Shown] | None = None
+
+    def __repr__(self) -> str:
+        return f"Question({self.name!r}, {', '.join(self.parameters) or 'no parameters'})"
+
+    def __call__(self, library: Library, **given: Any) -> R:  # noqa: ANN401 - as the function declares them
+        """Ask a library."""
+        if unknown := next((name for name in given if name not in self.parameters), None):
+            known = ", ".join(self.parameters) or "none"
+            raise UsageError(f"The question {self.name!r} has no parameter {unknown!r}. It has: {known}.")
+        for name, parameter in self.parameters.items():
+            if name not in given and parameter.required:
+                raise UsageError(f"The question {self.name!r} needs the parameter {name!r}.")
+            if name in given and parameter.given_by is not GivenBy.WINDOW:
+                parameter.declared.check(self.name, given[name])
+        return self.ask(library, **given)
+
+    def view(self, show: Callable[[R], Shown]) -> Callable[[R], Shown]:
+        """Declare how an answer reads; a decorator."""
+        self._view = show
+        return show
+
+    def figure(self, draw: Callable[[R], Figure]) -> Callable[[R], Figure]:
+        """Declare how an answer is drawn, where there is something to draw; a decorator."""
+        self.draw = draw
+        return draw
+
+    def show(self, answer: R) -> Shown:
+        """An answer for people."""
+        if self._view is None:
+            raise TypeError(f"The question {self.name!r} has no view. Decorate a function with `.view`.")
+        return self._view(answer)
+
+    @cached_property
+    def summary(self) -> str:
+        """What it asks, in a sentence."""
+        return inspect.cleandoc(self.ask.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+
+    @cached_property
+    def example(self) -> str:
+        """The paragraph of the docstring that begins with `Example:`; may be empty."""
+        parts = inspect.cleandoc(self.ask.__doc__ or "").split("\n\n")
+        return next((part for part in parts if part.startswith("Example:")), "")
+
+    @cached_property
+    def parameters(self) -> Mapping[str, QuestionParameter]:
+        """What may be asked for, by name; nothing but these types is imported."""
+        others = list(inspect.signature(self.ask).parameters.values())[1:]
+        hints = self._resolve({p.name: p.annotation for p in others})
+        words = _words_of_parameters(self.ask.__doc__ or "")
+        return {p.name: _declare(p.name, hints[p.name], p.default, words.get(p.name, "")) for p in others}
+
+    @cached_property
+    def result(self) -> Any:  # noqa: ANN401 - a type
+        """The type of an answer; models may be imported for types only."""
+        return self._resolve({"return": inspect.signature(self.ask).return_annotation})["return"]
+
+    def _resolve(self, annotations: dict[str, Any]) -> dict[str, Any]:
+        function: Any = self.ask
+        written: Any = SimpleNamespace(__annotations__=annotations)
+        return get_type_hints(written, _Names(function.__globals__), include_extras=True)
+
+
+def question(name: str) -> Callable[[Callable[Concatenate[Library, P], R]], Question[R]]:
+    """Declare a question: a function of a library and of parameters that have types, and mostly defaults.
+
+    Args:
+        name: what people type; lower case, words joined by hyphens.
+    """
+
+    def declare(ask: Callable[Concatenate[Library, P], R]) -> Question[R]:
+        if name in QUESTIONS:
+            raise UsageError(f"There is a question {name!r} already.")
+        QUESTIONS[name] = own = Question(name, ask)
+        return own
+
+    return declare
+
+
+class _Names(dict[str, Any]):
+    """Names of a module, and after them the models of the library, which it may import for types only."""
+
+    def __missing__(self, name: str) -> Any:  # noqa: ANN401 - a model
+        return vars(import_module("readbench.cases._models"))[name]
+
+
+def _declare(name: str, hint: Any, default: Any, words: str) -> QuestionParameter:  # noqa: ANN401 - types are anything
+    inner, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    options = tuple(kind for kind in get_args(inner) if kind is not type(None))
+    literal, optional = get_origin(inner) is Literal, len(options) < len(get_args(inner))
+    required = default is inspect.Parameter.empty
+    return QuestionParameter(
+        Parameter(
+            name=name,
+            kind=str if literal else options[0] if optional else inner,
+            default=None if required else default,
+            choices=options if literal else (),
+            interval=next((own for own in extras if isinstance(own, ParameterRange)), None),
+            optional=optional,
+        ),
+        hint=inner,
+        required=required,
+        help=words,
+        given_by=next((own for own in extras if isinstance(own, GivenBy)), None),
+        most=next((own.number for own in extras if isinstance(own, Most)), None),
+    )
+
+
+def _words_of_parameters(doc: str) -> dict[str, str]:
+    r"""What the section `Args:` of a docstring says of each parameter, as a sentence.
+
+    >>> _words_of_parameters("Ask.\n\nArgs:\n    k: most cases,\n        best first.\n")
+    {'k': 'Most cases, best first.'}
+    """
+    _, _, section = inspect.cleandoc(doc).partition("Args:\n")
+    words: dict[str, str] = {}
+    for line in inspect.cleandoc(section.split("\n\n")[0]).splitlines():
+        name, colon, rest = line.partition(":")
+        if colon and name.isidentifier():
+            words[name] = rest.strip()
+        elif words:
+            last = next(reversed(words))
+            words[last] += f" {line.strip()}"
+    return {name: text[:1].upper() + text[1:] for name, text in words.items()}

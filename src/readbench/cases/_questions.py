@@ -1,0 +1,232 @@
+"""What may be asked of a library: each question is a function and a view, and every door offers it (`_asking`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from readbench.cases._asking import (
+    DEFAULT_METHOD,
+    QUESTIONS,
+    AskedWindow,
+    Count,
+    MethodText,
+    Most,
+    Sheet,
+    Shown,
+    question,
+)
+from readbench.engine.parameters import ParameterRange
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from readbench.cases._library import Library
+    from readbench.cases._models import Case, Change, Doubt, Evidence, LibraryOverview, Suggestion, Summary
+
+__all__ = ["QUESTIONS"]
+ChangeCount = Annotated[int, ParameterRange(1), Most(1000)]
+NOTE = 60
+"""Characters of a note in a table."""
+MOST_CHANNELS = 8
+
+
+@question("stats")
+def stats(library: Library) -> Summary:
+    """Counts by fault and by asset."""
+    return library.stats()
+
+
+@stats.view
+def show_stats(summary: Summary) -> Shown:
+    """A table of each kind of count."""
+    counts = ("Fault", summary.labels), ("Asset", summary.assets), ("Normals of", summary.normal_assets)
+    return [
+        f"{summary.cases} cases, {summary.normals} normal windows, {summary.change} changes",
+        *(Sheet((what, "Windows"), _count_rows(numbers)) for what, numbers in counts if numbers),
+    ]
+
+
+@question("history")
+def history(library: Library, limit: ChangeCount = 100) -> list[Change]:
+    """The last changes, newest first.
+
+    Args:
+        library: that is asked.
+        limit: most changes. `search --as-of NUMBER` asks the library as it was after one.
+    """
+    return library.history()[: -limit - 1 : -1]
+
+
+@history.view
+def show_history(changes: list[Change]) -> Shown:
+    """One row a change."""
+    rows = [
+        (str(own.number), own.what, str(own.cases), _format_time(own.time), "undone" if own.undone else "")
+        for own in changes
+    ]
+    return [Sheet(("Change", "What", "Cases", "When", ""), rows)]
+
+
+@question("next")
+def next_to_label(library: Library, k: Count = 10, method: MethodText = DEFAULT_METHOD) -> list[Suggestion]:
+    """The open cases that should be labelled next, those that tell most about the others first.
+
+    Example: `readbench cases next plant -k 5`
+
+    Args:
+        library: that is asked.
+        k: most cases.
+        method: any method of the grammar; its views say what is alike.
+    """
+    return library.next_to_label(k, method)
+
+
+@next_to_label.view
+def show_suggestions(suggestions: list[Suggestion]) -> Shown:
+    """One row a case to label, and why."""
+    if not suggestions:
+        return ["every case has a label"]
+    columns = "", "Case", "Recording", "Asset", "When", "May be", "Doubt", "Tells about others"
+    rows = []
+    for place, own in enumerate(suggestions, start=1):
+        facts = own.case.id, own.case.group, own.case.asset, _format_time(own.case.time)
+        rows.append((str(place), *facts, own.guess or "?", f"{own.doubt:.0%}", str(own.tells)))
+    return [Sheet(columns, rows)]
+
+
+@question("doubtful")
+def doubtful(library: Library, k: Count = 20, method: MethodText = DEFAULT_METHOD) -> list[Doubt]:
+    """The resolved cases whose label other recordings contradict, the least likely label first.
+
+    Example: `readbench cases doubtful plant`
+
+    Args:
+        library: that is asked.
+        k: most cases.
+        method: any method of the grammar; its views say what is alike.
+    """
+    return library.doubtful(k, method)
+
+
+@doubtful.view
+def show_doubts(doubts: list[Doubt]) -> Shown:
+    """One row a label that looks wrong."""
+    if not doubts:
+        return ["every label fits what other recordings say"]
+    columns = "Case", "Recording", "Fault", "Probability", "Others say", "Probability", "When"
+    rows = []
+    for own in doubts:
+        says, others = (own.case.label or "?", own.probability), (own.rather, own.rather_probability)
+        texts = [text for label, share in (says, others) for text in (label, f"{share:.0%}")]
+        rows.append((own.case.id, own.case.group, *texts, _format_time(own.case.time)))
+    return [Sheet(columns, rows)]
+
+
+@question("overview")
+def overview(library: Library) -> LibraryOverview:
+    """The library at a glance: a map of the latest cases, and which of them are near-duplicates.
+
+    Example: `readbench cases overview plant --json`
+    """
+    return library.overview()
+
+
+@overview.view
+def show_overview(found: LibraryOverview) -> Shown:
+    """Where the faults lie on the map, and the near-duplicates."""
+    left = f"; {found.left_out} older ones were not looked at" if found.left_out else ""
+    shown: list[Sheet | str] = [f"{len(found.points)} cases on the map{left}"]
+    if found.points:
+        rows = [_centre(found, label) for label in sorted({point.case.label or "" for point in found.points})]
+        shown.append(Sheet(("Fault", "Cases", "Around x", "Around y"), rows))
+    if not found.twins:
+        return [*shown, "no two cases are near-duplicates"]
+    pairs = [(own.first.id, own.second.id, f"{own.likeness:.3f}") for own in found.twins]
+    return [*shown, Sheet(("Case", "Near-duplicate", "Likeness"), pairs)]
+
+
+@question("find")
+def find(library: Library, text: str, k: Count = 10) -> list[Case]:
+    """Cases whose notes speak of something, best first.
+
+    Example: `readbench cases find plant "worn impeller"`
+
+    Args:
+        library: that is asked.
+        text: words of the notes.
+        k: most cases.
+    """
+    return library.find(text, k)
+
+
+@find.view
+def show_cases(cases: list[Case]) -> Shown:
+    """One row a case."""
+    rows = [(own.id, own.label or "?", own.asset, _format_time(own.time), shorten_note(own.notes)) for own in cases]
+    return [Sheet(("Case", "Fault", "Asset", "When", "Notes"), rows)]
+
+
+@question("explain")
+def explain(library: Library, window: AskedWindow, like: str) -> Evidence:
+    """Why a case is like a window: channels that depart from normal in the same way, and the alignment.
+
+    Example: `readbench cases explain plant new.csv case-12ab --time t --figure why.png`
+
+    Args:
+        library: that is asked.
+        window: a window, or the name of a case.
+        like: name of the case.
+    """
+    return library.explain(window, like)
+
+
+@explain.view
+def show_evidence(evidence: Evidence) -> Shown:
+    """Channels, those that depart in the same way first."""
+    rows = [
+        (
+            own.name,
+            f"{own.window:.1f} sd",
+            f"{own.case:.1f} sd",
+            f"{own.agreement:+.2f}",
+            "yes" if own.same_way else "",
+        )
+        for own in evidence.channels[:MOST_CHANNELS]
+    ]
+    lacking = ("the case lacks", evidence.only_window), ("the window lacks", evidence.only_case)
+    return [
+        f"{evidence.case.id}: departures from {evidence.reference}",
+        Sheet(("Channel", "Window", "Case", "Agreement", "Same way"), rows),
+        *(f"{what}: {', '.join(names)}" for what, names in lacking if names),
+        *([f"notes: {evidence.case.notes}"] if evidence.case.notes else []),
+    ]
+
+
+@explain.figure
+def draw_match(evidence: Evidence) -> Figure:
+    """Window and case laid over each other."""
+    from readbench.cases._evidence import draw_evidence  # noqa: PLC0415 - computes
+
+    return draw_evidence(evidence)
+
+
+def _count_rows(numbers: dict[str, int]) -> list[tuple[str, str]]:
+    return [(name or "(unknown)", str(count)) for name, count in numbers.items()]
+
+
+def _centre(found: LibraryOverview, label: str) -> tuple[str, ...]:
+    """A row of the map: how many cases of a fault there are, and where their middle is."""
+    own = [point for point in found.points if (point.case.label or "") == label]
+    middle = sum(point.x for point in own) / len(own), sum(point.y for point in own) / len(own)
+    return (label or "?", str(len(own)), *(f"{place:.2f}" for place in middle))
+
+
+def _format_time(time: float | None) -> str:
+    from readbench.cases._intake import format_time  # noqa: PLC0415 - its module computes
+
+    return format_time(time)
+
+
+def shorten_note(note: str) -> str:
+    """A note as a table shows it."""
+    return note if len(note) <= NOTE else f"{note[: NOTE - 3]}..."

@@ -1,0 +1,121 @@
+"""Every declared question as a route for programs and as a page for people; a new one needs nothing here."""
+
+from __future__ import annotations
+
+import math
+from inspect import Parameter, Signature
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Query
+from pydantic import BaseModel, Field, create_model
+
+from readbench.cases import QUESTIONS, GivenBy, Question, QuestionParameter
+from readbench.cases.server._api import PROBLEMS, requested_window
+from readbench.cases.server._bodies import Asked
+from readbench.cases.server._gate import Reader
+from readbench.cases.server._keys import KeyHolder
+from readbench.cases.server._service import CaseService, Served
+from readbench.errors import UnknownNameError, UsageError
+
+
+def build_routes() -> APIRouter:
+    """`GET /api/v1/NAME` with parameters in the query; `POST`, where the question is about a window."""
+    router = APIRouter(prefix="/api/v1", tags=["read"], responses={**PROBLEMS})
+    for question in QUESTIONS.values():
+        post = bool(_parameters(question, GivenBy.WINDOW))
+        router.add_api_route(
+            f"/{question.name}",
+            _ask_with_body(question) if post else _ask_with_query(question),
+            methods=["POST" if post else "GET"],
+            response_model=question.result,
+            description=question.summary,
+        )
+    return router
+
+
+def ask_in_words(service: CaseService, name: str, texts: dict[str, str]) -> tuple[Question[Any], Any]:
+    """The question of a page and its answer; None where something is missing that it needs.
+
+    Args:
+        service: that is asked.
+        name: of the question.
+        texts: what the page sends; empty texts count as nothing, and a window is the name of a case.
+    """
+    if name not in QUESTIONS:
+        raise UnknownNameError("question", name, list(QUESTIONS))
+    question = QUESTIONS[name]
+    given: dict[str, Any] = _site_parameters(question, service)
+    for own in question.parameters.values():
+        if own.given_by is not GivenBy.METHOD and texts.get(own.name, "").strip():
+            given[own.name] = _check_most(own, own.declared.read(texts[own.name]))
+    ready = all(own.name in given for own in question.parameters.values() if own.required)
+    return question, question(service.library, **given) if ready else None
+
+
+def _ask_with_query(question: Question[Any]) -> Any:  # noqa: ANN401 - a function with a signature of its own
+    async def ask(service: CaseService, _caller: KeyHolder, **given: Any) -> Any:  # noqa: ANN401
+        return await service.work.do(lambda: question(service.library, **given, **_site_parameters(question, service)))
+
+    fields = [
+        _keyword(own.name, Annotated[own.hint, Query(**_bounds(own))], _default(own, Parameter.empty))
+        for own in _parameters(question, None)
+    ]
+    return _sign(ask, question, *fields)
+
+
+def _ask_with_body(question: Question[Any]) -> Any:  # noqa: ANN401 - a function with a signature of its own
+    fields: dict[str, Any] = {
+        own.name: (own.hint, Field(_default(own, ...), **_bounds(own))) for own in _parameters(question, None)
+    }
+    name = "".join(word.title() for word in question.name.split("-"))
+    model: type[BaseModel] = create_model(f"{name}Body", __base__=Asked, __doc__=question.summary, **fields)
+    window = _parameters(question, GivenBy.WINDOW)[0].name
+
+    async def ask(service: CaseService, _caller: KeyHolder, body: Any) -> Any:  # noqa: ANN401
+        def work() -> Any:  # noqa: ANN401
+            given = {name: getattr(body, name) for name in fields} | {window: requested_window(body, service)}
+            return question(service.library, **given, **_site_parameters(question, service))
+
+        return await service.work.do(work)
+
+    return _sign(ask, question, _keyword("body", Annotated[model, Body()], Parameter.empty))
+
+
+def _sign(ask: Any, question: Question[Any], *fields: Parameter) -> Any:  # noqa: ANN401
+    """The function under the question's name, with the signature that the framework reads."""
+    always = _keyword("service", Served, Parameter.empty), _keyword("_caller", Reader, Parameter.empty)
+    ask.__signature__ = Signature([*always, *fields])
+    ask.__name__ = question.ask.__name__
+    return ask
+
+
+def _keyword(name: str, hint: Any, default: Any) -> Parameter:  # noqa: ANN401
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=default)
+
+
+def _parameters(question: Question[Any], given_by: GivenBy | None) -> list[QuestionParameter]:
+    return [own for own in question.parameters.values() if own.given_by is given_by]
+
+
+def _site_parameters(question: Question[Any], service: CaseService) -> dict[str, Any]:
+    """What the service decides: its own first method."""
+    return {own.name: service.settings.choose_method("") for own in _parameters(question, GivenBy.METHOD)}
+
+
+def _default(own: QuestionParameter, needed: Any) -> Any:  # noqa: ANN401
+    return needed if own.required else own.declared.default
+
+
+def _bounds(own: QuestionParameter) -> dict[str, Any]:
+    """Least, most and meaning, in the words of the framework."""
+    interval = own.declared.interval
+    low, high = (interval.low, interval.high) if interval else (-math.inf, math.inf)
+    high = high if own.most is None else min(high, own.most)
+    ends = {name: end for name, end in (("ge", low), ("le", high)) if math.isfinite(end)}
+    return ends | {"description": own.help or None}
+
+
+def _check_most(own: QuestionParameter, value: Any) -> Any:  # noqa: ANN401
+    if own.most is not None and isinstance(value, int) and value > own.most:
+        raise UsageError(f"{own.name}: at most {own.most} can be asked for; got {value}.")
+    return value

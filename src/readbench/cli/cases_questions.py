@@ -1,0 +1,158 @@
+"""Every declared question to the case library as a command, and how answers are printed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.table import Table
+
+from readbench.cases import QUESTIONS, GivenBy, Question, QuestionParameter, Sheet, Shown
+from readbench.cli.options import Channels, First, Json, Last, Method, Time, Where, open_library, output, roles
+from readbench.cli.progress import Terminal
+from readbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from readbench.cases import Answer
+    from readbench.engine.window_tables import Roles
+    from readbench.engine.windows import WindowSet
+
+MOST_FAULTS = 5
+WINDOW_OPTIONS: dict[str, Any] = {
+    "asset": Annotated[str, typer.Option(help="Asset of the window in the file: its normals are the measure.")],
+    "time": Time,
+    "channels": Channels,
+    "first": First,
+    "last": Last,
+}
+"""How a window is cut from a file."""
+
+
+def add_questions(app: typer.Typer) -> None:
+    """Give a command line all declared questions."""
+    for question in QUESTIONS.values():
+        app.command(question.name)(build_command(question))
+
+
+def build_command(question: Question[Any]) -> Callable[..., None]:
+    """The command of a question: what it needs are arguments, what has a default are options."""
+
+    def ask(where: str, *, as_json: bool, figure: Path | None = None, **given: Any) -> None:  # noqa: ANN401
+        asked = {own.name: _read_parameter(own, given) for own in question.parameters.values()}
+        with Terminal() as progress:
+            answer = question(open_library(where, progress=progress), **asked)
+        if figure and question.draw:
+            from readbench.common.plots import save
+
+            save(question.draw(answer), figure)
+        print_answer(answer, question.show(answer), as_json)
+
+    command: Any = ask
+    command.__signature__ = Signature(_command_parameters(question))
+    command.__doc__ = "\n\n".join(part for part in (question.summary, question.example) if part)
+    return ask
+
+
+def read_window(window: str, roles: Roles, interval: tuple[float | None, float | None]) -> WindowSet | str:
+    """The window in a file, or the name of a case."""
+    from readbench.cases import windows_from
+
+    if not Path(window).is_file():
+        if Path(window).suffix:
+            raise UsageError(f"There is no file {window}. Give a CSV, Parquet or NPZ file, or the name of a case.")
+        return window
+    return windows_from(Path(window), roles, interval)
+
+
+def print_answer(answer: Any, shown: Shown, as_json: bool) -> None:  # noqa: ANN401 - a model, or a list of them
+    """Print an answer: JSON for programs, sentences and tables for people."""
+    if not as_json:
+        print_shown(shown)
+    elif isinstance(answer, list):
+        print(json.dumps([own.model_dump(mode="json") for own in answer], indent=1))  # noqa: T201 - this is the output
+    else:
+        print(answer.model_dump_json(indent=1))  # noqa: T201 - this is the output
+
+
+def print_shown(shown: Shown) -> None:
+    """Print sentences and tables."""
+    console = output()
+    for part in shown:
+        if isinstance(part, Sheet):
+            table = Table(*part.columns, box=SIMPLE_HEAD)
+            for row in part.rows:
+                table.add_row(*map(escape, row))
+            console.print(table)
+        else:
+            console.print(part, highlight=False, markup=False, soft_wrap=True)
+
+
+def show_answer(answer: Answer) -> Shown:
+    """What a window may be, then the cases like it, then what the reader must know."""
+    from readbench.cases import UNLIKE, format_time, shorten_note
+
+    listed = [own for place, own in enumerate(answer.faults) if place < MOST_FAULTS or own.label == UNLIKE]
+    options = [(own.label, f"{own.probability:.0%}", "yes" if own.possible else "") for own in listed]
+    rows = []
+    for hit in answer.hits:
+        likely = "" if hit.probability is None else f"{hit.probability:.0%}"
+        facts = hit.case.asset, format_time(hit.case.time), shorten_note(hit.case.notes)
+        rows.append((str(hit.place), hit.case.id, hit.case.label or "?", likely, *facts))
+    return [
+        *([Sheet(("What it may be", "Probability", "Cannot be ruled out"), options)] if options else []),
+        Sheet(("", "Case", "Fault", "Same fault", "Asset", "When", "Notes"), rows),
+        *answer.remarks,
+        f"method {answer.method}; change {answer.change}",
+    ]
+
+
+def _command_parameters(question: Question[Any]) -> list[Parameter]:
+    hints: dict[str, tuple[Any, Any]] = {"where": (Where, Parameter.empty)}
+    parameters = question.parameters.values()
+    for own in sorted(parameters, key=lambda own: (own.given_by is not GivenBy.WINDOW, not own.required)):
+        hints[own.name] = _hint(own), Parameter.empty if own.required else own.declared.default
+        if own.given_by is GivenBy.WINDOW:
+            hints |= {name: (hint, "") for name, hint in WINDOW_OPTIONS.items()}
+    if question.draw:
+        hints["figure"] = Annotated[Path | None, typer.Option(help="Draw it: PNG, SVG or PDF.")], None
+    hints["as_json"] = Json, False
+    return [Parameter(n, Parameter.KEYWORD_ONLY, annotation=hint, default=own) for n, (hint, own) in hints.items()]
+
+
+def _hint(own: QuestionParameter) -> Any:  # noqa: ANN401 - a type with what typer needs
+    if own.given_by is GivenBy.WINDOW:
+        return Annotated[str, typer.Argument(help="A file, or the name of a case.", show_default=False)]
+    if own.given_by is GivenBy.METHOD:
+        return Method
+    interval = own.declared.interval
+    ends = (interval.low, interval.high) if interval else (-math.inf, math.inf)
+    least, most = (own.declared.kind(end) if math.isfinite(end) else None for end in ends)
+    if own.required:
+        return Annotated[own.hint, typer.Argument(help=own.help, min=least, max=most, show_default=False)]
+    flags = (f"-{own.name}",) if len(own.name) == 1 else ()
+    return Annotated[own.hint, typer.Option(*flags, help=own.help, min=least, max=most)]
+
+
+def _read_parameter(own: QuestionParameter, given: dict[str, Any]) -> Any:  # noqa: ANN401 - as the question declares it
+    if own.given_by is not GivenBy.WINDOW:
+        return given[own.name]
+    from readbench.cases import parse_time
+
+    interval = parse_time(given["first"]), parse_time(given["last"])
+    window = read_window(given[own.name], roles(given["time"], "", given["channels"]), interval)
+    return window if isinstance(window, str) or not given["asset"] else _of_asset(window, given["asset"])
+
+
+def _of_asset(windows: WindowSet, asset: str) -> WindowSet:
+    """The windows as those of an asset."""
+    from readbench.engine.windows import strings
+
+    return replace(windows, assets=strings([asset] * len(windows), len(windows)))
