@@ -262,6 +262,17 @@ class Snapshot:
         number = {name: i for i, name in enumerate(self.classes)}
         return np.array([number.get(entry.case.label or "", UNLABELLED) for entry in self.entries], np.int32)
 
+    @cached_property
+    def rejections(self) -> NDArray[np.bool_]:
+        """(N, K) fault types, by label, that cases are known not to be."""
+        number = {name: i for i, name in enumerate(self.classes)}
+        mask = np.zeros((len(self), len(number)), np.bool_)
+        for row, entry in enumerate(self.entries):
+            for name in entry.case.rejected:
+                if name in number:
+                    mask[row, number[name]] = True
+        return mask
+
     def windows(self, positions: Sequence[int] | NDArray[np.integer]) -> WindowSet:
         """Windows of cases, with their labels, groups, assets and times."""
         chosen = [self.entries[i] for i in positions]

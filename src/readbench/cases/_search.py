@@ -215,18 +215,7 @@ class Review:
 
 def know_labels(snapshot: Snapshot, positions: NDArray[np.integer]) -> Knowledge:
     """What is known of cases: their labels, and the fault types that they are known not to be."""
-    return Knowledge(snapshot.labels[positions], know_rejections(snapshot, positions))
-
-
-def know_rejections(snapshot: Snapshot, positions: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """(M, K) fault types that cases are known not to be."""
-    number = {name: i for i, name in enumerate(snapshot.classes)}
-    mask = np.zeros((len(positions), len(number)), bool)
-    for row, position in enumerate(positions):
-        for name in snapshot.case(int(position)).rejected:
-            if name in number:
-                mask[row, number[name]] = True
-    return mask
+    return Knowledge(snapshot.labels[positions], snapshot.rejections[positions])
 
 
 def _require_common_channels(corpus: WindowSet, windows: WindowSet) -> None:
