@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache, cached_property, lru_cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,6 +37,8 @@ SILENT = (
     "readbench.benchmark.runs._fingerprint",
 )
 """Modules on the way that have no influence on any number."""
+NOT_COMPUTING = frozenset({"filelock", "huggingface_hub", "platformdirs", "pyarrow", "pydantic", "threadpoolctl"})
+"""Packages on the way of a number that only store, check or carry it. All others compute."""
 WEIGHTS = (".onnx",)
 """Files that count where they are read, by what a method says of its weights: it may read others."""
 MODULE_NAME = re.compile(r"\w+(\.\w+)+")
@@ -75,6 +78,21 @@ def _traced(roots: tuple[Root, ...], shut: tuple[str, ...]) -> Code:
     places = ((name, _place(sys.modules[name])) for name in sorted(names))
     sources = _opened(tuple((name, place) for name, place in places if place))
     return sources.trace(map(symbol_of, roots), shut)
+
+
+def versions_of(packages: Iterable[str]) -> dict[str, str]:
+    """Installed versions of those packages that compute, by the names they are imported by."""
+    return {name: found for name in sorted(set(packages) - NOT_COMPUTING) if (found := _version(name))}
+
+
+@cache
+def _version(package: str) -> str:
+    """Empty where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:  # it is imported by another name than it is installed by
+        names = packages_distributions().get(package, ())
+        return " ".join(version(name) for name in sorted(set(names)))
 
 
 class Sources:
@@ -156,7 +174,8 @@ def _content(path: Path) -> str:
     if path.suffix == ".toml":
         return repr(tomllib.loads(path.read_text()))
     if path.suffix == ".cu":
-        return " ".join(C_COMMENT.sub(" ", path.read_text()).split())
+        lines = (" ".join(line.split()) for line in C_COMMENT.sub(" ", path.read_text()).splitlines())
+        return "\n".join(filter(None, lines))
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -244,6 +263,8 @@ class _Module:
         self.statements: list[_Statement] = []
         for node in ast.parse(text).body:
             self._take(node)
+        for statement in self.statements:
+            self._attach(statement)
 
     def _take(self, node: ast.stmt) -> None:
         if _says_only(node) or (isinstance(node, ast.If) and _only_for_types(node) and not node.orelse):
@@ -258,6 +279,14 @@ class _Module:
             self.defined.setdefault(name, []).append(statement)
         if not bound or not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign):
             self.effects.append(statement)
+
+    def _attach(self, statement: _Statement) -> None:
+        """What a decorator hands to a definition of the module counts with it, as a model that numba registers."""
+        decorators = getattr(statement.node, "decorator_list", [])
+        named = {n.id for decorator in decorators for n in ast.walk(decorator) if isinstance(n, ast.Name)}
+        for name in named & self.defined.keys():
+            if any(isinstance(own.node, ast.ClassDef | ast.FunctionDef) for own in self.defined[name]):
+                self.defined[name].append(statement)
 
 
 @lru_cache(maxsize=1024)
@@ -333,9 +362,9 @@ class _Trace:
 
     def _enter(self, name: str, wanted: str) -> None:
         """Count what defines a symbol."""
-        if wanted and self._sources.module(f"{name}.{wanted}"):
-            name, wanted = f"{name}.{wanted}", ""
         module = self._sources.module(name)
+        if wanted and (module is None or module.room) and (inner := self._sources.module(f"{name}.{wanted}")):
+            module, name, wanted = inner, inner.name, ""
         if module is None:
             self._packages.add(name.split(".")[0])
             return
@@ -372,11 +401,15 @@ class _Trace:
         elif name in module.imported:
             target, inner = module.imported[name]
             self._aliases.setdefault(module.name, set()).add(f"{name}={target}.{inner}")
-            whole = f"{target}.{inner}" if inner else target
-            if attribute and self._sources.module(whole):
-                self._reach((whole, attribute))
-            else:
-                self._reach((target, inner))
+            held = self._module_named(target, inner) if attribute else ""
+            self._reach((held, attribute) if held else (target, inner))
+
+    def _module_named(self, target: str, inner: str) -> str:
+        """The module that an import binds; empty where it binds something else."""
+        module = self._sources.module(target)
+        if inner:
+            module = None if module and not module.room else self._sources.module(f"{target}.{inner}")
+        return module.name if module else ""
 
     def _is_shut(self, name: str) -> bool:
         if name not in self._closed:

@@ -86,11 +86,6 @@ class MethodSpec:
         found += [FUSIONS.get(f.name) for f in self.fusions]
         return found + [RERANKERS.get(r.name) for r in self.rerankers]
 
-    def stages(self) -> list[Stage]:
-        """All stages, in the same order."""
-        legs = [stage for leg in self.legs for stage in (leg.stage, *leg.transforms)]
-        return [*legs, *self.fusions, *self.rerankers]
-
     def fingerprint(self) -> str:
         """Hash of the canonical text and of where each component comes from (package and version)."""
         return digest(str(self), [entry.origin for entry in self.entries()])

@@ -7,33 +7,43 @@ The code is every definition that the computing functions and the method's compo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from typing import Literal
 
-from readbench.common.provenance import Code, Root, trace_code
+from readbench.common.provenance import Code, Root, trace_code, versions_of
 from readbench.engine.abilities import AsksModel
 from readbench.engine.parameters import Value
-from readbench.engine.registry import BUILT_IN, ENCODERS, RERANKERS, Entry
+from readbench.engine.registry import BUILT_IN, ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS, Entry, Registry
 from readbench.engine.spec import MethodSpec, Stage
 
-NOT_COMPUTING = frozenset({"filelock", "huggingface_hub", "platformdirs", "pyarrow", "pydantic", "threadpoolctl"})
-"""Packages on the way of a number that only store, check or carry it. All others compute."""
+Role = Literal["retriever", "encoder", "transform", "fusion", "reranker"]
 
 
 @dataclass(frozen=True)
 class UsedPart:
-    """A component of a method with all its parameters, those at their defaults among them."""
+    """A component of a method: what it is there for, and all its parameters, those at their defaults among them."""
 
+    role: Role
     entry: Entry
     parameters: Mapping[str, Value]
 
     @classmethod
-    def of(cls, entry: Entry, stage: Stage) -> UsedPart:
+    def of(cls, role: Role, stage: Stage) -> UsedPart:
         """As a stage of a method names it."""
+        entry = HOMES[role].get(stage.name)
         defaults = {name: parameter.default for name, parameter in entry.parameters.items()}
-        return cls(entry, defaults | dict(stage.parameters))
+        return cls(role, entry, defaults | dict(stage.parameters))
+
+
+HOMES: dict[Role, Registry] = {
+    "retriever": RETRIEVERS,
+    "encoder": ENCODERS,
+    "transform": TRANSFORMS,
+    "fusion": FUSIONS,
+    "reranker": RERANKERS,
+}
 
 
 @dataclass(frozen=True)
@@ -62,10 +72,10 @@ DOORS = (
         lambda part: part.parameters.get("kind", "mini") != "mini",
         ("aeon", "torch"),
     ),
-    Door(("readbench.engine.retrievers._embedding",), lambda part: part.entry.name in ENCODERS),
+    Door(("readbench.engine.retrievers._embedding",), lambda part: part.role == "encoder"),
     Door(
         ("readbench.engine.rerankers.*", "readbench.benchmark.runs._opinions"),
-        lambda part: part.entry.name in RERANKERS,
+        lambda part: part.role == "reranker",
     ),
     Door(("readbench.engine.llm.*",), lambda part: AsksModel in part.entry.abilities),
 )
@@ -96,28 +106,38 @@ def fingerprint_of(*roots: Root, spec: MethodSpec | None = None, also: Iterable[
 @cache
 def provenance_of(roots: tuple[Root, ...], spec: MethodSpec | None = None) -> Provenance:
     """The code that computes, and the packages it calls."""
-    parts = _parts(spec) if spec else []
-    opened = [door for door in DOORS if spec is None or any(_opens(part, door) for part in parts)]
-    shut = [pattern for door in DOORS if door not in opened for pattern in door.modules]
-    code = trace_code((*roots, *(part.entry.factory for part in parts)), shut)
-    by_text = [*(door.packages for door in opened if spec), *(part.entry.requires for part in parts)]
-    names = code.packages.union(*by_text) - NOT_COMPUTING
-    return Provenance(code, {name: found for name in sorted(names) if (found := _version(name))})
+    route = route_of(roots, spec)
+    code = trace_code(route.roots, route.shut)
+    return Provenance(code, versions_of(code.packages | route.packages))
 
 
-def _parts(spec: MethodSpec) -> list[UsedPart]:
-    return [UsedPart.of(entry, stage) for entry, stage in zip(spec.entries(), spec.stages(), strict=True)]
+@dataclass(frozen=True)
+class Route:
+    """Where the code of a method begins, which modules it does not enter, and which packages it imports by a text."""
+
+    roots: tuple[Root, ...]
+    shut: tuple[str, ...]
+    packages: frozenset[str]
+
+
+def route_of(roots: tuple[Root, ...], spec: MethodSpec | None) -> Route:
+    """That of a method: its components are roots too, and open doors. Without a method all doors are open."""
+    if spec is None:
+        return Route(roots, (), frozenset())
+    parts = list(_parts_of(spec))
+    opened = [door for door in DOORS if any(_opens(part, door) for part in parts)]
+    shut = tuple(pattern for door in DOORS if door not in opened for pattern in door.modules)
+    packages = frozenset[str]().union(*(d.packages for d in opened), *(part.entry.requires for part in parts))
+    return Route((*roots, *(part.entry.factory for part in parts)), shut, packages)
+
+
+def _parts_of(spec: MethodSpec) -> Iterator[UsedPart]:
+    for leg in spec.legs:
+        yield UsedPart.of("retriever" if leg.stage.name in RETRIEVERS else "encoder", leg.stage)
+        yield from (UsedPart.of("transform", stage) for stage in leg.transforms)
+    yield from (UsedPart.of("fusion", stage) for stage in spec.fusions)
+    yield from (UsedPart.of("reranker", stage) for stage in spec.rerankers)
 
 
 def _opens(part: UsedPart, door: Door) -> bool:
     return part.entry.origin != BUILT_IN or door.opened_by(part)
-
-
-@cache
-def _version(package: str) -> str:
-    """The installed version of a package, by the name it is imported by; empty where it is not here."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        names = packages_distributions().get(package, ())
-        return " ".join(version(name) for name in sorted(set(names)))
