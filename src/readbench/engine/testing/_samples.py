@@ -1,14 +1,7 @@
-<<<<<<< HEAD
-"""Windows and pools for the checks, and what can be reached from an object.
-
-`sample_windows` and `sample_pool` make small sets of windows and pools to rerank. `reachable` follows references from
-an object: the test that a method cannot see what it must not.
-=======
 """What the checks are made of: small sets of windows, pools, what an object can reach, and what it is not asked.
 
 `reachable` follows references: the test that a method cannot see what it must not. What a component declares is not
 asked of it (`require_untagged`, `not_asked`): the check is skipped, and the report says by which declaration.
->>>>>>> stage2-ones
 """
 
 from __future__ import annotations
