@@ -8,8 +8,7 @@ import threading
 
 from rich.console import Console
 
-from readbench.benchmark.runs import Cell, CellReport
-from readbench.cli.progress import Terminal, building, run_listener, scale_listener
+from readbench.cli.progress import Terminal, scale_listener
 from readbench.common.progress import SILENT, within
 
 Told = list[tuple[str, int, int | None]]
@@ -75,28 +74,6 @@ def test_a_pipe_gets_no_line_from_work_that_is_over_soon() -> None:
 def test_a_part_survives_pickling_as_its_listener_does() -> None:
     part = within(within(SILENT, "sonde"), "encoding")
     assert pickle.loads(pickle.dumps(part)) == part  # noqa: S301 - our own
-
-
-def test_a_build_ends_with_its_block() -> None:
-    told: Told = []
-    with building(lambda *far: told.append(far), "sim_tanks") as heard:
-        heard(3, 120)
-    assert told == [("building sim_tanks", 3, None), ("building sim_tanks", 3, 3)]
-
-
-def test_a_run_counts_cells_and_ends_builds_when_cells_begin() -> None:
-    told: Told = []
-    listener = run_listener(lambda *far: told.append(far), 2)
-    listener.building("sim_tanks", 3, 120)
-    listener.encoding("sonde", 0, 1000)
-    listener.cell(CellReport(Cell("sim_tanks", 0, 0, "sonde")))
-    assert told == [
-        ("cells", 0, 2),
-        ("building sim_tanks", 3, None),
-        ("building sim_tanks", 3, 3),
-        ("encoding: sonde", 0, 1000),
-        ("cells", 1, 2),
-    ]
 
 
 def test_a_study_counts_windows_and_ends_what_a_cell_was_at() -> None:

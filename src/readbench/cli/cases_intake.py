@@ -35,7 +35,7 @@ from readbench.cli.options import (
 )
 from readbench.cli.progress import Terminal
 from readbench.cli.research import require_research
-from readbench.common.files import cache_root, data_root
+from readbench.common.files import cache_root
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -204,12 +204,11 @@ def demo_command(
     """
     from readbench.benchmark.protocol import Composition, load_task
     from readbench.cases import Library, facts_of
-    from readbench.engine.spec import build_source
 
     if new.exists() and any(new.iterdir()):
         raise UsageError(f"{new} is not empty. Give another folder: --new FOLDER")
     settings = Composition(corpus_cap=cases, query_cap=100, normals_cap=max(1, normals))
-    task = load_task(build_source(dataset), seed=0, root=data_root(root), cache=cache_root(), settings=settings)
+    task = load_task(dataset, root=root, settings=settings)
     library = Library.create(where)
     library.add_normals(task.normals[:normals])
     corpus = task.corpus_at(0)

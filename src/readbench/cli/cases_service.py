@@ -171,12 +171,11 @@ def demo_library(where: Path, progress: Progress = SILENT) -> Library:
     """The demo at a folder: opened where it is, made where it is not. All of its data are simulated."""
     from readbench.benchmark.protocol import Composition, load_task
     from readbench.cases import Library
-    from readbench.engine.spec import build_source
 
     if (where / SAMPLE).is_file():
         return open_library(str(where))
     settings = Composition(corpus_cap=CASES, query_cap=OPEN + 1)
-    task = load_task(build_source(SOURCE), seed=0, cache=cache_root(), settings=settings)
+    task = load_task(SOURCE, settings=settings)
     library = Library.create(where)
     library.add_normals(task.normals[:NORMALS])
     library.add(task.corpus_at(0), _resolve(task), progress=progress)

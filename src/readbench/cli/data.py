@@ -14,8 +14,7 @@ from rich.table import Table
 
 from readbench.cli.data_exchange import export_command, fetch_command, import_command, status_command
 from readbench.cli.options import Json, Root, SplitUnit, output
-from readbench.cli.progress import Terminal, building
-from readbench.common.files import cache_root, data_root
+from readbench.cli.progress import Terminal
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,17 +72,16 @@ def build_command(
     from readbench.engine.spec import split_specs
 
     for name in split_specs(names):
-        source = _sized(name, windows)
-        with Terminal() as progress, building(progress, name, getattr(source, "runs", None)) as heard:
-            built = build(source, data_root(root), cache_root(), heard)
+        with Terminal() as progress:
+            built = build(_sized(name, windows), root, progress=progress)
         output().print(f"{name}: {len(built.windows)} windows in {built.folder}", highlight=False, soft_wrap=True)
 
 
 def _sized(name: str, windows: int | None) -> Source:
+    from readbench.benchmark.protocol import find_source
     from readbench.benchmark.simulators import Simulator
-    from readbench.engine.spec import build_source
 
-    source: Source = build_source(name)
+    source = find_source(name)
     if windows is None:
         return source
     if not isinstance(source, Simulator):
@@ -105,9 +103,8 @@ def describe_command(
     """
     from readbench.benchmark.protocol import build, composition_facts, fault_panels
     from readbench.common.plots import gallery, save
-    from readbench.engine.spec import build_source
 
-    built = build(build_source(name), data_root(root), cache_root())
+    built = build(name, root)
     facts = composition_facts(built, seed)
     if figure:
         save(gallery(fault_panels(built), f"{built.info.title}: one window of each fault"), figure)
@@ -139,9 +136,8 @@ def _show_described(info: SourceInfo, facts: dict[str, Any], console: Console) -
 def _verify(name: str, seed: int, split_by: SplitUnit, root: Path | None) -> dict[str, Any]:
     from readbench.benchmark.protocol import PAPER_COMPOSITION, Composition, audit, build, compose_task, composition_row
     from readbench.benchmark.studies import probe_shortcuts
-    from readbench.engine.spec import build_source
 
-    built = build(build_source(name), data_root(root), cache_root())
+    built = build(name, root)
     task = compose_task(built, seed=seed, settings=Composition(split_by=split_by))
     found, shortcuts = audit(task), probe_shortcuts(task)
     return {

@@ -14,12 +14,12 @@ from rich.table import Table
 
 from readbench.cli.options import Domain, Form, Json, LabelRule, Missing, Root, TimeUnit, numbers, output
 from readbench.cli.progress import Terminal
-from readbench.common.files import cache_root, data_root
+from readbench.common.files import data_root
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
     from readbench.benchmark.exchange import ImportedRecordings, Official, ReadyTask, Status
-    from readbench.benchmark.protocol import Source, SourceInfo
+    from readbench.benchmark.protocol import SourceInfo
     from readbench.engine.window_tables import Roles
 
 
@@ -75,10 +75,9 @@ def fetch_command(
     Example: `readbench data fetch skab --accept-licence`
     """
     from readbench.benchmark.exchange import OFFICIAL, fetch, status_of
-    from readbench.engine.spec import build_source
+    from readbench.benchmark.protocol import find_source
 
-    source: Source = build_source(name)
-    info, folder = source.info, data_root(root)
+    info, folder = find_source(name).info, data_root(root)
     official = OFFICIAL.get(info.name)
     if official is None:
         raise UsageError(f"{info.name}: nothing to fetch. {info.url or 'It is made or imported here.'}")
@@ -94,7 +93,7 @@ def fetch_command(
     if not accept_licence:
         raise UsageError(f"Read the licence above, then: readbench data fetch {info.name} --accept-licence")
     with Terminal() as progress:
-        count = fetch(official, folder / info.name, lambda file, *far: progress(f"fetching {file.path}", *far))
+        count = fetch(official, folder / info.name, progress)
     output().print(f"{info.name}: {count} files fetched into {folder / info.name}.", soft_wrap=True)
 
 
@@ -272,10 +271,9 @@ def export_command(
     """
     from readbench.benchmark.exchange import export_task
     from readbench.benchmark.protocol import Composition, load_task
-    from readbench.engine.spec import build_source
 
     settings = Composition(rho=numbers(rho, "--rho"))
-    task = load_task(build_source(name), seed=seed, root=data_root(root), cache=cache_root(), settings=settings)
+    task = load_task(name, seed, root, settings=settings)
     folder = out or Path(f"{task.info.name}-{form}")
     export_task(task, folder, form, private=private)
     output().print(

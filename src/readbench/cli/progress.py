@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import Task, TaskID
 
-    from readbench.benchmark.runs import CellReport, RunListener
     from readbench.benchmark.studies import ScaleListener
 
 SPEED_S = 600.0
@@ -136,66 +134,6 @@ def _short(number: float) -> str:
 
 
 # The rooms below still speak in ways of their own; each function goes when its room takes a `Progress`.
-
-
-@contextmanager
-def building(progress: Progress, dataset: str, recordings: int | None = None) -> Iterator[Callable[[int, int], None]]:
-    """What `build` and `load_task` call while they build a dataset inside the block.
-
-    Args:
-        progress: told how many recordings are done.
-        dataset: its name.
-        recordings: how many there are, where that is known.
-    """
-    what, done = f"building {dataset}", 0
-
-    def hear(number: int, windows: int) -> None:  # noqa: ARG001 - windows are no measure of what is left
-        nonlocal done
-        done = number
-        progress(what, number, recordings)
-
-    yield hear
-    progress(what, done, done)
-
-
-def run_listener(progress: Progress, cells: int) -> RunListener:
-    """What `run` and `forecasts` call.
-
-    Args:
-        progress: told of cells, of data that are built before them, and of encodings.
-        cells: how many there are.
-    """
-    from readbench.benchmark.runs import RunListener
-
-    class Told(RunListener):
-        def __init__(self) -> None:
-            self._cells = 0
-            self._built = ("", 0)
-            progress("cells", 0, cells)
-
-        def building(self, dataset: str, recordings: int, windows: int) -> None:  # noqa: ARG002 - no measure of the rest
-            what = f"building {dataset}"
-            if what != self._built[0]:
-                self._built_all()
-            self._built = (what, recordings)
-            progress(what, recordings, None)
-
-        def encoding(self, leg: str, done: int, total: int | None) -> None:
-            self._built_all()
-            progress(f"encoding: {leg}", done, total)
-
-        def cell(self, report: CellReport) -> None:  # noqa: ARG002 - each counts the same
-            self._built_all()
-            self._cells += 1
-            progress("cells", self._cells, cells)
-
-        def _built_all(self) -> None:
-            what, recordings = self._built
-            if what:
-                progress(what, recordings, recordings)
-            self._built = ("", 0)
-
-    return Told()
 
 
 def scale_listener(progress: Progress, windows: int) -> ScaleListener:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from readbench.cli.options import DEFAULT_SEEDS, WHOLE, ExecutorName, Root, SplitUnit, numbers, output
-from readbench.cli.progress import Terminal, run_listener
+from readbench.cli.progress import Terminal
 from readbench.cli.studies import measure_opinions
 from readbench.common.files import data_root
 from readbench.errors import UsageError
@@ -113,13 +113,12 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         models = ModelOptions(str(prompts.resolve()) if prompts else None, max_calls, max_cost)
         with Terminal(console) as progress:
             jobs_here = part.of(list(plan.jobs()))
-            listener = run_listener(progress, sum(len(job.cells()) for job in jobs_here))
-            costs = forecasts(plan, folder, shard=part, root=root, models=models, listener=listener)
+            costs = forecasts(plan, folder, shard=part, root=root, models=models, progress=progress)
             _show_costs(costs, models, console)
             where = executor_of(executor, jobs, address, gpus)
             if vectors_first:
-                encode_first(jobs_here, Setting.of(plan, folder, root), where, listener.encoding)
-            summary = run(plan, folder, executor=where, shard=part, root=root, models=models, listener=listener)
+                encode_first(jobs_here, Setting.of(plan, folder, root), where, progress)
+            summary = run(plan, folder, executor=where, shard=part, root=root, models=models, progress=progress)
     except KeyboardInterrupt:
         console.print(f"Interrupted. What was finished is in {folder}; the same command continues.", style="yellow")
         raise typer.Exit(130) from None

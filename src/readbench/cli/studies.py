@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from readbench.cli.options import DEFAULT_METHOD, DEFAULT_SEEDS, Root, numbers, output
-from readbench.cli.progress import Terminal, building, scale_listener
+from readbench.cli.progress import Terminal, scale_listener
 from readbench.common.files import cache_root, data_root
 from readbench.common.progress import Progress, each, within
 from readbench.errors import UsageError
@@ -159,13 +159,8 @@ def _lesson(cell: Cell, task: Task, progress: Progress) -> LearningCurve:
 def _task(cell: Cell, settings: Composition, root: Path | None, progress: Progress) -> Task:
     """The task of a cell, built where it is not yet."""
     from readbench.benchmark.protocol import load_task
-    from readbench.engine.spec import build_source
 
-    source = build_source(cell.dataset)
-    with building(progress, cell.dataset, getattr(source, "runs", None)) as heard:
-        return load_task(
-            source, seed=cell.seed, root=data_root(root), cache=cache_root(), settings=settings, progress=heard
-        )
+    return load_task(cell.dataset, cell.seed, root, settings=settings, progress=progress)
 
 
 def scale_command(

@@ -36,7 +36,8 @@ def get(file: RemoteFile, target: Path) -> None:
 
 def test_a_file_is_fetched_and_checked(site: Site, tmp_path: Path) -> None:
     seen: list[tuple[int, int | None]] = []
-    transfer(remote(site, len(CONTENT)), tmp_path / "in" / "data.bin", lambda done, total: seen.append((done, total)))
+    where = tmp_path / "in" / "data.bin"
+    transfer(remote(site, len(CONTENT)), where, lambda _, done, total: seen.append((done, total)))
     assert (tmp_path / "in" / "data.bin").read_bytes() == CONTENT
     assert seen[-1] == (len(CONTENT), len(CONTENT))
     assert [path.name for path in (tmp_path / "in").iterdir()] == ["data.bin"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from readbench.benchmark.protocol import Built, Protocol, Recording, SourceInfo, build, build_fingerprint
+from readbench.common.progress import Progress
 from readbench.errors import DataError
 from tests.benchmark.protocol.fakes import LENGTH, WINDOWED, FakeSource, SeekableSource, info, recording, runs, source
 
@@ -84,9 +85,16 @@ def test_recordings_that_give_no_window_are_passed_over(tmp_path: Path) -> None:
 
 def test_progress_hears_of_every_recording(tmp_path: Path) -> None:
     made = FakeSource(info(1), [recording([1] * LENGTH, name="a"), recording([1], name="b"), *runs([0, 1], windows=3)])
-    heard: list[tuple[int, int]] = []
-    build(made, None, tmp_path, lambda recordings, windows: heard.append((recordings, windows)))
-    assert heard == [(1, 1), (2, 1), (3, 4)]
+    heard: list[tuple[str, int, int | None]] = []
+    build(made, None, tmp_path, lambda *told: heard.append(told))
+    assert {what for what, *_ in heard} == {f"building {made.info.name}"}
+    assert [far for _, *far in heard] == [[0, None], [1, None], [2, None], [3, None], [3, 3]]
+
+
+def test_a_simulator_says_how_much_there_is_to_build(tmp_path: Path) -> None:
+    heard: list[tuple[str, int, int | None]] = []
+    build("sim_ecg(runs=40)", None, tmp_path, lambda *told: heard.append(told))
+    assert (heard[0], heard[-1]) == (("building sim_ecg", 0, 40), ("building sim_ecg", 40, 40))
 
 
 @pytest.mark.parametrize("read", [0, 1, 4])
@@ -101,10 +109,10 @@ def test_a_build_that_breaks_off_leaves_nothing_and_the_next_one_succeeds(read: 
     assert again.windows.fingerprint() == build(source([3, 2]), None, tmp_path / "fresh").windows.fingerprint()
 
 
-def stop_after(count: int) -> Callable[[int, int], None]:
+def stop_after(count: int) -> Progress:
     """Progress of a user who loses patience."""
 
-    def stop(recordings: int, _: int) -> None:
+    def stop(_: str, recordings: int, __: int | None) -> None:
         if recordings == count:
             raise KeyboardInterrupt
 
@@ -118,8 +126,8 @@ def assert_goes_on(made: FakeSource, cache: Path, *, done: int, reads: int) -> N
     assert not list(cache.rglob("windows.json"))
     given = made.given
     heard: list[int] = []
-    resumed = build(made, None, cache, lambda recordings, _: heard.append(recordings))
-    assert heard == list(range(done + 1, len(made.made) + 1))
+    resumed = build(made, None, cache, lambda _, recordings, __: heard.append(recordings))
+    assert heard == [*range(done, len(made.made) + 1), len(made.made)]
     assert made.given == given + reads
     fresh = build(FakeSource(made.info, made.made), None, cache / "fresh")
     assert resumed.windows.fingerprint() == fresh.windows.fingerprint()

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from readbench.engine.abilities import Pretrained
 from readbench.engine.protocols import Metric, Vectors
 from readbench.engine.registry import ENCODERS
 from readbench.engine.windows import WindowSet
@@ -43,4 +44,4 @@ class Filed:
 
 def register() -> None:
     """Make it known as `filed`."""
-    ENCODERS.register("filed", title="Filed", family="embedder")(Filed)
+    ENCODERS.register("filed", title="Filed", family="embedder", abilities=(Pretrained,))(Filed)

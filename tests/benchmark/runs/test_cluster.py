@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from readbench.benchmark.runs import CellReport, LostItem, RayCluster, RunListener, run
+from readbench.benchmark.runs import LostItem, RayCluster, run
 from tests.benchmark.runs.helpers import assert_same_results, small_plan
 from tests.benchmark.runs.work import begun, dies_when_told, refused
 
@@ -34,7 +34,7 @@ def cluster() -> Iterator[Any]:
     nodes.shutdown()
 
 
-class Killing(RunListener):
+class Killing:
     """After the first cell kills one worker at its work; after the third takes a whole node away."""
 
     def __init__(self, cluster: Any) -> None:  # noqa: ANN401
@@ -43,7 +43,9 @@ class Killing(RunListener):
         self.killed: list[int] = []
         self.nodes = 2
 
-    def cell(self, report: CellReport) -> None:  # noqa: ARG002
+    def __call__(self, what: str, done: int, total: int | None, /) -> None:  # noqa: ARG002
+        if what != "cells" or not done:
+            return
         self.cells += 1
         if not self.killed and (working := workers_at_work()):
             self.killed = working[:1]
@@ -87,9 +89,9 @@ def test_ray_gives_up_only_what_kills_every_worker(cluster: Any, tmp_path: Path)
 def test_a_lost_worker_and_a_lost_node_change_no_byte(cluster: Any, tmp_path: Path, private_cache: Path) -> None:  # noqa: ANN401
     plan = small_plan(seeds=(7, 8))
     run(plan, tmp_path / "local", cache=private_cache)
-    listener = Killing(cluster)
-    summary = run(plan, tmp_path / "ray", executor=RayCluster(), cache=tmp_path / "cold", listener=listener)
-    assert listener.killed
-    assert listener.nodes == 1
+    progress = Killing(cluster)
+    summary = run(plan, tmp_path / "ray", executor=RayCluster(), cache=tmp_path / "cold", progress=progress)
+    assert progress.killed
+    assert progress.nodes == 1
     assert not summary.failures
     assert_same_results(tmp_path / "local", tmp_path / "ray")

@@ -7,13 +7,13 @@ from typing import NoReturn
 
 import pytest
 
-from readbench.benchmark.runs import Local, Processes, RunListener, Setting, encode_first, run
+from readbench.benchmark.runs import Local, Processes, Setting, encode_first, run
 from readbench.benchmark.runs._execute import load_cell_task
+from readbench.common.progress import SILENT
 from readbench.engine.encoders import _raw as raw
 from tests.benchmark.runs.helpers import assert_same_results, small_plan
 
 PLAN = small_plan(methods=("raw+nr", "raw|stats"))
-UNTOLD = RunListener().encoding
 
 
 def vectors(cache: Path) -> dict[str, bytes]:
@@ -28,7 +28,7 @@ def refuse(*_: object) -> NoReturn:
 def test_vectors_first_are_those_of_the_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(PLAN, tmp_path / "plain", cache=tmp_path / "one")
     setting = Setting.of(PLAN, tmp_path / "first", cache=tmp_path / "two")
-    count = encode_first(list(PLAN.jobs()), setting, Processes(2), UNTOLD)
+    count = encode_first(list(PLAN.jobs()), setting, Processes(2), SILENT)
     task, _ = load_cell_task("sim_tanks", 7, setting)
     assert count == len({*task.corpus.ids, *task.normals.ids, *task.queries.ids})
     assert vectors(tmp_path / "one") == vectors(tmp_path / "two")
@@ -41,7 +41,7 @@ def test_what_cannot_be_encoded_fails_its_own_cells_only(tmp_path: Path, monkeyp
     monkeypatch.setattr(raw.Raw, "encode_batch", refuse)
     plan = small_plan(methods=("raw", "stats"), levels=(0,))
     setting = Setting.of(plan, tmp_path / "run", cache=tmp_path / "cache")
-    assert encode_first(list(plan.jobs()), setting, Local(), UNTOLD) == 0
+    assert encode_first(list(plan.jobs()), setting, Local(), SILENT) == 0
     summary = run(plan, tmp_path / "run", cache=tmp_path / "cache")
     assert [report.cell.method for report in summary.failures] == ["raw"]
     assert "encoded again" in summary.failures[0].failure

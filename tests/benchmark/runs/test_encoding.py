@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from readbench.benchmark.protocol import load_task
-from readbench.benchmark.runs import Budget, Executor, Local, Processes, RunListener, Setup, run
+from readbench.benchmark.runs import Budget, Executor, Local, Processes, Setup, run
 from readbench.benchmark.runs._cells import rank_level
 from readbench.benchmark.simulators import Tanks
 from readbench.engine import vectors as encoder_cache
@@ -65,26 +65,19 @@ def test_missing_weights_fail_the_cells_with_their_reason(weights: Path, tmp_pat
     assert "No such file" in summary.failures[0].failure
 
 
-class Hearing(RunListener):
-    def __init__(self) -> None:
-        self.heard: list[tuple[str, int, int]] = []
-
-    def encoding(self, leg: str, done: int, total: int | None) -> None:
-        self.heard.append((leg, done, total))
-
-
 @pytest.mark.parametrize("executor", [Local(), Processes(1)], ids=["local", "processes"])
-def test_progress_of_encoding_reaches_the_listener(executor: Executor, tmp_path: Path) -> None:
-    listener = Hearing()
-    plan = small_plan(methods=("rocket(features=84)+nr",), levels=(0,))
-    run(plan, tmp_path, cache=tmp_path / "cache", executor=executor, listener=listener)
-    assert {leg for leg, _, _ in listener.heard} == {"rocket(features=84)+nr"}
-    assert (0, 1000) in {(done, total) for _, done, total in listener.heard}
-    assert (256, 1000) in {(done, total) for _, done, total in listener.heard}
-    assert listener.heard[-1][1] == listener.heard[-1][2]
-    known = len(listener.heard)
-    run(plan, tmp_path / "again", cache=tmp_path / "cache", listener=listener)
-    assert len(listener.heard) == known  # nothing is encoded again, and nothing is told
+def test_progress_of_encoding_is_heard_beside_that_of_cells(executor: Executor, tmp_path: Path) -> None:
+    heard: list[tuple[str, int, int | None]] = []
+    plan, encoding = small_plan(methods=("rocket(features=84)+nr",), levels=(0,)), "encoding: rocket(features=84)+nr"
+    run(plan, tmp_path, cache=tmp_path / "cache", executor=executor, progress=lambda *far: heard.append(far))
+    assert {what for what, _, _ in heard} == {"building sim_tanks", "cells", encoding}
+    assert [far for what, *far in heard if what == "cells"] == [[0, 1], [1, 1]]
+    far = [(done, total) for what, done, total in heard if what == encoding]
+    assert {(0, 1000), (256, 1000)} <= set(far)
+    assert far[-1][0] == far[-1][1]
+    heard.clear()
+    run(plan, tmp_path / "again", cache=tmp_path / "cache", progress=lambda *far: heard.append(far))
+    assert {what for what, _, _ in heard} == {"cells"}  # nothing is encoded again, and nothing is told
 
 
 CHILD = """

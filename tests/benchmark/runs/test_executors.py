@@ -9,12 +9,10 @@ import pytest
 
 from readbench.benchmark.runs import (
     TRIES,
-    CellReport,
     Executor,
     Local,
     LostItem,
     Processes,
-    RunListener,
     Setting,
     executor_of,
     run,
@@ -55,13 +53,13 @@ def test_what_a_dead_worker_was_at_is_begun_again_and_given_up_at_last(tmp_path:
     assert begun(tmp_path)[3] >= 2
 
 
-class Killing(RunListener):
+class Killing:
     """Kills one worker when the first cell has ended."""
 
     killed = 0
 
-    def cell(self, report: CellReport) -> None:  # noqa: ARG002
-        if not self.killed and (workers := multiprocessing.active_children()):
+    def __call__(self, what: str, done: int, total: int | None, /) -> None:  # noqa: ARG002
+        if what == "cells" and done and not self.killed and (workers := multiprocessing.active_children()):
             workers[0].kill()
             self.killed += 1
 
@@ -69,9 +67,9 @@ class Killing(RunListener):
 def test_a_run_whose_worker_is_killed_ends_with_the_same_bytes(tmp_path: Path, private_cache: Path) -> None:
     plan = small_plan(seeds=(7, 8))
     run(plan, tmp_path / "local", cache=private_cache)
-    listener = Killing()
-    summary = run(plan, tmp_path / "killed", executor=Processes(2), cache=tmp_path / "cold", listener=listener)
-    assert listener.killed
+    progress = Killing()
+    summary = run(plan, tmp_path / "killed", executor=Processes(2), cache=tmp_path / "cold", progress=progress)
+    assert progress.killed
     assert not summary.failures
     assert_same_results(tmp_path / "local", tmp_path / "killed")
 

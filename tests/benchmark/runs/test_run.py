@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from readbench.benchmark.protocol import Recording
-from readbench.benchmark.runs import KEY, CellReport, RunListener, RunStore, fingerprint_of, run
+from readbench.benchmark.runs import KEY, RunStore, fingerprint_of, run
 from readbench.benchmark.runs import _cells as cells
 from readbench.benchmark.simulators import Tanks
 from readbench.engine.legs import FittedLeg, Scored
@@ -154,13 +154,12 @@ def test_results_of_other_code_are_not_mixed_in(
 
 
 def test_an_interruption_keeps_what_was_finished(tmp_path: Path, private_cache: Path) -> None:
-    class Impatient(RunListener):
-        def cell(self, report: CellReport) -> None:
-            if report.cell.method == "stats":
-                raise KeyboardInterrupt
+    def stop(what: str, done: int, _: int | None) -> None:
+        if what == "cells" and done == 3:  # two of the first method, one of the second
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(small_plan(), tmp_path, cache=private_cache, listener=Impatient())
+        run(small_plan(), tmp_path, cache=private_cache, progress=stop)
     assert {row["method"] for row in rows_without_times(tmp_path)} == {"random", "stats"}
     assert (tmp_path / "run.json").exists()
 

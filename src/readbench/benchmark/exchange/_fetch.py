@@ -16,7 +16,6 @@ import shutil
 import stat
 import time
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING
 import readbench
 from readbench.benchmark.exchange._official import Official, RemoteFile, add_checksums
 from readbench.common.files import open_atomic
+from readbench.common.progress import SILENT, Progress
 from readbench.errors import DataError
 
 if TYPE_CHECKING:
@@ -39,17 +39,14 @@ PAUSE_S = 1.0
 PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, HTTPStatus.TOO_MANY_REQUESTS}
 """Refusals after which asking again may help."""
 
-Progress = Callable[[int, int | None], None]
-"""Called with the bytes that are there, and how many there will be."""
 
-
-def transfer(file: RemoteFile, target: Path, progress: Progress | None = None, pause: float = PAUSE_S) -> None:
+def transfer(file: RemoteFile, target: Path, progress: Progress = SILENT, pause: float = PAUSE_S) -> None:
     """Get one file. What is at `target` already is checked and kept.
 
     Args:
         file: what to get.
         target: where it belongs.
-        progress: called after each block.
+        progress: told after each block, in bytes.
         pause: seconds before a second attempt.
     """
     import pooch  # noqa: PLC0415 - slow to import
@@ -75,7 +72,7 @@ class _Resuming:
 
     file: RemoteFile
     part: Path
-    progress: Progress | None
+    progress: Progress
     pause: float
 
     def __call__(self, url: str, output_file: str, pooch: object) -> None:  # noqa: ARG002 - arguments as pooch gives them
@@ -98,7 +95,7 @@ class _Resuming:
         """What is still missing, or all of it where the server does not go on."""
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - slow to import
 
-        done = self.part.stat().st_size if self.part.exists() else 0
+        what, done = f"fetching {self.file.path}", self.part.stat().st_size if self.part.exists() else 0
         with _ask(self.file.url, self.part, done) as answer:
             resumed = answer.headers.get("Content-Range", "").startswith(f"bytes {done}-")
             if not (resumed and answer.status_code == HTTPStatus.PARTIAL_CONTENT):
@@ -112,12 +109,12 @@ class _Resuming:
                     while block := answer.raw.read(BLOCK, decode_content=False):
                         out.write(block)
                         done += len(block)
-                        if self.progress:
-                            self.progress(done, total)
+                        self.progress(what, done, total)
                 except HTTPError as error:
                     raise ConnectionError(str(error)) from error
         if total is not None and done < total:
             raise ConnectionError(f"the connection ended after {done:,} of {total:,} bytes")
+        self.progress(what, done, done)
 
     def _say_broken(self, error: OSError) -> str:
         kept = self.part.stat().st_size if self.part.exists() else 0
@@ -183,17 +180,14 @@ def _check(file: RemoteFile, path: Path) -> None:
 DONE = ".fetched.json"
 """Which archives were unpacked; they are removed afterwards."""
 
-Listener = Callable[[RemoteFile, int, int | None], None]
-"""Called with a file, the bytes that are there, and how many there will be."""
 
-
-def fetch(official: Official, folder: Path, listener: Listener | None = None, pause: float = PAUSE_S) -> int:
+def fetch(official: Official, folder: Path, progress: Progress = SILENT, pause: float = PAUSE_S) -> int:
     """Fetch, check and unpack what is not there yet; returns the number of files that are there now.
 
     Args:
         official: what to fetch.
         folder: the folder of the source.
-        listener: told about progress.
+        progress: told how many bytes of each file are there.
         pause: seconds before a second attempt.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -201,7 +195,7 @@ def fetch(official: Official, folder: Path, listener: Listener | None = None, pa
     wanted = [file for file in official.files if file.path not in done]
     for file in _summed(official, wanted, folder, pause):
         target = folder / file.path
-        transfer(file, target, _told(listener, file), pause)
+        transfer(file, target, progress, pause)
         if file.unpack:
             unpack_archive(target, folder)
             done = sorted({*done, file.path})
@@ -251,9 +245,3 @@ def _read_done(folder: Path) -> list[str]:
         return [str(path) for path in json.loads((folder / DONE).read_text())]
     except (OSError, ValueError, TypeError):
         return []
-
-
-def _told(listener: Listener | None, file: RemoteFile) -> Callable[[int, int | None], None] | None:
-    if listener is None:
-        return None
-    return lambda done, total: listener(file, done, total)

@@ -1,6 +1,13 @@
 """From native files or a simulator to queries, corpora and relevance judgments."""
 
-from readbench.benchmark.protocol._build import Built, build, build_fingerprint, builders_of, write_windows_of
+from readbench.benchmark.protocol._build import (
+    Built,
+    build,
+    build_fingerprint,
+    builders_of,
+    find_source,
+    write_windows_of,
+)
 from readbench.benchmark.protocol._clean import fill_missing
 from readbench.benchmark.protocol._compose import Composition, Parts
 from readbench.benchmark.protocol._cut import windows_of
@@ -64,6 +71,7 @@ __all__ = [
     "composition_row",
     "fault_panels",
     "fill_missing",
+    "find_source",
     "load_task",
     "read_facts",
     "read_shipped",

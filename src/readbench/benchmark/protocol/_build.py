@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol as Interface
@@ -13,17 +13,16 @@ from typing import runtime_checkable
 from readbench.benchmark.protocol._compose import Parts
 from readbench.benchmark.protocol._cut import windows_of
 from readbench.benchmark.protocol._source import Recording, Resolvable, Seekable, Side, Source, SourceInfo
-from readbench.common.files import exclusive
+from readbench.common.files import cache_root, data_root, exclusive
+from readbench.common.progress import SILENT, Progress
 from readbench.common.provenance import Root, trace_code
+from readbench.engine.spec import build_source
 from readbench.engine.window_files import FORMAT, WindowWriter, load_windows
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError
 
 BESIDE = ("readbench.engine.registry",)
 """Modules that sources use, but that have no influence on their windows."""
-
-Progress = Callable[[int, int], None]
-"""Called after each recording with the numbers of recordings and windows so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +53,35 @@ class Prebuilt(Interface):
         ...
 
 
-def build(source: Source, root: Path | None, cache: Path, progress: Progress | None = None) -> Built:
+@runtime_checkable
+class Counted(Interface):
+    """A source that knows how many recordings it has."""
+
+    runs: int
+
+
+def find_source(source: Source | str) -> Source:
+    """The source that a text of the grammar names, such as `sim_tanks(difficulty=2)`; a source is itself."""
+    if not isinstance(source, str):
+        return source
+    found: Source = build_source(source)
+    return found
+
+
+def build(
+    source: Source | str, root: Path | None = None, cache: Path | None = None, progress: Progress = SILENT
+) -> Built:
     """Windows of a source: from the cache, or built by streaming its recordings once.
 
     Nothing appears under the final name until it is complete. A build that was killed goes on where it was.
 
     Args:
-        source: what to build.
-        root: data root; not needed by simulated sources.
-        cache: cache root.
-        progress: called after each recording.
+        source: what to build: a source, or a text of the grammar.
+        root: data root, `READBENCH_DATA` by default; not needed by simulated sources.
+        cache: cache root; that of the user by default.
+        progress: told after each recording.
     """
+    source, root, cache = find_source(source), data_root(root), cache or cache_root()
     if isinstance(source, Prebuilt):
         return source.built()
     if isinstance(source, Resolvable):
@@ -104,12 +121,14 @@ def builders_of(source: Source) -> tuple[Root, ...]:
     return type(source), write_windows_of
 
 
-def write_windows_of(source: Source, root: Path | None, folder: Path, progress: Progress | None = None) -> None:
+def write_windows_of(source: Source, root: Path | None, folder: Path, progress: Progress = SILENT) -> None:
     """Stream the recordings of a source once and write their windows into a folder."""
     info = source.info
+    what, total = f"building {info.name}", source.runs if isinstance(source, Counted) else None
     sides: dict[str, Side] = {}
     with WindowWriter(folder, info.classes) as writer:
-        done = writer.mark
+        number = done = writer.mark
+        progress(what, done, total)
         for number, recording in _numbered(source, root, done):
             _note_side(sides, recording)
             if number <= done:
@@ -118,8 +137,8 @@ def write_windows_of(source: Source, root: Path | None, folder: Path, progress: 
             if windows is not None:
                 writer.append(windows)
             writer.checkpoint(number)
-            if progress:
-                progress(number, writer.count)
+            progress(what, number, total)
+        progress(what, number, number)
         if not writer.count:
             raise DataError(f"{info.name}: the recordings gave no labelled window. Check the files and the protocol.")
         writer.attach("sides.json", sides)

@@ -16,11 +16,12 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol._build import Built, Progress, build
+from readbench.benchmark.protocol._build import Built, build
 from readbench.benchmark.protocol._compose import Composition, Selection, select, select_ready
 from readbench.benchmark.protocol._source import Source, SourceInfo
 from readbench.benchmark.protocol._split import Split, split_by_group
 from readbench.common.files import write_json
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.windows import NORMAL, WindowSet
 from readbench.errors import DataError
@@ -64,17 +65,24 @@ class Task:
 
 
 def load_task(
-    source: Source,
-    *,
-    seed: int,
+    source: Source | str,
+    seed: int = 0,
     root: Path | None = None,
-    cache: Path,
+    cache: Path | None = None,
     settings: Composition | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Task:
-    """Build (or open) the windows of a source and compose one task from them."""
-    built = build(source, root, cache, progress)
-    return compose_task(built, seed=seed, settings=settings or Composition())
+    """Build (or open) the windows of a source and compose one task from them.
+
+    Args:
+        source: a source, or a text of the grammar, such as `sim_tanks(difficulty=2)`.
+        seed: of split and composition.
+        root: data root, `READBENCH_DATA` by default; not needed by simulated sources.
+        cache: cache root; that of the user by default.
+        settings: sizes of the task; the benchmark's by default.
+        progress: told how far a build has come.
+    """
+    return compose_task(build(source, root, cache, progress), seed=seed, settings=settings or Composition())
 
 
 def compose_task(built: Built, *, seed: int, settings: Composition) -> Task:

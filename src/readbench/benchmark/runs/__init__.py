@@ -30,7 +30,7 @@ from readbench.benchmark.runs._opinions import (
     require_opinions,
 )
 from readbench.benchmark.runs._plan import DEFAULT_LEVELS, DEFAULT_SEEDS, EVERY_LABEL, WHOLE, Cell, Plan, parse_shard
-from readbench.benchmark.runs._runner import RunListener, RunSummary, run
+from readbench.benchmark.runs._runner import RunSummary, run
 from readbench.benchmark.runs._store import (
     DONE,
     KEY,
@@ -80,7 +80,6 @@ __all__ = [
     "Qrels",
     "Quality",
     "RayCluster",
-    "RunListener",
     "RunStore",
     "RunSummary",
     "Setting",

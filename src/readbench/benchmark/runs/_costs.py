@@ -10,12 +10,12 @@ from readbench.benchmark.protocol import load_task
 from readbench.benchmark.runs._budget import parse_budget
 from readbench.benchmark.runs._cells import Setup, cell_fingerprint
 from readbench.benchmark.runs._plan import WHOLE, Job, Plan, Shard
-from readbench.benchmark.runs._runner import RunListener
 from readbench.benchmark.runs._store import RunStore
 from readbench.common.files import cache_root, data_root
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.llm import ModelOptions, Spending
 from readbench.engine.method import Method
-from readbench.engine.spec import build_source, parse
+from readbench.engine.spec import parse
 from readbench.errors import ReadbenchError
 
 
@@ -36,7 +36,7 @@ def forecasts(
     root: Path | None = None,
     cache: Path | None = None,
     models: ModelOptions | None = None,
-    listener: RunListener | None = None,
+    progress: Progress = SILENT,
 ) -> list[Forecast]:
     """What each language model may cost on each dataset; cells that are finished cost nothing.
 
@@ -49,10 +49,10 @@ def forecasts(
         root: data root.
         cache: cache root.
         models: what goes before the profiles of language models.
-        listener: told about data that are built.
+        progress: told about data that are built.
     """
     store = RunStore(out)
-    tasks = _Tasks(plan, data_root(root), cache or cache_root(), models or ModelOptions(), listener or RunListener())
+    tasks = _Tasks(plan, data_root(root), cache or cache_root(), models or ModelOptions(), progress)
     total: dict[tuple[str, str], Spending] = {}
     for job in shard.of(list(plan.jobs())):
         for model, most in _job_forecasts(job, store, tasks):
@@ -63,22 +63,16 @@ def forecasts(
 class _Tasks:
     """Tasks of a plan; the last one is kept, since jobs of one task stand together."""
 
-    def __init__(self, plan: Plan, root: Path | None, cache: Path, models: ModelOptions, listener: RunListener) -> None:
-        self.plan, self.root, self.cache, self.models, self.listener = plan, root, cache, models, listener
+    def __init__(self, plan: Plan, root: Path | None, cache: Path, models: ModelOptions, progress: Progress) -> None:
+        self.plan, self.root, self.cache, self.models, self.progress = plan, root, cache, models, progress
         self._last: tuple[tuple[str, int], Setup] | None = None
 
     def of(self, job: Job) -> Setup:
         """The task of a job."""
         key = (job.dataset, job.seed)
         if self._last is None or self._last[0] != key:
-            task = load_task(
-                build_source(job.dataset),
-                seed=job.seed,
-                root=self.root,
-                cache=self.cache,
-                settings=self.plan.composition,
-                progress=lambda recordings, windows: self.listener.building(job.dataset, recordings, windows),
-            )
+            settings = self.plan.composition
+            task = load_task(job.dataset, job.seed, self.root, self.cache, settings, self.progress)
             self._last = key, Setup(task, task.fingerprint(), self.cache, self.models)
         return self._last[1]
 

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 from readbench.benchmark.runs._execute import Setting, load_cell_task
 from readbench.benchmark.runs._executors import Executor
 from readbench.benchmark.runs._plan import Job
-from readbench.common.progress import Progress
+from readbench.common.progress import Progress, within
 from readbench.engine.legs import conceal
 from readbench.engine.method import Method
 from readbench.engine.protocols import Encoder
@@ -49,7 +49,7 @@ def encode_first(jobs: Sequence[Job], setting: Setting, executor: Executor, prog
         progress: told how far blocks have come.
     """
     blocks = [block for task, encoders in _wanted(jobs).items() for block in _blocks(*task, encoders, setting)]
-    results = executor.map(partial(encode_block, setting=setting), blocks, progress)
+    results = executor.map(partial(encode_block, setting=setting), blocks, within(progress, "encoding"))
     return sum(count for _, count in results if isinstance(count, int))
 
 

@@ -15,10 +15,10 @@ from readbench.benchmark.runs._cells import Outcome, Setup, cell_fingerprint, ju
 from readbench.benchmark.runs._plan import Cell, Job, Plan
 from readbench.benchmark.runs._store import RunStore, keep_qrels
 from readbench.common.files import cache_root, data_root
-from readbench.common.progress import Progress
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.llm import ModelOptions
 from readbench.engine.method import Method, Ranking
-from readbench.engine.spec import build_source, parse
+from readbench.engine.spec import parse
 from readbench.errors import RunError
 
 Compute = Callable[[Setup, Method, int, Budget], Ranking]
@@ -85,7 +85,7 @@ def give_up(job: Job, setting: Setting, reason: str) -> list[CellReport]:
     def refuse(*_: object) -> NoReturn:
         raise RunError(reason)
 
-    return _run_job(job, lambda *_: None, setting, refuse)
+    return _run_job(job, SILENT, setting, refuse)
 
 
 def _run_job(job: Job, progress: Progress, setting: Setting, compute: Compute) -> list[CellReport]:
@@ -151,6 +151,5 @@ def _sizes(task: Task) -> dict[str, Any]:
 @lru_cache(maxsize=2)
 def load_cell_task(dataset: str, seed: int, setting: Setting) -> tuple[Task, str]:
     """A task and its fingerprint; the last ones stay in memory."""
-    source = build_source(dataset)
-    task = load_task(source, seed=seed, root=setting.root, cache=setting.cache, settings=setting.composition)
+    task = load_task(dataset, seed, setting.root, setting.cache, setting.composition)
     return task, task.fingerprint()

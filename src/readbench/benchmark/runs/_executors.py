@@ -28,13 +28,13 @@ from multiprocessing.queues import SimpleQueue
 from threading import Event, Thread
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-from readbench.common.progress import Progress
+from readbench.common.progress import SILENT, Progress
 from readbench.errors import RunError, UsageError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Work: TypeAlias = Callable[[Item, Progress], Result]
-"""A function of a module, so that other processes can find it; it is told where to report encodings."""
+"""A function of a module, so that other processes can find it; it is told where to report how far it has come."""
 
 TRIES = 3
 """How often an item is begun before it is given up, where the worker that has it dies each time."""
@@ -63,14 +63,14 @@ class Executor(Protocol):
         ...
 
     def map(
-        self, work: Work[Item, Result], items: Sequence[Item], encoding: Progress
+        self, work: Work[Item, Result], items: Sequence[Item], progress: Progress
     ) -> Iterator[tuple[Item, Result | LostItem]]:
         """Each item with its result, as it ends.
 
         Args:
             work: what to do with one item.
             items: what can be sent to other processes.
-            encoding: told how far encodings have come.
+            progress: told how far the work on an item has come.
         """
         ...
 
@@ -81,11 +81,11 @@ class Local:
     name = "local"
 
     def map(
-        self, work: Work[Item, Result], items: Sequence[Item], encoding: Progress
+        self, work: Work[Item, Result], items: Sequence[Item], progress: Progress
     ) -> Iterator[tuple[Item, Result | LostItem]]:
         """Each item with its result; see `Executor`."""
         for item in items:
-            yield item, work(item, encoding)
+            yield item, work(item, progress)
 
 
 class InOrder:
@@ -106,7 +106,7 @@ class InOrder:
         """Each result; an item that kills every worker is an error."""
         early: dict[int, Result] = {}
         due = 0
-        for (number, item), result in self.executor.map(partial(_work, work), list(enumerate(items)), _untold):
+        for (number, item), result in self.executor.map(partial(_work, work), list(enumerate(items)), SILENT):
             if isinstance(result, LostItem):
                 raise RunError(f"{item}: {result.reason}")
             early[number] = result
@@ -115,16 +115,12 @@ class InOrder:
                 due += 1
 
 
-def _work(work: Callable[[Item], Result], item: tuple[int, Item], encoding: Progress) -> Result:  # noqa: ARG001
+def _work(work: Callable[[Item], Result], item: tuple[int, Item], progress: Progress) -> Result:  # noqa: ARG001
     return work(item[1])
 
 
-def _untold(leg: str, done: int, total: int | None) -> None:
-    """Nobody asked how far encodings have come."""
-
-
-News = int | tuple[str, int, int]
-"""From a worker: the number of the item it begins, or how far an encoding has come."""
+News = int | tuple[str, int, int | None]
+"""From a worker: the number of the item it begins, or how far it has come."""
 _worker_news: list[SimpleQueue[News]] = []
 """In a worker: where its news go."""
 PAUSE_S = 0.02
@@ -147,14 +143,14 @@ class Processes:
         self.workers = workers
 
     def map(
-        self, work: Work[Item, Result], items: Sequence[Item], encoding: Progress
+        self, work: Work[Item, Result], items: Sequence[Item], progress: Progress
     ) -> Iterator[tuple[Item, Result | LostItem]]:
         """Each item with its result; see `Executor`."""
         waiting, deaths = dict(enumerate(items)), Counter[int]()
         while waiting:
             begun: set[int] = set()
             try:
-                for number, result in self._ended(work, _next(waiting, deaths), encoding, begun):
+                for number, result in self._ended(work, _next(waiting, deaths), progress, begun):
                     yield waiting.pop(number), result
             except BrokenProcessPool:
                 deaths.update(begun & waiting.keys())
@@ -162,14 +158,14 @@ class Processes:
                 yield waiting.pop(number), LostItem()
 
     def _ended(
-        self, work: Work[Item, Result], items: Mapping[int, Item], encoding: Progress, begun: set[int]
+        self, work: Work[Item, Result], items: Mapping[int, Item], progress: Progress, begun: set[int]
     ) -> Iterator[tuple[int, Result]]:
         """Numbers and results of the items, until all ended or a worker died; `begun` is filled on the way."""
         context = multiprocessing.get_context("spawn")
         news: SimpleQueue[News] = context.SimpleQueue()
         prepared: dict[str, Any] = {"initializer": _prepare, "initargs": (self._threads, news)}
         with (
-            _heard(news, encoding, begun),
+            _hear(news, progress, begun),
             ProcessPoolExecutor(min(self.workers, len(items)), mp_context=context, **prepared) as pool,
         ):
             numbers = {pool.submit(_work_in_process, work, number, item): number for number, item in items.items()}
@@ -192,7 +188,7 @@ def _next(waiting: Mapping[int, Item], deaths: Counter[int]) -> Mapping[int, Ite
 
 
 @contextmanager
-def _heard(news: SimpleQueue[News], encoding: Progress, begun: set[int]) -> Iterator[None]:
+def _hear(news: SimpleQueue[News], progress: Progress, begun: set[int]) -> Iterator[None]:
     """Take in what the workers tell, until the block ends.
 
     The end is not told through the queue itself: a worker that was killed while it wrote still holds the queue's lock.
@@ -207,7 +203,7 @@ def _heard(news: SimpleQueue[News], encoding: Progress, begun: set[int]) -> Iter
                 if isinstance(item, int):
                     begun.add(item)
                 else:
-                    encoding(*item)
+                    progress(*item)
             if last:
                 return
             ended.wait(PAUSE_S)
@@ -231,7 +227,7 @@ def _work_in_process(work: Work[Item, Result], number: int, item: Item) -> Resul
     """In a worker: say what begins, and do it."""
     news = _worker_news[0]
     news.put(number)
-    return work(item, lambda leg, done, total: news.put((leg, done, total)))
+    return work(item, lambda *told: news.put(told))
 
 
 VARIABLES = "READBENCH_"
@@ -241,7 +237,7 @@ VARIABLES = "READBENCH_"
 class RayCluster:
     """Work on all nodes of a Ray cluster, one processor an item.
 
-    Ray itself begins an item again when its worker or its whole node is lost. How far encodings have come is not told
+    Ray itself begins an item again when its worker or its whole node is lost. How far items have come is not told
     across machines.
 
     Args:
@@ -264,7 +260,7 @@ class RayCluster:
         self,
         work: Work[Item, Result],
         items: Sequence[Item],
-        encoding: Progress,  # noqa: ARG002 - part of the protocol
+        progress: Progress,  # noqa: ARG002 - part of the protocol
     ) -> Iterator[tuple[Item, Result | LostItem]]:
         """Each item with its result; see `Executor`."""
         ray = _ray()
@@ -325,11 +321,7 @@ def _result(ray: Any, reference: Any) -> Any:  # noqa: ANN401
 
 
 def _work_on_ray(work: Work[Item, Result], item: Item) -> Result:
-    return work(item, _untold_on_ray)
-
-
-def _untold_on_ray(leg: str, done: int, total: int | None) -> None:
-    """News that stay where they are."""
+    return work(item, SILENT)
 
 
 ExecutorName = Literal["local", "processes", "ray"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -14,7 +14,7 @@ from typing import Any
 
 from readbench import __version__
 from readbench.benchmark.exchange import status_of
-from readbench.benchmark.protocol import build, builders_of
+from readbench.benchmark.protocol import build, builders_of, find_source
 from readbench.benchmark.runs._cells import provenance_of_cells
 from readbench.benchmark.runs._execute import CellReport, Setting, give_up, load_cell_task, run_job
 from readbench.benchmark.runs._executors import Executor, Local, LostItem
@@ -22,28 +22,16 @@ from readbench.benchmark.runs._fingerprint import provenance_of
 from readbench.benchmark.runs._gallery import write_gallery
 from readbench.benchmark.runs._plan import WHOLE, Job, Plan, Shard
 from readbench.benchmark.runs._store import RunStore
+from readbench.common.progress import SILENT, Progress, within
 from readbench.engine.llm import ModelOptions
 from readbench.engine.method import Method
-from readbench.engine.spec import build_source, parse
+from readbench.engine.spec import parse
 from readbench.errors import ReadbenchError
 
 REFRESH_S = 2.0
 """Least time between two rewrites of the score tables while a run goes on."""
 REFRESH_SHARE = 20
 """A rewrite waits at least so many times as long as the last one took."""
-
-
-class RunListener:
-    """What a run tells its caller; override what you need."""
-
-    def building(self, dataset: str, recordings: int, windows: int) -> None:
-        """A dataset is being built: so many recordings and windows so far."""
-
-    def encoding(self, leg: str, done: int, total: int | None) -> None:
-        """A leg computes vectors: so many of the windows at hand have theirs."""
-
-    def cell(self, report: CellReport) -> None:
-        """A cell has ended."""
 
 
 @dataclass
@@ -69,7 +57,7 @@ def run(  # noqa: PLR0913 - what a run may be told
     root: Path | None = None,
     cache: Path | None = None,
     models: ModelOptions | None = None,
-    listener: RunListener | None = None,
+    progress: Progress = SILENT,
 ) -> RunSummary:
     """Run a plan into a folder.
 
@@ -84,22 +72,24 @@ def run(  # noqa: PLR0913 - what a run may be told
         root: data root.
         cache: cache root.
         models: what goes before the profiles of language models.
-        listener: told about progress.
+        progress: told of cells that have ended, of data that are built before them, and of encodings.
     """
     began = time.time()
-    listener = listener or RunListener()
     executor = executor or Local()
     setting = Setting.of(plan, out, root, cache, models)
     jobs = shard.of(list(plan.jobs()))
     store = RunStore(setting.folder)
     summary = RunSummary(Path(out))
-    _build_all(jobs, setting, listener)
+    _build_all(jobs, setting, progress)
+    ended, count = 0, sum(len(job.cells()) for job in jobs)
+    progress("cells", ended, count)
     due = time.monotonic() + REFRESH_S
     try:
-        for job, result in executor.map(partial(run_job, setting=setting), jobs, listener.encoding):
+        for job, result in executor.map(partial(run_job, setting=setting), jobs, within(progress, "encoding")):
             for report in give_up(job, setting, result.reason) if isinstance(result, LostItem) else result:
                 _count(summary, report)
-                listener.cell(report)
+                ended += 1
+                progress("cells", ended, count)
             if (now := time.monotonic()) > due:
                 store.write_scores(plan)
                 due = time.monotonic() + max(REFRESH_S, REFRESH_SHARE * (time.monotonic() - now))
@@ -111,20 +101,13 @@ def run(  # noqa: PLR0913 - what a run may be told
     return summary
 
 
-def _build_all(jobs: Sequence[Job], setting: Setting, listener: RunListener) -> None:
+def _build_all(jobs: Sequence[Job], setting: Setting, progress: Progress) -> None:
     """Build all data before any worker needs them; a dataset that cannot be built fails its own cells later."""
     for dataset in dict.fromkeys(job.dataset for job in jobs):
         try:
-            build(build_source(dataset), setting.root, setting.cache, _builder(listener, dataset))
+            build(dataset, setting.root, setting.cache, progress)
         except Exception:  # noqa: BLE001, S112 - the same error comes back in each of its cells, with its reason
             continue
-
-
-def _builder(listener: RunListener, dataset: str) -> Callable[[int, int], None]:
-    def tell(recordings: int, windows: int) -> None:
-        listener.building(dataset, recordings, windows)
-
-    return tell
 
 
 def _count(summary: RunSummary, report: CellReport) -> None:
@@ -146,7 +129,7 @@ def _manifest(plan: Plan, executor: Executor, shard: Shard, root: Path | None, s
     computed = {job.method: _computed_by(job.method) for job in shard.of(list(plan.jobs()))}
     return {
         "plan": asdict(plan),
-        "simulated": [d for d in plan.datasets if build_source(d).info.simulated],
+        "simulated": [d for d in plan.datasets if find_source(d).info.simulated],
         "datasets": {dataset: _dataset_facts(dataset, root) for dataset in plan.datasets},
         "composition": asdict(plan.composition),
         "code": _code_version(plan),
@@ -166,7 +149,7 @@ def _manifest(plan: Plan, executor: Executor, shard: Shard, root: Path | None, s
 
 def _dataset_facts(dataset: str, root: Path | None) -> dict[str, str]:
     """What the source says of itself, and how much of its official files were there."""
-    info = build_source(dataset).info
+    info = find_source(dataset).info
     names = ("title", "domain", "description", "licence", "citation", "url", "split_unit", "asset_unit")
     return {name: getattr(info, name) for name in names} | {"files": status_of(info, root).state}
 
@@ -205,7 +188,7 @@ def _versions(plan: Plan, computed: Mapping[str, Mapping[str, Any]]) -> dict[str
     """Versions of all packages that computed, windows included, and of those that every run needs."""
     found = {"python": platform.python_version(), "pyarrow": version("pyarrow")}
     for dataset in plan.datasets:
-        found |= provenance_of(builders_of(build_source(dataset))).packages
+        found |= provenance_of(builders_of(find_source(dataset))).packages
     for made_by in computed.values():
         found |= made_by["packages"]
     return dict(sorted(found.items()))

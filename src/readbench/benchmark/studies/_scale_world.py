@@ -21,12 +21,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import windows_of
+from readbench.benchmark.protocol import find_source, windows_of
 from readbench.benchmark.simulators import BATCH, Simulator
 from readbench.common.files import exclusive, write_json
 from readbench.common.processes import Tell, end_with_parent
 from readbench.engine.preparation import ChannelStats
-from readbench.engine.spec import build_source
 from readbench.engine.window_files import WindowWriter, load_windows, save_windows
 from readbench.engine.windows import NORMAL, WindowSet, concatenate
 from readbench.errors import UsageError
@@ -77,7 +76,7 @@ class World:
     @property
     def simulator(self) -> Simulator:
         """The source."""
-        source = build_source(self.source)
+        source = find_source(self.source)
         if not isinstance(source, Simulator):
             raise UsageError(f"{self.source} is not simulated, so it cannot be made larger. Use one of sim_*.")
         return replace(source, runs=ASKED_RUNS + NORMAL_RUNS)  # how many there are is no part of what they are
