@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import pickle
 import threading
+from pathlib import Path
 
+import pytest
+import typer
 from rich.console import Console
 
-from readbench.cli.progress import Terminal, scale_listener
+from readbench.cli.progress import Terminal, resumable
 from readbench.common.progress import SILENT, within
-
-Told = list[tuple[str, int, int | None]]
 
 
 def screen(*, terminal: bool) -> Console:
@@ -76,18 +77,9 @@ def test_a_part_survives_pickling_as_its_listener_does() -> None:
     assert pickle.loads(pickle.dumps(part)) == part  # noqa: S301 - our own
 
 
-def test_a_study_counts_windows_and_ends_what_a_cell_was_at() -> None:
-    told: Told = []
-    listener = scale_listener(lambda *far: told.append(far), 200)
-    listener.begins("dtw-i", 100)
-    listener.telling("fitting", 0, 100)
-    listener.telling("searching", 0, 100)
-    listener.ends("dtw-i", 100)
-    assert told == [
-        ("corpus", 0, 200),
-        ("dtw-i at 100: fitting", 0, 100),
-        ("dtw-i at 100: fitting", 1, 1),
-        ("dtw-i at 100: searching", 0, 100),
-        ("dtw-i at 100: searching", 1, 1),
-        ("corpus", 100, 200),
-    ]
+def test_an_interruption_says_where_the_finished_work_is(tmp_path: Path) -> None:
+    console = screen(terminal=False)
+    with pytest.raises(typer.Exit) as ended, resumable(console, tmp_path):
+        raise KeyboardInterrupt
+    assert ended.value.exit_code == 130
+    assert str(tmp_path) in text(console).replace("\n", "")

@@ -26,6 +26,26 @@ def test_opinions_are_measured_printed_and_written(tmp_path: Path) -> None:
     assert float(rows[0]["AUROC"]) == pytest.approx(sum(float(row["AUROC"]) for row in faults) / len(faults), abs=2e-3)
 
 
+def files_in(folder: Path) -> list[Path]:
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+
+
+def test_started_again_it_keeps_what_is_finished_and_names_what_fails(tmp_path: Path) -> None:
+    options = ["--method", "raw+verdict", "--no-novelty", "--out", str(tmp_path)]
+    small = ["--datasets", "sim_ecg(runs=80)", "--jobs", "2"]
+    assert CliRunner().invoke(app, ["opinions", *small, "--seeds", "0", *options]).exit_code == 0
+    (first,) = tmp_path.glob("cells/*")
+    written = first.stat().st_mtime_ns
+    assert CliRunner().invoke(app, ["opinions", *small, "--seeds", "0,1", *options]).exit_code == 0
+    assert len(list(tmp_path.glob("cells/*"))) == 2
+    assert first.stat().st_mtime_ns == written
+    absent = ["--root", str(tmp_path / "nowhere"), "--seeds", "0", "--datasets", "skab,sim_ecg(runs=80)"]
+    done = CliRunner().invoke(app, ["opinions", *absent, *options])
+    assert done.exit_code == 1
+    assert "skab seed 0 rho 0 raw+verdict: skab:" in done.output.replace("\n", " ")
+    assert "sim_ecg(runs=80)" in (tmp_path / "opinions.csv").read_text()
+
+
 def test_the_suite_is_the_same_measurement(tmp_path: Path) -> None:
     common = ["--datasets", "sim_ecg", "--seeds", "0"]
     asked = ["opinions", *common, "--method", "raw+verdict", "--out", str(tmp_path / "verb")]
@@ -33,8 +53,8 @@ def test_the_suite_is_the_same_measurement(tmp_path: Path) -> None:
     for arguments in (asked, suite):
         done = CliRunner().invoke(app, arguments)
         assert done.exit_code == 0, done.output
-    written = sorted(path.name for path in (tmp_path / "verb").iterdir())
-    assert written == sorted(path.name for path in (tmp_path / "suite").iterdir())
+    written = files_in(tmp_path / "verb")
+    assert written == files_in(tmp_path / "suite")
     for name in written:
         assert (tmp_path / "verb" / name).read_bytes() == (tmp_path / "suite" / name).read_bytes()
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import typer
 from rich.console import Console
 
 from readbench.common.progress import Progress
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import Task, TaskID
 
-    from readbench.benchmark.studies import ScaleListener
 
 SPEED_S = 600.0
 """The time left is told from the speed over this long: one step of a slow encoder takes minutes."""
@@ -133,43 +135,12 @@ def _short(number: float) -> str:
     return f"{number:.0f}" if number >= 10 else f"{number:.2g}"
 
 
-# The rooms below still speak in ways of their own; each function goes when its room takes a `Progress`.
-
-
-def scale_listener(progress: Progress, windows: int) -> ScaleListener:
-    """What `run_study` calls.
-
-    Args:
-        progress: told of the windows that cells have searched, and of what a cell is at.
-        windows: that all cells together search.
-    """
-    from readbench.benchmark.studies import ScaleListener
-
-    class Told(ScaleListener):
-        def __init__(self) -> None:
-            self._searched = 0
-            self._cell = self._at = ""
-            progress("corpus", 0, windows)
-
-        def telling(self, what: str, done: int, total: int | None, /) -> None:
-            at = f"{self._cell}{what}"
-            if at != self._at:
-                self._end()
-            self._at = at
-            progress(at, done, total)
-
-        def begins(self, method: str, size: int) -> None:
-            self._end()
-            self._cell = f"{method} at {size:,}: "
-
-        def ends(self, method: str, size: int) -> None:  # noqa: ARG002 - all methods search as many
-            self._end()
-            self._searched += size
-            progress("corpus", self._searched, windows)
-
-        def _end(self) -> None:
-            if self._at:
-                progress(self._at, 1, 1)
-            self._at = ""
-
-    return Told()
+@contextmanager
+def resumable(console: Console, folder: Path) -> Iterator[Terminal]:
+    """Shows the progress of work that keeps what it has finished; when interrupted, says where that is."""
+    try:
+        with Terminal(console) as progress:
+            yield progress
+    except KeyboardInterrupt:
+        console.print(f"Interrupted. What was finished is in {folder}; the same command continues.", style="yellow")
+        raise typer.Exit(130) from None

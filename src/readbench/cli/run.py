@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 
 from readbench.cli.options import DEFAULT_SEEDS, WHOLE, ExecutorName, Root, SplitUnit, numbers, output
-from readbench.cli.progress import Terminal
-from readbench.cli.studies import measure_opinions
+from readbench.cli.progress import resumable
+from readbench.cli.studies import opinions_of_plan
 from readbench.common.files import data_root
 from readbench.errors import UsageError
 
@@ -107,21 +107,16 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     if not methods:
         _show_skipped(chosen, console)
     if suite_name == NOVEL:
-        measure_opinions(plan, folder, root)
+        opinions_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
         return
-    try:
-        models = ModelOptions(str(prompts.resolve()) if prompts else None, max_calls, max_cost)
-        with Terminal(console) as progress:
-            jobs_here = part.of(list(plan.jobs()))
-            costs = forecasts(plan, folder, shard=part, root=root, models=models, progress=progress)
-            _show_costs(costs, models, console)
-            where = executor_of(executor, jobs, address, gpus)
-            if vectors_first:
-                encode_first(jobs_here, Setting.of(plan, folder, root), where, progress)
-            summary = run(plan, folder, executor=where, shard=part, root=root, models=models, progress=progress)
-    except KeyboardInterrupt:
-        console.print(f"Interrupted. What was finished is in {folder}; the same command continues.", style="yellow")
-        raise typer.Exit(130) from None
+    models = ModelOptions(str(prompts.resolve()) if prompts else None, max_calls, max_cost)
+    with resumable(console, folder) as progress:
+        costs = forecasts(plan, folder, shard=part, root=root, models=models, progress=progress)
+        _show_costs(costs, models, console)
+        where = executor_of(executor, jobs, address, gpus)
+        if vectors_first:
+            encode_first(part.of(list(plan.jobs())), Setting.of(plan, folder, root), where, progress)
+        summary = run(plan, folder, executor=where, shard=part, root=root, models=models, progress=progress)
     show_report(read_results(folder), output())
     _conclude(summary, console)
 

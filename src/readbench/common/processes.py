@@ -25,7 +25,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 SAMPLE_S = 0.2
 
-Tell = Progress
 Work = Callable[[T, Progress], R]
 
 

@@ -8,6 +8,7 @@ progress("building sim_tanks", 7, 40)     # so far
 progress("building sim_tanks", 40, 40)    # done
 encode(windows, within(progress, "sonde"))   # "encoding" of the part is heard as "sonde: encoding"
 for cell in each(cells, "cells", progress):  # begins, counts and ends by itself
+with during(progress, "fitting"):            # what cannot be counted
 ```
 
 `readbench.cli.progress.Terminal` shows it to people.
@@ -16,6 +17,7 @@ for cell in each(cells, "cells", progress):  # begins, counts and ends by itself
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -67,6 +69,21 @@ def each(items: Sequence[T], what: str, progress: Progress) -> Iterator[T]:
     for done, item in enumerate(items, start=1):
         yield item
         progress(what, done, len(items))
+
+
+@contextmanager
+def during(progress: Progress, what: str) -> Iterator[None]:
+    """A piece of work that cannot be counted: it begins and ends with the block.
+
+    >>> heard = []
+    >>> with during(lambda *told: heard.append(told), "fitting"):
+    ...     pass
+    >>> heard
+    [('fitting', 0, 1), ('fitting', 1, 1)]
+    """
+    progress(what, 0, 1)
+    yield
+    progress(what, 1, 1)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 from readbench.benchmark.report import draw_novelty, novelty_table
 from readbench.benchmark.report._opinions import RATES
-from readbench.benchmark.runs import HeldOut
+from readbench.benchmark.studies import HeldOut
 from tests.benchmark.report.test_opinions import measured
 
 PERFECT = HeldOut("leak", np.array([3.0, 4.0]), np.array([1.0, 2.0]))

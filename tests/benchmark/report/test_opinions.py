@@ -7,9 +7,10 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from readbench.benchmark.report import OpinionQuality, draw_reliability, opinion_table
+from readbench.benchmark.report import draw_reliability, opinion_table
 from readbench.benchmark.report._opinions import COLUMNS
-from readbench.benchmark.runs import Cell, Quality, TaskOpinions
+from readbench.benchmark.runs import Cell, TaskOpinions
+from readbench.benchmark.studies import OpinionQuality, Quality
 from readbench.common.calibration import calibration_floor
 from readbench.engine.rerankers import Opinion
 
@@ -17,7 +18,7 @@ from readbench.engine.rerankers import Opinion
 def measured(dataset: str, seed: int, rho: int, value: float) -> OpinionQuality:
     classes = np.array([1, 2], np.int32)
     opinions = [Opinion(classes, np.array([p, 1 - p]), (1,), 0.1, 0.2, novel=False) for p in (0.6, 0.7, 0.9)]
-    answers = TaskOpinions(np.array([2, 1, 1], np.int32), opinions)
+    answers = TaskOpinions(np.array([2, 1, 1], np.int32), opinions).stated
     figures = Quality(value, 0.0, 0.0, 0.0, 0.0, auroc=value + 0.05, false_alarms=float("nan"))
     return OpinionQuality(Cell(dataset, seed, rho, "rocket+verdict"), answers, figures)
 

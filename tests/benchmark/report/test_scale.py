@@ -37,7 +37,7 @@ PAIRED = tuple(
     TwoStage("raw+nr", 10_000, 100, length, recall, recall / 2, 0.5, 0.6, 0.1, 0.2, 10.0, 1.0, 4.0)
     for length, recall in ((50, 0.25), (100, 0.5))
 )
-FINDINGS = Findings(MEASURED, PAIRED, (Failure("sbd-d", 1_000_000, "killed"),), 12.0)
+FINDINGS = Findings(MEASURED, PAIRED, (Failure("sbd-d at 1,000,000", "killed"),), 12.0)
 
 
 def test_every_size_of_a_method_has_a_row() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from readbench.benchmark.runs import LostItem, RayCluster, run
+from readbench.common.progress import SILENT
 from tests.benchmark.runs.helpers import assert_same_results, small_plan
 from tests.benchmark.runs.work import begun, dies_when_told, refused
 
@@ -71,19 +72,15 @@ def ancestors(process: int, parents: dict[int, int]) -> set[int]:
     return found
 
 
-def untold(leg: str, done: int, total: int | None) -> None:
-    """Nobody listens."""
-
-
 def test_ray_gives_up_only_what_kills_every_worker(cluster: Any, tmp_path: Path) -> None:  # noqa: ANN401
     assert cluster.address
     items = [(tmp_path, 0, 0), (tmp_path, 1, 99), (tmp_path, 2, 1)]
-    results = {item[1]: result for item, result in RayCluster().map(dies_when_told, items, untold)}
+    results = {item[1]: result for item, result in RayCluster().map(dies_when_told, items, SILENT)}
     assert isinstance(results[1], LostItem)
     assert (results[0], results[2]) == (0, 2)
     assert begun(tmp_path)[1] == 3
     with pytest.raises(KeyError, match="no 4"):
-        list(RayCluster().map(refused, [4], untold))
+        list(RayCluster().map(refused, [4], SILENT))
 
 
 def test_a_lost_worker_and_a_lost_node_change_no_byte(cluster: Any, tmp_path: Path, private_cache: Path) -> None:  # noqa: ANN401

@@ -18,18 +18,15 @@ from readbench.benchmark.runs import (
     run,
 )
 from readbench.benchmark.runs._execute import give_up, run_job
+from readbench.common.progress import SILENT
 from readbench.errors import UsageError
 from tests.benchmark.runs.helpers import assert_same_results, rows_without_times, small_plan
 from tests.benchmark.runs.work import begun, dies_when_told, refused, squared
 
 
-def untold(leg: str, done: int, total: int | None) -> None:
-    """Nobody listens."""
-
-
 @pytest.mark.parametrize("executor", [Local(), Processes(1)], ids=["local", "processes"])
 def test_every_item_is_done_once_and_news_arrive(executor: Executor) -> None:
-    heard: list[tuple[str, int, int]] = []
+    heard: list[tuple[str, int, int | None]] = []
     results = dict(executor.map(squared, range(7), lambda *news: heard.append(news)))
     assert results == {n: n * n for n in range(7)}
     assert sorted(heard) == [("leg", n, 10) for n in range(7)]
@@ -38,13 +35,13 @@ def test_every_item_is_done_once_and_news_arrive(executor: Executor) -> None:
 @pytest.mark.parametrize("executor", [Local(), Processes(1)], ids=["local", "processes"])
 def test_an_error_of_the_work_is_the_callers(executor: Executor) -> None:
     with pytest.raises(KeyError, match="no 3"):
-        list(executor.map(refused, [3], untold))
+        list(executor.map(refused, [3], SILENT))
 
 
 def test_what_a_dead_worker_was_at_is_begun_again_and_given_up_at_last(tmp_path: Path) -> None:
     deaths = {1: 99, 3: 1}
     items = [(tmp_path, number, deaths.get(number, 0)) for number in range(5)]
-    results = {item[1]: result for item, result in Processes(2).map(dies_when_told, items, untold)}
+    results = {item[1]: result for item, result in Processes(2).map(dies_when_told, items, SILENT)}
     lost = results.pop(1)
     assert isinstance(lost, LostItem)
     assert "died 3 times" in lost.reason
@@ -88,7 +85,7 @@ def test_a_node_that_does_not_see_the_run_folder_says_so(tmp_path: Path, private
     plan = small_plan()
     setting = Setting(tmp_path / "elsewhere", private_cache, None, plan.composition)
     with pytest.raises(Exception, match="does not see the run folder"):
-        run_job(next(plan.jobs()), untold, setting)
+        run_job(next(plan.jobs()), SILENT, setting)
     assert not setting.folder.exists()
 
 

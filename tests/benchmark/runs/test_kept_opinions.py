@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from readbench.benchmark.protocol import load_task
-from readbench.benchmark.runs import KEY, OPINION, form_opinions, merge, run
+from readbench.benchmark.runs import KEY, OPINION, merge, run
 from readbench.benchmark.runs._plan import Shard
 from readbench.benchmark.simulators import Ecg
+from readbench.benchmark.studies import form_opinions
 from readbench.engine.rerankers import _ridge as judgement
 from readbench.engine.rerankers import _verdict as verdict
 from readbench.engine.rerankers._ridge import FittedVerdict
@@ -40,8 +41,8 @@ def test_kept_opinions_are_those_of_the_method_on_its_own(folder: Path, private_
         own = table.filter(np.array(table["rho"].to_pylist()) == rho)
         wanted = form_opinions(task, rho, parse(OPINING), private_cache)
         assert own["query"].to_pylist() == task.queries.ids.tolist()
-        assert own["correct"].to_pylist() == wanted.correct.tolist()
-        np.testing.assert_allclose(own["confidence"].to_numpy(), wanted.confidence, atol=1e-9)
+        assert own["correct"].to_pylist() == wanted.stated.correct.tolist()
+        np.testing.assert_allclose(own["confidence"].to_numpy(), wanted.stated.confidence, atol=1e-9)
         truth = [
             dict(zip(o.classes, o.posterior, strict=True))[t]
             for o, t in zip(wanted.opinions, wanted.labels, strict=True)

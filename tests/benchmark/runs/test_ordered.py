@@ -21,10 +21,10 @@ class Backwards:
         self.lost = lost
 
     def map(
-        self, work: Work[Item, Result], items: Sequence[Item], encoding: Progress
+        self, work: Work[Item, Result], items: Sequence[Item], progress: Progress
     ) -> Iterator[tuple[Item, Result | LostItem]]:
         for number, item in reversed(list(enumerate(items))):
-            yield item, LostItem() if number in self.lost else work(item, encoding)
+            yield item, LostItem() if number in self.lost else work(item, progress)
 
 
 def test_results_keep_the_order_of_the_items() -> None:

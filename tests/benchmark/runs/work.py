@@ -9,16 +9,16 @@ from pathlib import Path
 from readbench.common.progress import Progress
 
 
-def squared(item: int, encoding: Progress) -> int:
-    encoding("leg", item, 10)
+def squared(item: int, progress: Progress) -> int:
+    progress("leg", item, 10)
     return item * item
 
 
-def refused(item: int, encoding: Progress) -> int:  # noqa: ARG001
+def refused(item: int, progress: Progress) -> int:  # noqa: ARG001
     raise KeyError(f"no {item}")
 
 
-def dies_when_told(item: tuple[Path, int, int], encoding: Progress) -> int:  # noqa: ARG001
+def dies_when_told(item: tuple[Path, int, int], progress: Progress) -> int:  # noqa: ARG001
     """Count each beginning of an item in a file, and die at the first `deaths` of them."""
     folder, number, deaths = item
     with (folder / str(number)).open("a") as file:

@@ -11,11 +11,18 @@ from typer.testing import CliRunner
 
 from readbench.benchmark.metrics import evaluate
 from readbench.benchmark.protocol import Composition, Task, load_task
-from readbench.benchmark.report import LearningCurve, active_table, draw_active
+from readbench.benchmark.report import active_table, draw_active
 from readbench.benchmark.report._opinions import common_counts
-from readbench.benchmark.runs import Cell, require_opinions
+from readbench.benchmark.runs import Cell
 from readbench.benchmark.simulators import Ecg
-from readbench.benchmark.studies import RANDOM, TELLING, LabellingResult, simulate_labelling
+from readbench.benchmark.studies import (
+    RANDOM,
+    TELLING,
+    LabellingResult,
+    LearningCurve,
+    require_opinions,
+    simulate_labelling,
+)
 from readbench.benchmark.studies import _active_learning as module
 from readbench.cli import app
 from readbench.engine.method import Method

@@ -1,164 +1,84 @@
-"""The study: one fresh process a cell, one file a finished cell, figures that mean what they say."""
+"""The runner of studies: finished cells are kept, what they depend on counts, failures are named."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from readbench.benchmark.metrics import evaluate
-from readbench.benchmark.studies import ScaleCell, ScaleListener, ScaleStudy, World, exponent, run_study
-from readbench.benchmark.studies import _scale as study
-from readbench.benchmark.studies._scale import measure
-from readbench.common.processes import Tell
-from readbench.engine.legs import conceal
-from readbench.engine.method import Method
-from readbench.engine.ranking import rank
-from readbench.errors import RunError, UsageError
+from readbench.benchmark.runs import Executor, Local, Processes
+from readbench.benchmark.studies import Study, run_study
+from readbench.benchmark.studies._study import Rows, name_file
+from readbench.common.progress import Progress
+from readbench.errors import DataError
 
-SIZES = (150, 400)
+CELLS = ("one", "two", "three")
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    made = World("sim_tanks", 10, tmp_path_factory.mktemp("cache"))
-    made.build(SIZES, 1, lambda *_: None)
-    return made
+def identify(cell: str, data: str = "data") -> str:
+    return f"{cell} on {data}"
 
 
-def cell(world: World, method: str, folder: Path, size: int = 400) -> ScaleCell:
-    return ScaleCell(world, size, method, "this code", folder)
+def measure(cell: str, progress: Progress, log: Path, broken: str = "") -> Rows:
+    """Writes down each measurement; `broken` fails."""
+    with log.open("a") as file:
+        file.write(f"{cell}\n")
+    progress("measuring", 1, 2)
+    if cell == broken:
+        raise DataError("its file is not there")
+    return [{"cell": cell, "value": float("nan") if cell == "two" else 0.1}]
 
 
-def untold(what: str, done: int, total: int | None) -> None:
-    """Nobody asked."""
+def study(log: Path, data: str = "data", broken: str = "") -> Study[str]:
+    return Study(CELLS, partial(identify, data=data), partial(measure, log=log, broken=broken))
 
 
-@pytest.mark.parametrize("method", ["euclidean", "sax-bm25", "raw+nr"])
-def test_a_cell_finds_what_the_benchmark_would_score(method: str, world: World, tmp_path: Path) -> None:
-    found, material = measure(cell(world, method, tmp_path), untold), world.open(400)
-    scores = Method(method).fit(material.corpus, material.normals).score(material.queries)
-    judged = evaluate(rank(scores, 20), material.queries.labels, material.corpus.labels)
-    assert found.ndcg == pytest.approx(judged.values["NDCG@10"].mean(), abs=1e-6)
-    assert (found.size, found.queries, found.method) == (400, 10, method)
-    assert found.search_s > 0
-    assert found.memory_bytes > 2**20
-    assert (found.encode_s > 0) == (method == "raw+nr")
+@pytest.mark.parametrize("executor", [Local(), Processes(2)], ids=["local", "processes"])
+def test_finished_cells_are_kept_and_what_failed_is_tried_again(executor: Executor, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    told: list[tuple[str, int, int | None]] = []
+    first = run_study(study(log, broken="two"), tmp_path / "out", executor, lambda *far: told.append(far))
+    assert list(first.rows) == ["one", "three"]
+    assert [(one.cell, one.reason) for one in first.failures] == [("two", "its file is not there")]
+    assert [far for what, *far in told if what == "cells"] == [[0, 3], [1, 3], [2, 3], [3, 3]]
+    assert {what for what, *_ in told} == {"cells", *(f"{cell}: measuring" for cell in CELLS)}
+    log.unlink()
+    again = run_study(study(log), tmp_path / "out", executor)
+    assert log.read_text().splitlines() == ["two"]
+    assert (again.reused, list(again.rows), again.failures) == (2, list(CELLS), ())
+    assert again.rows["one"] == first.rows["one"] == [{"cell": "one", "value": 0.1}]
+    assert str(again.rows["two"][0]["value"]) == "nan"
 
 
-def test_disk_is_what_a_search_reads(world: World, tmp_path: Path) -> None:
-    values = 400 * 15 * 256 * 4
-    sizes = {name: measure(cell(world, name, tmp_path), untold).disk_bytes for name in ("dtw-i", "raw", "sax-bm25")}
-    assert sizes["dtw-i"] == sizes["raw"] == values
-    assert 0 < sizes["sax-bm25"] < values
+def test_cells_that_depend_on_something_else_are_measured_anew(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    run_study(study(log), tmp_path)
+    assert run_study(study(log), tmp_path).reused == 3
+    assert run_study(study(log, data="other data"), tmp_path).reused == 0
+    assert len(log.read_text().splitlines()) == 6
 
 
-def test_vectors_are_removed_unless_they_are_needed_again(world: World, tmp_path: Path) -> None:
-    one = cell(world, "raw", tmp_path / "vectors")
-    measure(replace(one, keep=True), untold)
-    assert list((tmp_path / "vectors").rglob("*.npy"))
-    measure(one, untold)
-    assert not list((tmp_path / "vectors").rglob("*.npy"))
+@pytest.mark.parametrize("damage", ["", "{}", "[1]", '{"fingerprint": "one on data"}'])
+def test_a_damaged_file_is_measured_anew(damage: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    run_study(study(log), tmp_path)
+    path = tmp_path / "cells" / f"{name_file('one')}.json"
+    whole = path.read_text()
+    path.write_text(damage)
+    assert run_study(study(log), tmp_path).reused == 2
+    assert path.read_text() == whole
+    assert json.loads(whole).keys() == {"cell", "fingerprint", "rows"}
 
 
-def test_methods_see_windows_only(world: World) -> None:
-    corpus = world.open(150).corpus
-    seen = conceal(corpus, in_place=True)
-    assert set(seen.labels.tolist()) == {-1}
-    assert seen.ids.tolist() == seen.groups.tolist() == [str(i) for i in range(len(seen))]
-    assert set(seen.assets.tolist()) == {""}
-    assert seen.classes == ()
-    assert not seen.spans.any()
-    np.testing.assert_array_equal(seen.values(7), corpus.values(7))
-    assert np.shares_memory(seen.values(7), corpus.values(7))
+def test_an_interruption_keeps_what_was_finished(tmp_path: Path) -> None:
+    def stop(what: str, done: int, _: int | None) -> None:
+        if (what, done) == ("cells", 2):
+            raise KeyboardInterrupt
 
-
-@pytest.mark.parametrize("method", ["sonde|dtw-i", "dtw-i+gpc", "majority"])
-def test_methods_that_need_more_than_a_search_are_refused(method: str, world: World) -> None:
-    with pytest.raises(UsageError):
-        ScaleStudy(world, SIZES, (method,))
-
-
-def test_a_study_that_was_killed_goes_on(world: World, tmp_path: Path) -> None:
-    out, listed = tmp_path / "out", ["--methods", "euclidean", "--methods", "raw+nr"]
-    command = [sys.executable, "-m", "readbench", "scale", "--sizes", "150", "--queries", "10", *listed]
-    environment = {**os.environ, "READBENCH_CACHE": str(world.cache)}
-    process = subprocess.Popen([*command, "--out", str(out)], env=environment)
-    while not list(out.glob("cells/euclidean-150-*.json")):
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    (first,) = out.glob("cells/euclidean-150-*.json")
-    before = first.read_bytes()
-    assert len(list(out.glob("cells/*.json"))) == 1
-    subprocess.run([*command, "--out", str(out)], env=environment, check=True, capture_output=True)
-    assert first.read_bytes() == before
-    assert len(list(out.glob("cells/*.json"))) == 2
-    assert {path.name for path in out.glob("scale.*")} == {"scale.csv", "scale.md", "scale.svg", "scale.png"}
-    assert not list(out.glob("vectors/*/*.npy"))
-
-
-def test_finished_cells_are_read_and_others_measured(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Here in this process: the processes have a test of their own."""
-    measured: list[str] = []
-
-    def here(work: study.Work, one: ScaleCell, tell: Tell) -> study.Rows:
-        measured.append(f"{one.method}@{one.size}")
-        if one.method == "random" and one.size == 400:
-            raise RunError("it ended")
-        return work(one, tell)
-
-    monkeypatch.setattr(study, "in_fresh_process", here)
-    events: list[str] = []
-
-    class Events(ScaleListener):
-        def ends(self, method: str, size: int) -> None:
-            events.append(f"{method}@{size}")
-
-    plan = ScaleStudy(world, SIZES, ("random", "raw"), two_stage="raw")
-    found = run_study(plan, tmp_path, Events())
-    assert events == [f"{method}@{size}" for size in SIZES for method in ("random", "raw", "raw with dtw-i")]
-    assert [(one.method, one.size) for one in found.measured] == [("random", 150), ("raw", 150), ("raw", 400)]
-    assert [(one.method, one.size, one.reason) for one in found.failures] == [("random", 400, "it ended")]
-    assert {(one.size, one.shortlist) for one in found.two_stage} == {(150, 50), (150, 100), (400, 50), (400, 100)}
-    measured.clear()
-    again = run_study(plan, tmp_path)
-    assert measured == ["random@400"]
-    assert again.measured == found.measured
-    assert again.two_stage == found.two_stage
-
-
-def test_results_of_other_code_are_not_taken(world: World, tmp_path: Path) -> None:
-    one = cell(world, "raw", tmp_path)
-    others = [replace(one, version="other"), replace(one, size=150), replace(one, method="raw+nr")]
-    others.append(replace(one, world=replace(world, queries=9)))
-    assert len({one.key, *(other.key for other in others)}) == 5
-    assert replace(one, jobs=3, keep=True).key == one.key
-
-
-@pytest.mark.parametrize(("power", "factor"), [(1.0, 2e-6), (0.5, 3.0), (2.0, 1e-9), (0.0, 7.0)])
-def test_exponents_of_powers_are_those_powers(power: float, factor: float) -> None:
-    sizes = [10_000, 100_000, 1_000_000]
-    assert exponent(sizes, [factor * size**power for size in sizes]) == pytest.approx(power, abs=1e-6)
-
-
-def test_exponents_need_two_sizes_that_say_something() -> None:
-    assert exponent([10, 100], [0.0, 1.0]) is None
-    assert exponent([10, 10], [1.0, 2.0]) is None
-    assert exponent([10, 100, 1000], [0.0, 2.0, 20.0]) == pytest.approx(1.0)
-
-
-def test_cells_are_plain_json(world: World, tmp_path: Path) -> None:
-    row = study._alone(cell(world, "random", tmp_path), untold)
-    assert json.loads(json.dumps(row)) == row
+    log = tmp_path / "log"
+    with pytest.raises(KeyboardInterrupt):
+        run_study(study(log), tmp_path, progress=stop)
+    assert run_study(study(log), tmp_path).reused == 2
+    assert log.read_text().splitlines() == list(CELLS)

@@ -10,6 +10,7 @@ import pytest
 from readbench.benchmark.studies import ScaleCell, World
 from readbench.benchmark.studies import _scale as two_stage
 from readbench.benchmark.studies._scale import measure_two_stage, recall
+from readbench.common.progress import SILENT
 from readbench.engine.abilities import Hits
 from readbench.engine.ranking import rank
 from readbench.engine.retrievers import DtwDependent, DtwIndependent, EmbeddingRetriever
@@ -22,10 +23,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     made = World("sim_tanks", 10, tmp_path_factory.mktemp("cache"))
     made.build((600,), 1, lambda *_: None)
     return made
-
-
-def untold(what: str, done: int, total: int | None) -> None:
-    """Nobody asked."""
 
 
 @pytest.mark.parametrize("method", [DtwIndependent, DtwDependent])
@@ -71,7 +68,7 @@ def test_longer_shortlists_find_more_and_the_whole_finds_all(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(two_stage, "SHORTLISTS", (50, 200, 599, 600))
-    found = measure_two_stage(ScaleCell(world, 600, "raw+nr", "this code", tmp_path), untold)
+    found = measure_two_stage(ScaleCell(world, 600, "raw+nr", tmp_path), SILENT)
     assert [one.shortlist for one in found] == [50, 200, 599]
     recalls = [one.recall_10 for one in found]
     assert recalls == sorted(recalls)
@@ -83,7 +80,7 @@ def test_longer_shortlists_find_more_and_the_whole_finds_all(
 
 def test_an_encoder_is_asked_for(world: World, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="takes an encoder"):
-        measure_two_stage(ScaleCell(world, 600, "euclidean", "this code", tmp_path), untold)
+        measure_two_stage(ScaleCell(world, 600, "euclidean", tmp_path), SILENT)
 
 
 def test_a_seeded_search_that_finds_something_else_is_an_error(
@@ -97,7 +94,7 @@ def test_a_seeded_search_that_finds_something_else_is_an_error(
 
     monkeypatch.setattr(DtwIndependent, "search", wrong)
     with pytest.raises(MethodError, match="with seeds"):
-        measure_two_stage(ScaleCell(world, 600, "raw", "this code", tmp_path), untold)
+        measure_two_stage(ScaleCell(world, 600, "raw", tmp_path), SILENT)
 
 
 def test_hits_of_an_encoder_seed_an_exact_search_to_the_bit(world: World) -> None:

@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
-from readbench.benchmark.studies import accuracy, archive_sets
+from readbench.benchmark.sources import Ctsr
+from readbench.benchmark.studies import accuracy, read_archive_set
 from readbench.cli import app
 
 SETS = ("Hills", "Valleys")
@@ -37,14 +38,15 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_datasets_with_both_sides_keep_the_archives_division(root: Path) -> None:
-    found = list(archive_sets(root))
+    assert Ctsr().divided(root) == list(SETS)
+    found = [read_archive_set(name, root) for name in SETS]
     assert [(d.name, len(d.train), len(d.test)) for d in found] == [(name, 2, 4) for name in SETS]
     assert len(set(found[0].train.labels.tolist())) == 2
 
 
 @pytest.mark.parametrize("method", ["euclidean", "dtw-i", "sonde(reference=none)"])
 def test_accuracy_is_the_share_of_right_neighbours(method: str, root: Path) -> None:
-    assert [accuracy(method, dataset, None) for dataset in archive_sets(root)] == [1.0, 0.75]
+    assert [accuracy(method, read_archive_set(name, root), None) for name in SETS] == [1.0, 0.75]
 
 
 def test_the_command_writes_every_dataset(root: Path, tmp_path: Path) -> None:
@@ -59,10 +61,14 @@ def test_the_command_writes_every_dataset(root: Path, tmp_path: Path) -> None:
         str(root),
         "--out",
         str(out),
+        "--folder",
+        str(tmp_path / "cells"),
     ]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    assert "0.875" in result.output
+    for jobs in ("2", "1"):  # the second time from the cells of the first
+        result = CliRunner().invoke(app, [*arguments, "--jobs", jobs])
+        assert result.exit_code == 0, result.output
+        assert "0.875" in result.output
+    assert len(list((tmp_path / "cells").rglob("*.json"))) == 4
     assert out.read_text().splitlines() == [
         'dataset,"euclidean","dtw-i(band=0.2)"', "Hills,1.000000,1.000000", "Valleys,0.750000,0.750000"
     ]  # fmt: skip

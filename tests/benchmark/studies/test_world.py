@@ -10,6 +10,7 @@ import pytest
 from readbench.benchmark.simulators import Can, Ecg, Motor, Service, Tanks
 from readbench.benchmark.studies import World
 from readbench.benchmark.studies import _scale_world as world
+from readbench.common.progress import SILENT
 from readbench.engine import window_files as disk
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.windows import WindowSet
@@ -25,13 +26,9 @@ def few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "NORMALS", 20)
 
 
-def untold(what: str, done: int, total: int | None) -> None:
-    """Nobody asked."""
-
-
 def build(cache: Path, sizes: tuple[int, ...], jobs: int = 1) -> World:
     made = World("sim_tanks", 8, cache)
-    made.build(sizes, jobs, untold)
+    made.build(sizes, jobs, SILENT)
     return made
 
 
@@ -63,7 +60,7 @@ def test_the_corpus_holds_faults_only_and_carries_its_own_statistics(
 @pytest.mark.parametrize("source", SIMULATORS)
 def test_no_group_of_a_query_is_in_the_corpus(source: str, tmp_path: Path) -> None:
     one = World(source, 8, tmp_path)
-    one.build((120,), 1, untold)
+    one.build((120,), 1, SILENT)
     material = one.open(120)
     asked, stored = (set(part.groups.tolist()) for part in (material.queries, material.corpus))
     assert len(asked) == len(material.queries) == 8
@@ -105,12 +102,12 @@ def test_processes_side_by_side_build_the_same_windows(tmp_path: Path, monkeypat
 
 def test_real_data_cannot_be_made_larger(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not simulated"):
-        World("skab", 8, tmp_path).build((100,), 1, untold)
+        World("skab", 8, tmp_path).build((100,), 1, SILENT)
 
 
 def test_more_queries_than_groups_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="at most as many --queries"):
-        World("sim_tanks", 1000, tmp_path).build((100,), 1, untold)
+        World("sim_tanks", 1000, tmp_path).build((100,), 1, SILENT)
 
 
 def test_the_middle_fault_of_a_group_is_asked_for() -> None:

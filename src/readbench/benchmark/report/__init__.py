@@ -22,8 +22,6 @@ from readbench.benchmark.report._figures import (
 from readbench.benchmark.report._grid import TableStudy
 from readbench.benchmark.report._methods import Methods, describe, is_partial
 from readbench.benchmark.report._opinions import (
-    LearningCurve,
-    OpinionQuality,
     active_table,
     draw_active,
     draw_novelty,
@@ -54,10 +52,8 @@ __all__ = [
     "Declared",
     "DrawnFigure",
     "Leaderboard",
-    "LearningCurve",
     "Mark",
     "Methods",
-    "OpinionQuality",
     "ReportTable",
     "Results",
     "RunOverview",

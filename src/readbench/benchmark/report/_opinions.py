@@ -8,22 +8,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from readbench.benchmark.metrics import ConfidenceInterval, mean_interval
 from readbench.benchmark.report._table import ReportTable
-from readbench.benchmark.runs import Cell, HeldOut, Quality, TaskOpinions
-from readbench.benchmark.studies import LEARNING_METRIC, RANDOM, TELLING, LabellingResult
-from readbench.common.calibration import (
-    Reliability,
-    calibration_floor,
-    detection_rate,
-    expected_calibration_error,
-    reliability,
-)
+from readbench.benchmark.runs import StatedProbabilities
+from readbench.benchmark.studies import LEARNING_METRIC, RANDOM, TELLING, HeldOut, LearningCurve, OpinionQuality
+from readbench.common.calibration import Reliability, detection_rate, expected_calibration_error
 from readbench.common.plots import (
     METHOD_COLOURS,
     NORMAL_GREY,
@@ -44,16 +38,6 @@ if TYPE_CHECKING:
 COLUMNS = ("accuracy", "ECE", "floor", "coverage", "set size", "alarms", "AUROC", "FPR95")
 """Headings of the fields of `Quality`, in order; ECE is followed by what honest probabilities would show."""
 LARGEST_MARK = 36.0
-
-
-@dataclass(frozen=True, eq=False)
-class OpinionQuality:
-    """The opinions of one method on one task at one level, what they are worth, and the fault types held out."""
-
-    cell: Cell
-    answers: TaskOpinions
-    quality: Quality
-    held_out: tuple[HeldOut, ...] = ()
 
 
 def opinion_table(measured: Sequence[OpinionQuality]) -> ReportTable:
@@ -104,27 +88,19 @@ def draw_curve(axis: Axes, title: str, curve: Reliability) -> None:
 
 def _curves(measured: Sequence[OpinionQuality]) -> dict[str, Reliability]:
     """Curves by title: of each dataset over all seeds, and of all where there are several."""
-    by_dataset: dict[str, list[TaskOpinions]] = {}
+    by_dataset: dict[str, list[StatedProbabilities]] = {}
     for one in measured:
         by_dataset.setdefault(one.cell.dataset, []).append(one.answers)
     if len(by_dataset) > 1:
         by_dataset["all"] = [one.answers for one in measured]
-    return {
-        title: reliability(
-            np.concatenate([answers.confidence for answers in own]),
-            np.concatenate([answers.correct for answers in own]),
-        )
-        for title, own in by_dataset.items()
-    }
+    return {title: StatedProbabilities.together(own).curve for title, own in by_dataset.items()}
 
 
 def _figures(measured: Sequence[OpinionQuality], dataset: str, rho: int) -> list[float]:
     own = [one for one in measured if (one.cell.dataset, one.cell.rho) == (dataset, rho)]
     accuracy, _, *others = _mean([list(astuple(one.quality)) for one in own])
-    confidence = np.concatenate([one.answers.confidence for one in own])
-    correct = np.concatenate([one.answers.correct for one in own])
-    error = expected_calibration_error(confidence, correct)
-    return [accuracy, error, calibration_floor(confidence, seed=0), *others]
+    stated = StatedProbabilities.together(one.answers for one in own)
+    return [accuracy, expected_calibration_error(stated.confidence, stated.correct), stated.floor, *others]
 
 
 def _mean(rows: list[list[float]]) -> list[float]:
@@ -206,14 +182,6 @@ def _by_fault(measured: Sequence[OpinionQuality]) -> dict[tuple[str, int, str], 
 
 COLOURS = {TELLING: METHOD_COLOURS[0], RANDOM: REFERENCE_GREY}
 RESAMPLES = 2000
-
-
-@dataclass(frozen=True, eq=False)
-class LearningCurve:
-    """How a method learned on one task."""
-
-    cell: Cell
-    learned: LabellingResult
 
 
 def active_table(lessons: Sequence[LearningCurve]) -> ReportTable:

@@ -22,11 +22,11 @@ from readbench.benchmark.report._paper_values import RERANKERS, SPREAD
 from readbench.benchmark.report._results import (
     MetricFacts,
     Results,
-    StatedProbabilities,
     by_method,
     read_stated_probabilities,
 )
 from readbench.benchmark.report._table import ReportTable
+from readbench.benchmark.runs import StatedProbabilities
 from readbench.engine.registry import BUILT_IN
 
 PAPER_SYSTEM = "charm+nr|dtw-i+gpc"

@@ -26,8 +26,7 @@ from readbench.benchmark.metrics import (
     mean_ranks,
     metric_order,
 )
-from readbench.benchmark.runs import ALL, DONE, OPINION, TIMES, Cell, metric_columns
-from readbench.common.calibration import Reliability, calibration_floor, reliability
+from readbench.benchmark.runs import ALL, DONE, OPINION, TIMES, Cell, StatedProbabilities, metric_columns
 from readbench.engine.registry import METRICS
 from readbench.engine.spec import COMPOSED
 from readbench.errors import RunError, UnknownNameError, UsageError
@@ -344,37 +343,6 @@ def _significance(results: Results) -> list[Significance]:
         Significance(rho, friedman(results.orient(dataset_scores(results, rho)[:, complete])), difference)
         for rho in results.levels
     ]
-
-
-@dataclass(frozen=True, eq=False)
-class StatedProbabilities:
-    """Answers to n queries.
-
-    Args:
-        confidence: (n,) probability of the most likely fault type.
-        correct: (n,) whether it is the true one.
-        truth: (n,) probability of the true one.
-    """
-
-    confidence: NDArray[np.float64]
-    correct: NDArray[np.bool_]
-    truth: NDArray[np.float64]
-
-    @classmethod
-    def together(cls, parts: Iterable[StatedProbabilities]) -> Self:
-        """Several as one."""
-        columns = [[getattr(part, name) for name in OPINION] for part in parts]
-        return cls(*map(np.concatenate, zip(*columns, strict=True)))
-
-    @property
-    def curve(self) -> Reliability:
-        """Stated against real certainty."""
-        return reliability(self.confidence, self.correct)
-
-    @property
-    def floor(self) -> float:
-        """The calibration error that honest probabilities would show."""
-        return calibration_floor(self.confidence, seed=0)
 
 
 def read_stated_probabilities(results: Results) -> dict[tuple[str, int, str], StatedProbabilities]:

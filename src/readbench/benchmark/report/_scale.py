@@ -214,7 +214,7 @@ def _page(findings: Findings, source: str) -> str:
     parts.append(f"Building the largest corpus took {_seconds(findings.build_s)} s.\n")
     if findings.failures:
         parts.append("**Not measured**\n")
-        parts += [f"* {one.method} at {one.size:,}: {one.reason}" for one in findings.failures]
+        parts += [f"* {one.cell}: {one.reason}" for one in findings.failures]
     return "\n".join(parts).rstrip() + "\n"
 
 

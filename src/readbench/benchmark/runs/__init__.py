@@ -4,7 +4,7 @@ from readbench.benchmark.runs._budget import ALL, Budget, parse_budget, parse_bu
 from readbench.benchmark.runs._cells import RANKING_DEPTH, Setup
 from readbench.benchmark.runs._costs import Forecast, forecasts
 from readbench.benchmark.runs._encode import encode_first
-from readbench.benchmark.runs._execute import CellReport, Setting
+from readbench.benchmark.runs._execute import CellReport, Setting, load_cell_task
 from readbench.benchmark.runs._executors import (
     TRIES,
     Executor,
@@ -20,21 +20,12 @@ from readbench.benchmark.runs._executors import (
 from readbench.benchmark.runs._fingerprint import fingerprint_of
 from readbench.benchmark.runs._gallery import COARSEST, DEPTH, FINEST, Gallery, GalleryWindow, read_gallery
 from readbench.benchmark.runs._merge import merge, plan_of
-from readbench.benchmark.runs._opinions import (
-    HeldOut,
-    Quality,
-    TaskOpinions,
-    form_opinions,
-    novel_faults,
-    quality,
-    require_opinions,
-)
+from readbench.benchmark.runs._opinions import OPINION, StatedProbabilities, TaskOpinions
 from readbench.benchmark.runs._plan import DEFAULT_LEVELS, DEFAULT_SEEDS, EVERY_LABEL, WHOLE, Cell, Plan, parse_shard
-from readbench.benchmark.runs._runner import RunSummary, run
+from readbench.benchmark.runs._runner import RunSummary, build_first, run
 from readbench.benchmark.runs._store import (
     DONE,
     KEY,
-    OPINION,
     QRELS_COLUMNS,
     TIMES,
     Qrels,
@@ -71,38 +62,35 @@ __all__ = [
     "Forecast",
     "Gallery",
     "GalleryWindow",
-    "HeldOut",
     "InOrder",
     "Local",
     "LostItem",
     "Plan",
     "Processes",
     "Qrels",
-    "Quality",
     "RayCluster",
     "RunStore",
     "RunSummary",
     "Setting",
     "Setup",
+    "StatedProbabilities",
     "Suite",
     "TaskOpinions",
     "Work",
+    "build_first",
     "encode_first",
     "executor_of",
     "fingerprint_of",
     "forecasts",
-    "form_opinions",
+    "load_cell_task",
     "merge",
     "metric_columns",
-    "novel_faults",
     "parse_budget",
     "parse_budgets",
     "parse_shard",
     "plan_of",
-    "quality",
     "read_gallery",
     "read_qrels",
-    "require_opinions",
     "run",
     "score_columns",
     "suite",

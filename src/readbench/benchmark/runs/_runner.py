@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -20,7 +20,7 @@ from readbench.benchmark.runs._execute import CellReport, Setting, give_up, load
 from readbench.benchmark.runs._executors import Executor, Local, LostItem
 from readbench.benchmark.runs._fingerprint import provenance_of
 from readbench.benchmark.runs._gallery import write_gallery
-from readbench.benchmark.runs._plan import WHOLE, Job, Plan, Shard
+from readbench.benchmark.runs._plan import WHOLE, Plan, Shard
 from readbench.benchmark.runs._store import RunStore
 from readbench.common.progress import SILENT, Progress, within
 from readbench.engine.llm import ModelOptions
@@ -80,7 +80,7 @@ def run(  # noqa: PLR0913 - what a run may be told
     jobs = shard.of(list(plan.jobs()))
     store = RunStore(setting.folder)
     summary = RunSummary(Path(out))
-    _build_all(jobs, setting, progress)
+    build_first((job.dataset for job in jobs), setting, progress)
     ended, count = 0, sum(len(job.cells()) for job in jobs)
     progress("cells", ended, count)
     due = time.monotonic() + REFRESH_S
@@ -101,9 +101,9 @@ def run(  # noqa: PLR0913 - what a run may be told
     return summary
 
 
-def _build_all(jobs: Sequence[Job], setting: Setting, progress: Progress) -> None:
+def build_first(datasets: Iterable[str], setting: Setting, progress: Progress) -> None:
     """Build all data before any worker needs them; a dataset that cannot be built fails its own cells later."""
-    for dataset in dict.fromkeys(job.dataset for job in jobs):
+    for dataset in dict.fromkeys(datasets):
         try:
             build(dataset, setting.root, setting.cache, progress)
         except Exception:  # noqa: BLE001, S112 - the same error comes back in each of its cells, with its reason

@@ -51,6 +51,7 @@ from readbench.benchmark.metrics import metric_order
 from readbench.benchmark.protocol import Task
 from readbench.benchmark.runs._budget import ALL
 from readbench.benchmark.runs._cells import Outcome
+from readbench.benchmark.runs._opinions import OPINION
 from readbench.benchmark.runs._plan import Cell, Plan
 from readbench.engine.legs import STAGES
 from readbench.engine.registry import METRICS
@@ -64,9 +65,6 @@ DONE = "ok"
 FORMAT = 1
 """Raised whenever the same cells make other tables."""
 LISTS = ("items", "scores")
-OPINION = ("confidence", "correct", "truth")
-"""An opinion: probability of the most likely fault type, whether it is the true one, probability of the true one."""
-
 BESIDE = ("query", "group", "predicted", *LISTS, *OPINION)
 """Columns of a cell's file that are no metric."""
 
@@ -259,7 +257,8 @@ def _cell_table(outcome: Outcome) -> pa.Table:
         columns["scores"] = pa.array(list(outcome.scores), pa.list_(pa.float32()))
         means = outcome.per_query.means()
     if outcome.opinions is not None:
-        columns |= {name: getattr(outcome.opinions, name) for name in OPINION}
+        stated = outcome.opinions.stated
+        columns |= {name: getattr(stated, name) for name in OPINION}
     summary = {
         "fingerprint": outcome.fingerprint,
         "queries": len(outcome.queries),

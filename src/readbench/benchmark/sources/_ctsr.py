@@ -190,6 +190,19 @@ class Ctsr:
         verified=True,
     )
 
+    _only = ""
+
+    def only(self, dataset: str) -> Ctsr:
+        """The source with one dataset of the archive alone."""
+        source = Ctsr()
+        source._only = dataset
+        return source
+
+    def divided(self, root: Path | None) -> list[str]:
+        """Names of the datasets under `root` that have both sides."""
+        names = [_dataset(path) for path in self._files(root)]
+        return [name for name in dict.fromkeys(names) if names.count(name) == len(SIDES)]
+
     def resolved(self, root: Path | None) -> Ctsr:
         """The source with the classes of the datasets under `root`: by name of dataset, then by label as a number."""
         labels: dict[str, set[str]] = {}
@@ -198,7 +211,7 @@ class Ctsr:
         faults = [
             _class_name(dataset, label) for dataset in labels for label in sorted(labels[dataset], key=label_order)
         ]
-        source = Ctsr()
+        source = self.only(self._only)
         source.info = replace(self.info, faults=tuple(faults))
         return source
 
@@ -224,6 +237,8 @@ class Ctsr:
         for path in sorted(find_files(self.info, root, patterns), key=_preference):
             name = Path(plain_name(path.name)).stem
             if path.parent.parent.name.startswith("Missing_value") or _dataset(path) != name.rpartition("_")[0]:
+                continue
+            if self._only and _dataset(path) != self._only:
                 continue
             key = (_dataset(path), SIDES.index(name.rpartition("_")[2]))
             if (other := chosen.setdefault(key, path)) != path and other.parent != path.parent:

@@ -1,28 +1,39 @@
-"""Studies beside a run: active learning, the UCR archive, shortcuts, full corpora."""
+"""Studies beside a run: opinions, active learning, the UCR archive, shortcuts, full corpora."""
 
 from readbench.benchmark.studies._active_learning import (
     LEARNING_METRIC,
     RANDOM,
     TELLING,
     LabellingResult,
+    LearningCurve,
+    measure_labelling,
     simulate_labelling,
+)
+from readbench.benchmark.studies._opinions import (
+    HeldOut,
+    OpinionQuality,
+    Quality,
+    form_opinions,
+    measure_opinions,
+    novel_faults,
+    quality,
+    require_opinions,
 )
 from readbench.benchmark.studies._scale import (
     SCALE_METRIC,
     SHORTLISTS,
-    Failure,
     Findings,
     ScaleCell,
-    ScaleListener,
     ScaleMeasurement,
     ScaleStudy,
     TwoStage,
     exponent,
-    run_study,
+    measure_scale,
 )
 from readbench.benchmark.studies._scale_world import World
 from readbench.benchmark.studies._shortcuts import Shortcuts, probe_shortcuts
-from readbench.benchmark.studies._ucr import accuracy, archive_sets
+from readbench.benchmark.studies._study import Failure, Study, StudyResult, run_study
+from readbench.benchmark.studies._ucr import accuracy, measure_archive, read_archive_set
 
 __all__ = [
     "LEARNING_METRIC",
@@ -32,18 +43,31 @@ __all__ = [
     "TELLING",
     "Failure",
     "Findings",
+    "HeldOut",
     "LabellingResult",
+    "LearningCurve",
+    "OpinionQuality",
+    "Quality",
     "ScaleCell",
-    "ScaleListener",
     "ScaleMeasurement",
     "ScaleStudy",
     "Shortcuts",
+    "Study",
+    "StudyResult",
     "TwoStage",
     "World",
     "accuracy",
-    "archive_sets",
     "exponent",
+    "form_opinions",
+    "measure_archive",
+    "measure_labelling",
+    "measure_opinions",
+    "measure_scale",
+    "novel_faults",
     "probe_shortcuts",
+    "quality",
+    "read_archive_set",
+    "require_opinions",
     "run_study",
     "simulate_labelling",
 ]

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import DEFAULT_METRIC, evaluate
 from readbench.benchmark.protocol import Task
-from readbench.benchmark.runs import RANKING_DEPTH, Setup
-from readbench.common.progress import SILENT, Progress
+from readbench.benchmark.runs import RANKING_DEPTH, Cell, Executor, Plan, Setting, Setup, build_first, load_cell_task
+from readbench.benchmark.studies._opinions import identify_cell, require_opinions
+from readbench.benchmark.studies._study import Failure, Rows, Study, run_study
+from readbench.common.progress import SILENT, Progress, within
 from readbench.engine.method import FittedMethod, Knowledge
 from readbench.engine.rerankers import next_cases
 from readbench.engine.spec import MethodSpec
@@ -44,6 +48,56 @@ class LabellingResult:
     counts: tuple[int, ...]
     values: dict[str, NDArray[np.float64]]
     groups: list[str]
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurve:
+    """How a method learned on one task."""
+
+    cell: Cell
+    learned: LabellingResult
+
+    @classmethod
+    def of(cls, cell: Cell, row: dict[str, Any]) -> Self:
+        """From the row that `measure_labelling` keeps."""
+        values = {order: np.array(own) for order, own in row["values"].items()}
+        return cls(cell, LabellingResult(tuple(row["counts"]), values, row["groups"]))
+
+
+def measure_labelling(
+    plan: Plan,
+    out: Path,
+    *,
+    root: Path | None = None,
+    cache: Path | None = None,
+    executor: Executor | None = None,
+    progress: Progress = SILENT,
+) -> tuple[list[LearningCurve], Sequence[Failure]]:
+    """Measure both orders of labelling on all cells of a plan; finished ones in the folder are kept.
+
+    Args:
+        plan: datasets, split seeds and levels, one method that ends with `+verdict`.
+        out: folder of the study.
+        root: data root.
+        cache: cache root.
+        executor: where cells are measured; in this process by default.
+        progress: told how far it has come.
+    """
+    setting = Setting.of(plan, out, root, cache)
+    build_first(plan.datasets, setting, progress)
+    identify = partial(identify_cell, setting=setting, roots=(simulate_labelling,))
+    measure = partial(measure_lesson, setting=setting)
+    found = run_study(Study(list(plan.cells()), identify, measure), out, executor, progress)
+    return [LearningCurve.of(cell, row) for cell, rows in found.rows.items() for row in rows], found.failures
+
+
+def measure_lesson(cell: Cell, progress: Progress, setting: Setting) -> Rows:
+    """In a worker: one row with the metric of each query after so many labels, for both orders."""
+    task, _ = load_cell_task(cell.dataset, cell.seed, setting)
+    spec = require_opinions(cell.method).spec
+    learned = simulate_labelling(task, cell.rho, spec, setting.cache, within(progress, "encoding"))
+    values = {order: own.tolist() for order, own in learned.values.items()}
+    return [{"counts": list(learned.counts), "values": values, "groups": learned.groups}]
 
 
 def simulate_labelling(

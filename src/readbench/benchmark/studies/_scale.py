@@ -1,6 +1,6 @@
 """What each method costs, and finds, as the corpus grows to a million windows.
 
-The study: every method on every size, one fresh process a cell, one file a finished cell.
+The study: every method on every size, one fresh process a cell.
 
 How fast something grows with the corpus.
 
@@ -14,23 +14,21 @@ search gives the exact answer, and the hits only tell it early how near the best
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
+import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from readbench.benchmark.metrics import DEFAULT_METRIC, evaluate
-from readbench.benchmark.runs import fingerprint_of
+from readbench.benchmark.runs import Local, fingerprint_of
 from readbench.benchmark.studies._scale_world import Material, World
-from readbench.common.files import write_json
-from readbench.common.processes import MemoryWatch, Tell, in_fresh_process
+from readbench.benchmark.studies._study import Failure, Rows, Study, run_study
+from readbench.common.processes import MemoryWatch, in_fresh_process
+from readbench.common.progress import SILENT, Progress, during, each
 from readbench.engine.abilities import Hits
 from readbench.engine.legs import conceal
 from readbench.engine.method import FittedMethod, Method
@@ -38,7 +36,7 @@ from readbench.engine.retrievers import DtwIndependent
 from readbench.engine.spec import parse
 from readbench.engine.vectors import StoredVectors
 from readbench.engine.windows import WindowSet
-from readbench.errors import MethodError, ReadbenchError, UsageError
+from readbench.errors import MethodError, UsageError
 
 
 def exponent(sizes: Sequence[int], values: Sequence[float]) -> float | None:
@@ -59,8 +57,6 @@ def exponent(sizes: Sequence[int], values: Sequence[float]) -> float | None:
     return round(float(x @ y / (x @ x)), 6)
 
 
-VERSION = 1
-"""Raised whenever something else is measured, so that stored results are not mixed."""
 SCALE_METRIC = DEFAULT_METRIC
 DEPTH = 20
 """Places that a search fills."""
@@ -76,29 +72,32 @@ class ScaleCell:
         world: corpus, queries and normals.
         size: windows of the corpus.
         method: canonical text of one leg.
-        version: of the code.
         vectors: folder where vectors of corpora are kept while they are needed.
         jobs: processes that encode.
         keep: leave the vectors for what comes next.
+        two_stage: the leg is an encoder that is measured together with DTW-I.
     """
 
     world: World
     size: int
     method: str
-    version: str
     vectors: Path
     jobs: int = 1
     keep: bool = False
+    two_stage: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.method}{' with dtw-i' if self.two_stage else ''} at {self.size:,}"
 
     @property
     def key(self) -> str:
-        """Hash of all that the result depends on, the machine aside."""
-        identity = (VERSION, self.world.key, self.world.queries, self.size, self.method, self.version)
-        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+        """Hash of corpus, queries, method and code, by which vectors are kept."""
+        also = (self.world.key, self.world.queries, self.size)
+        return fingerprint_of(measure, measure_two_stage, spec=parse(self.method), also=also)
 
-    def stored(self, tell: Tell) -> StoredVectors:
+    def stored(self, progress: Progress) -> StoredVectors:
         """Where the vectors of its corpus are kept."""
-        return StoredVectors(self.vectors / self.key, self.key, self.jobs, tell)
+        return StoredVectors(self.vectors / self.key, self.key, self.jobs, progress)
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ class ScaleMeasurement:
     disk_bytes: int
 
 
-def measure(cell: ScaleCell, tell: Tell) -> ScaleMeasurement:
+def measure(cell: ScaleCell, progress: Progress) -> ScaleMeasurement:
     """Fit the method, search for all queries, and judge the lists.
 
     Labels are hidden from the method as in the benchmark, but the corpus stays on disk.
@@ -137,19 +136,19 @@ def measure(cell: ScaleCell, tell: Tell) -> ScaleMeasurement:
 
     material, method = cell.world.open(cell.size), single_leg(cell.method)
     corpus, queries, normals = material.corpus, material.queries, material.normals
-    stored = cell.stored(tell)
+    stored = cell.stored(progress)
     with threadpool_limits(1), MemoryWatch() as memory:  # our own threads work side by side, those of products do not
-        tell("warming up", 0, cell.size)
-        _warm_up_method(method, corpus, queries, normals)
-        tell("fitting", 0, cell.size)
-        began = time.perf_counter()
-        fitted = method.fit(corpus, normals, in_place=True, stored=stored).prepare()
-        ready = time.perf_counter()
+        with during(progress, "warming up"):
+            _warm_up_method(method, corpus, queries, normals)
+        with during(progress, "fitting"):
+            began = time.perf_counter()
+            fitted = method.fit(corpus, normals, in_place=True, stored=stored).prepare()
+            ready = time.perf_counter()
         encode_s = fitted.encode_seconds
-        tell("searching", 0, cell.size)
-        searched = time.perf_counter()
-        hits = fitted.search(queries, DEPTH)
-        ended = time.perf_counter()
+        with during(progress, "searching"):
+            searched = time.perf_counter()
+            hits = fitted.search(queries, DEPTH)
+            ended = time.perf_counter()
     index = fitted.index_bytes
     result = ScaleMeasurement(
         method=cell.method,
@@ -241,7 +240,7 @@ class TwoStage:
         return 1 - (self.seeds_s + self.seeded_s) / self.exact_s
 
 
-def measure_two_stage(cell: ScaleCell, tell: Tell) -> list[TwoStage]:
+def measure_two_stage(cell: ScaleCell, progress: Progress) -> list[TwoStage]:
     """Measure all shortlists that the corpus is long enough for."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
 
@@ -249,21 +248,22 @@ def measure_two_stage(cell: ScaleCell, tell: Tell) -> list[TwoStage]:
     corpus, queries, normals = (
         conceal(part, in_place=True) for part in (material.corpus, material.queries, material.normals)
     )
-    stored = cell.stored(tell)
+    stored = cell.stored(progress)
     with threadpool_limits(1):
-        tell("warming up", 0, cell.size)
-        _warm_up_stages(corpus, queries)
+        with during(progress, "warming up"):
+            _warm_up_stages(corpus, queries)
         method = single_leg(cell.method)
         if not method.legs[0].embeds:
             raise UsageError(f"--two-stage takes an encoder, such as sonde. Got {cell.method}.")
         encoder = method.fit(corpus, normals, in_place=True, stored=stored).prepare()
         pair = _Pair(encoder, DtwIndependent().fit(corpus, normals), queries)
-        tell("exact search", 0, cell.size)
-        exact = pair.exact()
-        found = []
-        for length in (m for m in SHORTLISTS if m < len(corpus)):
-            tell(f"shortlist of {length}", 0, cell.size)
-            found.append(_judged(cell, material, pair.shortlist(length), exact, length))
+        with during(progress, "exact search"):
+            exact = pair.exact()
+        lengths = [m for m in SHORTLISTS if m < len(corpus)]
+        found = [
+            _judge(cell, material, pair.shortlist(length), exact, length)
+            for length in each(lengths, "shortlists", progress)
+        ]
     if not cell.keep:
         stored.clear()
     return found
@@ -316,7 +316,7 @@ class _Pair:
         return _Shortlist(best, find_s, rank_s)
 
 
-def _judged(cell: ScaleCell, material: Material, short: _Shortlist, exact: _Exact, length: int) -> TwoStage:
+def _judge(cell: ScaleCell, material: Material, short: _Shortlist, exact: _Exact, length: int) -> TwoStage:
     return TwoStage(
         method=cell.method,
         size=cell.size,
@@ -352,11 +352,6 @@ def _warm_up_stages(corpus: WindowSet, queries: WindowSet) -> None:
     warping.search(queries[:4], 1)
 
 
-Rows = list[dict[str, Any]]
-"""Fields of `ScaleMeasurement` or `TwoStage`."""
-Work = Callable[[ScaleCell, Tell], Rows]
-
-
 @dataclass(frozen=True)
 class ScaleStudy:
     """What to measure.
@@ -378,26 +373,26 @@ class ScaleStudy:
     def __post_init__(self) -> None:
         if not self.sizes or min(self.sizes) < 100:
             raise UsageError("--sizes takes whole numbers from 100 on.")
-        for method in (*self.methods, *self._shortlisting):
+        for method in (*self.methods, *((self.two_stage,) if self.two_stage else ())):
             single_leg(method)
 
-    @property
-    def windows(self) -> int:
-        """Windows that all cells together search."""
-        return sum(self.sizes) * (len(self.methods) + len(self._shortlisting))
+    def cells(self, vectors: Path) -> list[ScaleCell]:
+        """All methods on one size after the other, the encoder of two stages followed by both stages.
 
-    @property
-    def _shortlisting(self) -> tuple[str, ...]:
-        return (self.two_stage,) if self.two_stage else ()
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A cell without a result."""
-
-    method: str
-    size: int
-    reason: str
+        Args:
+            vectors: folder where vectors of corpora are kept while they are needed.
+        """
+        shortlisting = str(parse(self.two_stage)) if self.two_stage else ""
+        names = [str(parse(method)) for method in self.methods]
+        found = []
+        for size in self.sizes:
+            for method in dict.fromkeys([*names, *([shortlisting] if shortlisting else [])]):
+                cell = ScaleCell(self.world, size, method, vectors, self.jobs)
+                if method in names:
+                    found.append(replace(cell, keep=method == shortlisting))
+                if method == shortlisting:
+                    found.append(replace(cell, two_stage=True))
+        return found
 
 
 @dataclass(frozen=True)
@@ -417,86 +412,36 @@ class Findings:
     build_s: float
 
 
-class ScaleListener:
-    """Is told how a study goes; does nothing by itself."""
-
-    def telling(self, what: str, done: int, total: int | None, /) -> None:
-        """Something has come so far."""
-
-    def begins(self, method: str, size: int) -> None:
-        """A cell begins."""
-
-    def ends(self, method: str, size: int) -> None:
-        """A cell is done, or was already."""
-
-
-def run_study(study: ScaleStudy, out: Path, listener: ScaleListener | None = None) -> Findings:
-    """Measure what is not measured yet; a study that was killed goes on where it was.
+def measure_scale(study: ScaleStudy, out: Path, progress: Progress = SILENT) -> Findings:
+    """Measure what is not measured yet, one cell after the other: side by side they would slow each other down.
 
     Args:
         study: what to measure.
-        out: folder of the results. Vectors lie there too while they are needed.
-        listener: told how it goes.
+        out: folder of the study. Vectors lie there too while they are needed.
+        progress: told how far it has come.
     """
-    listener = listener or ScaleListener()
-    build_s = study.world.build(study.sizes, study.jobs, listener.telling)
-    measured, paired, failures = [], [], []
-    for task in _tasks(study, out):
-        listener.begins(task.title, task.cell.size)
-        try:
-            rows = _kept(task, listener.telling)
-        except ReadbenchError as error:
-            failures.append(Failure(task.title, task.cell.size, str(error)))
-            rows = []
-        if task.work is _alone:
-            measured += [ScaleMeasurement(**row) for row in rows]
-        else:
-            paired += [TwoStage(**row) for row in rows]
-        listener.ends(task.title, task.cell.size)
-    return Findings(tuple(measured), tuple(paired), tuple(failures), build_s)
+    build_s = study.world.build(study.sizes, study.jobs, progress)
+    vectors = out.absolute() / "vectors"
+    found = run_study(Study(study.cells(vectors), identify_cell, measure_cell), out, Local(), progress)
+    if not found.failures:
+        shutil.rmtree(vectors, ignore_errors=True)
+    alone = [ScaleMeasurement(**row) for cell, rows in found.rows.items() for row in rows if not cell.two_stage]
+    paired = [TwoStage(**row) for cell, rows in found.rows.items() for row in rows if cell.two_stage]
+    return Findings(tuple(alone), tuple(paired), found.failures, build_s)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """A cell, what is measured there, and the file of the result."""
-
-    title: str
-    cell: ScaleCell
-    work: Work
-    file: Path
+def identify_cell(cell: ScaleCell) -> str:
+    """Fingerprint of all that a result depends on, the machine aside."""
+    return f"{cell.key} two stages" if cell.two_stage else cell.key
 
 
-def _tasks(study: ScaleStudy, out: Path) -> Iterator[_Task]:
-    """All methods on one size after the other, then the encoder with DTW-I."""
-    shortlisting = str(parse(study.two_stage)) if study.two_stage else ""
-    for size in study.sizes:
-        names = [str(parse(method)) for method in study.methods]
-        for method in dict.fromkeys([*names, shortlisting]):
-            version = fingerprint_of(_alone, _paired, spec=parse(method) if method else None)
-            cell = ScaleCell(study.world, size, method, version, out / "vectors", study.jobs)
-            file = f"{re.sub(r'[^a-z0-9]+', '-', method).strip('-')}-{size}-{cell.key}.json"
-            pair = out / "cells" / f"two-stage-{file}"
-            if method in names:
-                keep = method == shortlisting and not pair.exists()
-                yield _Task(method, replace(cell, keep=keep), _alone, out / "cells" / file)
-            if method and method == shortlisting:
-                yield _Task(f"{method} with dtw-i", cell, _paired, pair)
+def measure_cell(cell: ScaleCell, progress: Progress) -> Rows:
+    """Measure a cell in a fresh process, so that nothing before it counts for its time and memory."""
+    return in_fresh_process(measure_here, cell, progress)
 
 
-def _kept(task: _Task, tell: Tell) -> Rows:
-    """The result of a task: from its file, else measured in a fresh process."""
-    if task.file.exists():
-        rows: Rows = json.loads(task.file.read_text())
-        return rows
-    rows = in_fresh_process(task.work, task.cell, tell)
-    task.file.parent.mkdir(parents=True, exist_ok=True)
-    write_json(task.file, rows)
-    return rows
-
-
-def _alone(cell: ScaleCell, tell: Tell) -> Rows:
-    return [asdict(measure(cell, tell))]
-
-
-def _paired(cell: ScaleCell, tell: Tell) -> Rows:
-    return [asdict(row) for row in measure_two_stage(cell, tell)]
+def measure_here(cell: ScaleCell, progress: Progress) -> Rows:
+    """In that process: one row, or one a length of the shortlist."""
+    if cell.two_stage:
+        return [asdict(row) for row in measure_two_stage(cell, progress)]
+    return [asdict(measure(cell, progress))]

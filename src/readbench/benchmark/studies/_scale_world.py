@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from readbench.benchmark.protocol import find_source, windows_of
 from readbench.benchmark.simulators import BATCH, Simulator
 from readbench.common.files import exclusive, write_json
-from readbench.common.processes import Tell, end_with_parent
+from readbench.common.processes import end_with_parent
+from readbench.common.progress import Progress, during
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.window_files import WindowWriter, load_windows, save_windows
 from readbench.engine.windows import NORMAL, WindowSet, concatenate
@@ -93,13 +94,13 @@ class World:
         """Where its windows lie."""
         return self.cache / "scale" / f"{self.simulator.info.name}-{self.key}"
 
-    def build(self, sizes: tuple[int, ...], jobs: int, tell: Tell) -> float:
+    def build(self, sizes: tuple[int, ...], jobs: int, progress: Progress) -> float:
         """Make sure that corpora of these sizes are on disk; an interrupted build goes on.
 
         Args:
             sizes: windows of each; the largest is stored, the others are its beginnings.
             jobs: processes that simulate.
-            tell: told how many windows there are.
+            progress: told how many windows there are.
 
         Returns:
             Seconds that building the largest took, interrupted builds included.
@@ -107,9 +108,9 @@ class World:
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with exclusive(self.folder.with_suffix(".lock")):
             self._hold_out()
-            self._grow(max(sizes), jobs, tell)
+            self._grow(max(sizes), jobs, progress)
             for size in sizes:
-                self._measure(size, jobs, tell)
+                self._measure(size, jobs, progress)
         return float(json.loads((self._holding(max(sizes)) / "built.json").read_text()))
 
     def open(self, size: int) -> Material:
@@ -143,7 +144,7 @@ class World:
         usual = usual[usual.labels == NORMAL]
         save_windows(usual[np.linspace(0, len(usual) - 1, NORMALS).astype(np.intp)], self.folder / "normals")
 
-    def _grow(self, size: int, jobs: int, tell: Tell) -> None:
+    def _grow(self, size: int, jobs: int, progress: Progress) -> None:
         """Stream the faults of as many runs as it takes to disk."""
         folder, source = self._holding(size), self.simulator
         if folder.exists():
@@ -156,23 +157,23 @@ class World:
                 writer.append(faults[: size - writer.count])
                 writer.checkpoint(following)
                 write_json(clock, before + time.perf_counter() - began)
-                tell("building", writer.count, size)
+                progress(f"building {source.info.name}", writer.count, size)
                 if writer.count == size:
                     break
             writer.attach("built.json", before + time.perf_counter() - began)
 
-    def _measure(self, size: int, jobs: int, tell: Tell) -> None:
+    def _measure(self, size: int, jobs: int, progress: Progress) -> None:
         """Channel statistics of a corpus, as a task fixes them once for all methods."""
         if self._statistics(size).exists():
             return
-        tell("channel statistics", 0, size)
         parts = [(start, min(start + PART, size)) for start in range(0, size, PART)]
         measure = partial(_part_statistics, self._holding(size))
-        if jobs == 1 or len(parts) == 1:
-            found = list(map(measure, parts))
-        else:
-            with ProcessPoolExecutor(jobs, get_context("spawn"), end_with_parent) as pool:
-                found = list(pool.map(measure, parts))
+        with during(progress, f"channel statistics of {size:,} windows"):
+            if jobs == 1 or len(parts) == 1:
+                found = list(map(measure, parts))
+            else:
+                with ProcessPoolExecutor(jobs, get_context("spawn"), end_with_parent) as pool:
+                    found = list(pool.map(measure, parts))
         stats = merge_statistics(found, [stop - start for start, stop in parts])
         write_json(self._statistics(size), {"mean": stats.mean, "std": stats.std})
 
