@@ -123,13 +123,13 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
 
 def _changes(datasets: str, methods: list[str] | None, rho: str, seeds: str) -> dict[str, Any]:
     """Fields of a suite's plan that the options change."""
-    from readbench.engine.spec import parse, parse_dataset, split_specs
-
     changes: dict[str, Any] = {}
     if rho:
         changes["levels"] = numbers(rho, "--rho")
     if methods or seeds:  # named methods run on all seeds, also where the suite itself makes do with fewer
         changes["seeds"] = numbers(seeds or DEFAULT_SEEDS, "--seeds")
+    from readbench.engine.spec import parse, parse_dataset, split_specs
+
     if methods:
         changes["methods"] = tuple(str(parse(text)) for text in split_specs(methods))
     if datasets:
