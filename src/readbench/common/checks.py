@@ -41,7 +41,7 @@ def score_table(scores: ArrayLike, test: str) -> NDArray[np.float64]:
     return np.round(table, DECIMALS)
 
 
-def paired(a: ArrayLike, b: ArrayLike, test: str) -> NDArray[np.float64]:
+def paired_differences(a: ArrayLike, b: ArrayLike, test: str) -> NDArray[np.float64]:
     """Differences a - b of two equally long vectors of finite numbers, at least 2 of them."""
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:

@@ -35,11 +35,11 @@ class Progress(Protocol):
         """
 
 
-def unheard(what: str, done: int, total: int | None, /) -> None:
+def ignore(what: str, done: int, total: int | None, /) -> None:
     """Do nothing: nobody asked."""
 
 
-SILENT: Progress = unheard
+SILENT: Progress = ignore
 """For callers who do not want to know."""
 
 

@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from readbench.engine.llm import ModelOptions, Spending
     from readbench.engine.preparation import Normalisation
-    from readbench.engine.protocols import Pool
+    from readbench.engine.protocols import Pool, Scores, Vectors
     from readbench.engine.rerankers import LabelModel
     from readbench.engine.windows import WindowSet
-
-Scores = NDArray[np.float32]
-Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)

@@ -191,7 +191,7 @@ class StoredVectors:
     >>> import tempfile
     >>> windows = WindowSet.from_arrays(np.arange(6.0).reshape(3, 1, 2))
     >>> stored = StoredVectors(Path(tempfile.mkdtemp()), "means")
-    >>> stored.filled(windows, lambda some: np.stack([w.values.mean(axis=1) for w in some])).tolist()
+    >>> stored.fill(windows, lambda some: np.stack([w.values.mean(axis=1) for w in some])).tolist()
     [[0.5], [2.5], [4.5]]
     """
 
@@ -202,7 +202,7 @@ class StoredVectors:
     seconds: float = 0.0
     earlier: float = 0.0
 
-    def filled(self, windows: WindowSet, represent: Represent) -> Vectors:
+    def fill(self, windows: WindowSet, represent: Represent) -> Vectors:
         """(N, D) vectors of all windows, memory-mapped; those that are stored already are kept."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with exclusive(self.folder / "vectors.lock"):

@@ -7,14 +7,14 @@ import pytest
 from numba import carray, njit
 from numpy.typing import NDArray
 
-from readbench.engine.kernels.memory import BLOCK, aligned, floats_at, transpose_block
+from readbench.engine.kernels.memory import BLOCK, allocate_aligned, floats_at, transpose_block
 
 Floats = NDArray[np.float32]
 
 
 @pytest.mark.parametrize("size", [1, 15, 16, 1000])
 def test_buffers_begin_on_a_cache_line(size: int) -> None:
-    buffer = aligned(size)
+    buffer = allocate_aligned(size)
     assert buffer.shape == (size,)
     assert buffer.ctypes.data % 64 == 0
 

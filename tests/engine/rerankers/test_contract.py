@@ -11,7 +11,7 @@ from readbench.engine.parameters import Value
 from readbench.engine.protocols import Pool, Reranker, View
 from readbench.engine.registry import RERANKERS
 from readbench.engine.spec import parse
-from readbench.engine.testing._rerankers import renamed
+from readbench.engine.testing._rerankers import rename_classes
 from readbench.engine.windows import UNLABELLED
 from readbench.errors import ParameterError
 from readbench.testing import RERANKER_CHECKS, RerankerCheck, sample_pool
@@ -49,7 +49,7 @@ def test_every_reranker_keeps_the_contract(reranker: str, check: RerankerCheck) 
 
 def test_verdict_takes_normal_for_one_more_class_where_it_is_told_to() -> None:
     pool, verdict = sample_pool(10, labelled=0.8), build("verdict(drop_normals=false)")
-    np.testing.assert_allclose(verdict.rerank(renamed(pool, [UNLABELLED])), verdict.rerank(pool), atol=1e-5)
+    np.testing.assert_allclose(verdict.rerank(rename_classes(pool, [UNLABELLED])), verdict.rerank(pool), atol=1e-5)
 
 
 def test_every_registered_reranker_is_checked() -> None:

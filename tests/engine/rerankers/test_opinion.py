@@ -17,9 +17,9 @@ from readbench.engine.rerankers._opinion import (
     FLOOR,
     HeldOutValues,
     best_exponent,
+    give_opinions,
     informative_cases,
     nonconformity,
-    opinions,
     prediction_sets,
 )
 from readbench.engine.rerankers._ridge import FittedVerdict, fit_verdict
@@ -194,7 +194,7 @@ def test_prediction_sets_cover_the_queries_of_new_recordings() -> None:
     hits, asked, sizes = 0, 0, []
     for seed in range(5):
         archive = Archive(seed)
-        found = opinions(archive.judgement(), np.arange(len(archive.asked)), alpha=0.2)
+        found = give_opinions(archive.judgement(), np.arange(len(archive.asked)), alpha=0.2)
         hits += sum(label in one.candidates for label, one in zip(archive.asked, found, strict=True))
         sizes += [len(one.candidates) for one in found]
         asked += len(found)
@@ -203,7 +203,7 @@ def test_prediction_sets_cover_the_queries_of_new_recordings() -> None:
 
 
 def test_opinions_are_consistent(archive: Archive) -> None:
-    for one in opinions(archive.judgement(), np.arange(len(archive.asked))):
+    for one in give_opinions(archive.judgement(), np.arange(len(archive.asked))):
         assert one.posterior.sum() == pytest.approx(1.0)
         assert one.label == one.candidates[0]
         assert one.confidence == one.posterior.max()
@@ -215,13 +215,13 @@ def test_opinions_are_consistent(archive: Archive) -> None:
 
 def test_a_stricter_level_never_takes_a_type_out_of_the_set(archive: Archive) -> None:
     queries = np.arange(len(archive.asked))
-    loose, strict = (opinions(archive.judgement(), queries, alpha=alpha) for alpha in (0.3, 0.05))
+    loose, strict = (give_opinions(archive.judgement(), queries, alpha=alpha) for alpha in (0.3, 0.05))
     assert all(set(a.candidates) <= set(b.candidates) for a, b in zip(loose, strict, strict=True))
 
 
 def test_queries_of_a_type_that_was_taken_out_are_the_strangest(archive: Archive) -> None:
     for label in range(1, 4):
-        found = opinions(archive.judgement(without=label), np.arange(len(archive.asked)))
+        found = give_opinions(archive.judgement(without=label), np.arange(len(archive.asked)))
         strange = np.array([one.strangeness for one in found])
         novel = archive.asked == label
         assert auroc(strange[novel], strange[~novel]) > 0.85
@@ -234,7 +234,7 @@ def test_known_types_are_called_novel_as_seldom_as_promised() -> None:
     alarms, asked = 0, 0
     for seed in range(5):
         archive = Archive(seed)
-        found = opinions(archive.judgement(), np.arange(len(archive.asked)), false_alarms=0.1)
+        found = give_opinions(archive.judgement(), np.arange(len(archive.asked)), false_alarms=0.1)
         alarms += sum(one.novel for one in found)
         asked += len(found)
     assert alarms <= binom.ppf(1 - 1e-3, asked, 0.1)
@@ -244,7 +244,7 @@ def test_one_known_type_still_tells_what_is_unlike_it(archive: Archive) -> None:
     kept = archive.labels == 1
     view = View(archive.queries, archive.items[kept])
     judgement = fit_verdict((view,), np.arange(kept.sum()), archive.labels[kept], archive.groups[kept])
-    found = opinions(judgement, np.arange(len(archive.asked)))
+    found = give_opinions(judgement, np.arange(len(archive.asked)))
     strange = np.array([one.strangeness for one in found])
     assert {one.candidates for one in found} == {(1,)}
     assert auroc(strange[archive.asked != 1], strange[archive.asked == 1]) > 0.9
@@ -254,4 +254,4 @@ def test_one_recording_cannot_call_anything_novel(archive: Archive) -> None:
     judgement = fit_verdict(
         (View(archive.queries, archive.items[:4]),), np.arange(4), archive.labels[:4], np.zeros(4, int)
     )
-    assert not any(one.novel for one in opinions(judgement, np.arange(len(archive.asked))))
+    assert not any(one.novel for one in give_opinions(judgement, np.arange(len(archive.asked))))

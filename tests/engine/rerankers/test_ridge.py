@@ -107,14 +107,14 @@ def test_what_others_leave_unexplained_is_the_variance_without_the_block(shape: 
     np.testing.assert_allclose(reach.held_out, expected / LARGEST, atol=1e-9)
     cross = given.kernel[:4] * 0.9
     asked = naive.variance(given.kernel, cross, np.ones(4), weight, penalty)
-    np.testing.assert_allclose(reach.unexplained(cross), asked / LARGEST, atol=1e-9)
+    np.testing.assert_allclose(reach.unexplained_share(cross), asked / LARGEST, atol=1e-9)
 
 
 def test_a_case_again_is_explained_and_something_unlike_all_is_not() -> None:
     given = problem(7)
     reach = fit_novelty(given.kernel, given.labels, given.groups, 0.003)
-    assert reach.unexplained(given.kernel).max() < 0.01
-    assert reach.unexplained(np.full((1, len(given.labels)), 0.0))[0] > 0.3
+    assert reach.unexplained_share(given.kernel).max() < 0.01
+    assert reach.unexplained_share(np.full((1, len(given.labels)), 0.0))[0] > 0.3
 
 
 def test_blocks_hold_each_case_once_and_never_a_whole_class() -> None:

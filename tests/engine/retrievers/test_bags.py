@@ -36,7 +36,7 @@ def test_parts_are_those_of_the_whole(words: np.ndarray, first: int, last: int) 
 @given(words=tables, cut=st.integers(0, 7))
 def test_joined_parts_are_the_whole(words: np.ndarray, cut: int) -> None:
     whole = Bags.of(words, 6)
-    joined = Bags.joined([whole[:cut], whole[cut:]], len(words), words.size, 6)
+    joined = Bags.join([whole[:cut], whole[cut:]], len(words), words.size, 6)
     assert contents(joined) == contents(whole)
     assert len(joined) == len(words)
 
@@ -44,7 +44,7 @@ def test_joined_parts_are_the_whole(words: np.ndarray, cut: int) -> None:
 @pytest.mark.parametrize(("vocabulary", "kind"), [(2**31 - 1, np.int32), (2**31, np.int64)])
 def test_numbers_of_words_are_as_short_as_the_vocabulary_allows(vocabulary: int, kind: type) -> None:
     bags = Bags.of(np.array([[0, vocabulary - 1]]), vocabulary)
-    assert bags.words.dtype == Bags.joined([bags], 1, 2, vocabulary).words.dtype == kind
+    assert bags.words.dtype == Bags.join([bags], 1, 2, vocabulary).words.dtype == kind
     assert bags.words.tolist() == [0, vocabulary - 1]
 
 

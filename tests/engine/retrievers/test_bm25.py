@@ -29,7 +29,7 @@ def bags(texts: list[list[list[int]]], vocabulary: int = VOCABULARY) -> Bags:
     for text in texts:
         words = [field * vocabulary + word for field, own in enumerate(text) for word in own]
         parts.append(Bags.of(np.array([words]), FIELDS * vocabulary))
-    return Bags.joined(parts, len(texts), sum(len(part.words) for part in parts), FIELDS * vocabulary)
+    return Bags.join(parts, len(texts), sum(len(part.words) for part in parts), FIELDS * vocabulary)
 
 
 def twin(corpus: list[list[list[int]]], queries: list[list[list[int]]], rule: str) -> NDArray[np.float64]:

@@ -159,7 +159,7 @@ def test_the_nearest_are_those_of_a_full_sort(k: int) -> None:
     nearest = Nearest(3, k)
     for part in np.split(np.arange(65), [1, 20, 64]):
         nearest.offer(np.array([0, 2]), items[part], np.ascontiguousarray(distances[::2, part]))
-    found, near = nearest.ranked()
+    found, near = nearest.rank()
     for query in (0, 2):
         order = np.lexsort((items[:60], distances[query, :60]))[:k]
         np.testing.assert_array_equal(found[query], items[order])

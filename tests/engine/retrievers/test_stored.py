@@ -45,7 +45,7 @@ class Counting:
 def test_vectors_are_those_of_all_windows_and_stay_on_disk(tmp_path: Path) -> None:
     told: list[tuple[str, int, int | None]] = []
     stored = StoredVectors(tmp_path / "v", "ends", progress=lambda *far: told.append(far))
-    vectors = stored.filled(WINDOWS, ends)
+    vectors = stored.fill(WINDOWS, ends)
     assert isinstance(vectors, np.memmap)
     np.testing.assert_array_equal(vectors, ends(WINDOWS))
     assert told == [("encoding", done, 23) for done in (10, 15, 20, 23)]
@@ -56,24 +56,24 @@ def test_vectors_are_those_of_all_windows_and_stay_on_disk(tmp_path: Path) -> No
 
 def test_an_interrupted_writer_goes_on_where_it_was(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        StoredVectors(tmp_path, "ends").filled(WINDOWS, Counting(dies_at=3))
+        StoredVectors(tmp_path, "ends").fill(WINDOWS, Counting(dies_at=3))
     again, later = Counting(), StoredVectors(tmp_path, "ends")
-    np.testing.assert_array_equal(later.filled(WINDOWS, again), ends(WINDOWS))
+    np.testing.assert_array_equal(later.fill(WINDOWS, again), ends(WINDOWS))
     assert again.blocks == 2
     assert 0 < later.earlier < later.seconds
-    assert StoredVectors(tmp_path, "ends").filled(WINDOWS, Counting(dies_at=0)).shape == (23, 2)
+    assert StoredVectors(tmp_path, "ends").fill(WINDOWS, Counting(dies_at=0)).shape == (23, 2)
 
 
 def test_vectors_of_something_else_are_made_again(tmp_path: Path) -> None:
-    StoredVectors(tmp_path, "ends").filled(WINDOWS, ends)
+    StoredVectors(tmp_path, "ends").fill(WINDOWS, ends)
     for key, windows in (("other", WINDOWS), ("other", WINDOWS[:20])):
         again = Counting()
-        np.testing.assert_array_equal(StoredVectors(tmp_path, key).filled(windows, again), ends(windows))
+        np.testing.assert_array_equal(StoredVectors(tmp_path, key).fill(windows, again), ends(windows))
         assert again.blocks == -(-len(windows) // 5)
 
 
 def test_processes_side_by_side_store_the_same(tmp_path: Path) -> None:
-    vectors = StoredVectors(tmp_path, "ends", jobs=2).filled(WINDOWS, ends)
+    vectors = StoredVectors(tmp_path, "ends", jobs=2).fill(WINDOWS, ends)
     np.testing.assert_array_equal(vectors, ends(WINDOWS))
 
 

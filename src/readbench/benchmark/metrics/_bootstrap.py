@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from readbench.common.checks import paired, require_probability
+from readbench.common.checks import paired_differences, require_probability
 from readbench.errors import ParameterError, UsageError
 
 BLOCK = 1 << 20
@@ -61,7 +61,7 @@ def paired_bootstrap(
     >>> paired_bootstrap([1.0, 1.0, 0.0], [0.5, 0.5, 0.5], seed=0)  # doctest: +ELLIPSIS
     ConfidenceInterval(mean=0.166..., low=-0.5, high=0.5, resamples=10000, confidence=0.95)
     """
-    differences = paired(a, b, "The paired bootstrap")
+    differences = paired_differences(a, b, "The paired bootstrap")
     require_probability("confidence", confidence, "paired_bootstrap")
     if resamples < 1:
         raise ParameterError(

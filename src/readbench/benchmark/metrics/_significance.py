@@ -21,7 +21,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from readbench.common.checks import DECIMALS, paired, require_probability, score_table
+from readbench.common.checks import DECIMALS, paired_differences, require_probability, score_table
 from readbench.errors import ParameterError
 
 
@@ -245,7 +245,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> float:
     """
     from scipy.stats import rankdata  # noqa: PLC0415 - scipy.stats takes a second to import
 
-    differences = np.round(paired(a, b, "Wilcoxon's test"), DECIMALS)
+    differences = np.round(paired_differences(a, b, "Wilcoxon's test"), DECIMALS)
     differences = differences[differences != 0]
     if not differences.size:
         return 1.0

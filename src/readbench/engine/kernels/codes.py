@@ -160,7 +160,7 @@ def pack_panel(  # noqa: PLR0913, PLR0917 - flat arrays in, flat arrays out
         cosine: bound the cosine, not the negative squared distance.
         scratch: BLOCK rows of pairs, then a row of D.
         panel: (pairs, ROWS) flat, as pairs of codes.
-        rows: (3, ROWS) flat: factor of the products, factor of the query's length, term; see `promising`.
+        rows: (3, ROWS) flat: factor of the products, factor of the query's length, term; see `find_promising`.
 
     Returns:
         The first vector that is not finite, or -1.
@@ -264,7 +264,7 @@ def add_products(
 
 
 @operation
-def promising(_typing: Node, sums: Node, rows: Node, tile: Node, at: Node, found: Node) -> Node:  # noqa: ARG001
+def find_promising(_typing: Node, sums: Node, rows: Node, tile: Node, at: Node, found: Node) -> Node:  # noqa: ARG001
     """Compare a panel with a tile of queries: found[q] has bit r where vector r may be good enough for query q.
 
     That is where  sums[q, r] * a * rows[0, r] + b * rows[1, r] + rows[2, r]  is not below c; the numbers (a, b, c) of

@@ -40,7 +40,7 @@ from readbench.engine.kernels.compiling import (
     subtract,
     wide_registers,
 )
-from readbench.engine.kernels.memory import BLOCK, aligned, floats_at, transpose_block
+from readbench.engine.kernels.memory import BLOCK, allocate_aligned, floats_at, transpose_block
 from readbench.engine.kernels.threads import Team
 from readbench.engine.preparation import LARGEST_SCORE, RESOLUTION, Alignment, Scaler
 from readbench.engine.windows import WindowSet
@@ -291,7 +291,7 @@ def pack(
     *,
     lanes: int = LANES,
     interleaved: bool = False,
-    memory: Callable[[int], Floats] = aligned,
+    memory: Callable[[int], Floats] = allocate_aligned,
 ) -> Tiles:
     """Tiles of the windows at `items`, in that order, `lanes` at a time.
 
@@ -334,7 +334,7 @@ def pack(
     return tiles
 
 
-def selected(tiles: Tiles, chosen: slice | Ints) -> Tiles:
+def select_tiles(tiles: Tiles, chosen: slice | Ints) -> Tiles:
     """Some of the tiles; the values stay where they are."""
     return Tiles(tiles.values, *(field[chosen] for field in tiles[1:]))
 

@@ -25,12 +25,12 @@ from readbench.engine.kernels.dtw import (
     TileRows,
     Tiles,
     pack,
-    selected,
+    select_tiles,
     set_penalty,
     warp_channel,
     warp_jointly,
 )
-from readbench.engine.kernels.memory import PieceCache, aligned
+from readbench.engine.kernels.memory import PieceCache, allocate_aligned
 from readbench.engine.kernels.threads import Team
 
 _LARGEST = np.finfo(np.float32).max
@@ -68,14 +68,14 @@ def workspace(queries: Tiles, deepest: int) -> DtwWorkspace:
     """Scratch memory for comparing these queries with tiles of at most `deepest` timesteps."""
     longest, channels = int(queries.depth.max()), queries.slots.shape[1]
     return DtwWorkspace(
-        row=aligned((deepest + 1) * LANES),
-        penalty=aligned((longest + deepest + 3) * LANES),
+        row=allocate_aligned((deepest + 1) * LANES),
+        penalty=allocate_aligned((longest + deepest + 3) * LANES),
         radii=np.empty(LANES, np.int64),
         zeros=np.zeros(max(longest, deepest * LANES), np.float32),
-        points=aligned(longest * channels),
+        points=allocate_aligned(longest * channels),
         base=np.empty(channels, np.int64),
         step=np.empty(channels, np.int64),
-        total=aligned(LANES),
+        total=allocate_aligned(LANES),
     )
 
 
@@ -231,7 +231,7 @@ class TiledCorpus:
         """(1, n) distances of one query to some windows, in the calling thread."""
         alone = Team(1)
         tiles = self.pack(items, alone)
-        found = self.scan(selected(queries, slice(query, query + 1)), tiles, alone)
+        found = self.scan(select_tiles(queries, slice(query, query + 1)), tiles, alone)
         return np.ascontiguousarray(found[:, : len(items)])
 
     def nearest(self, queries: Tiles, k: int, team: Team, seeds: Ints | None) -> tuple[Ints, Floats]:

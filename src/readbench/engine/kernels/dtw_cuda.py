@@ -122,7 +122,7 @@ class CudaCorpus:
         nearest, there, every = Nearest(len(queries.start), k), OnGpu.of(queries), np.arange(len(queries.start))
         for tiles in self._tiles(team):
             nearest.offer(every, tiles.host.items.reshape(-1), self._scan(there, tiles))
-        return nearest.ranked()
+        return nearest.rank()
 
     def _tiles(self, team: Team) -> Iterator[OnGpu]:
         """All tiles, a block at a time; they stay on the GPU where they fit."""

@@ -34,9 +34,9 @@ from readbench.engine.kernels.compiling import (
     store,
     subtract,
 )
-from readbench.engine.kernels.dtw import LANES, TILES, Floats, Ints, Tiles, load, radius, selected, splat
+from readbench.engine.kernels.dtw import LANES, TILES, Floats, Ints, Tiles, load, radius, select_tiles, splat
 from readbench.engine.kernels.dtw_corpus import TiledCorpus
-from readbench.engine.kernels.memory import aligned
+from readbench.engine.kernels.memory import allocate_aligned
 from readbench.engine.kernels.nearest import behind, replace_root
 from readbench.engine.kernels.threads import Team
 
@@ -82,10 +82,10 @@ def ranges(queries: Tiles, deepest: int) -> Ranges:
         lower=np.empty((count, channels, deepest), np.float32),
         reach=np.zeros(count, np.int64),
         ready=np.zeros((count + 1, 2), np.int64),
-        high=aligned(longest * LANES),
-        low=aligned(longest * LANES),
-        spare_high=aligned(spare),
-        spare_low=aligned(spare),
+        high=allocate_aligned(longest * LANES),
+        low=allocate_aligned(longest * LANES),
+        spare_high=allocate_aligned(spare),
+        spare_low=allocate_aligned(spare),
     )
 
 
@@ -267,7 +267,7 @@ class Nearest:
         """
         _offer(queries, items, distances, self._scores, self._items, self.within)
 
-    def ranked(self) -> tuple[Ints, Floats]:
+    def rank(self) -> tuple[Ints, Floats]:
         """Positions (Q, k) and distances (Q, k), nearest first; nothing can be offered after this."""
         _rank(self._scores, self._items)
         return self._items, np.negative(self._scores)
@@ -347,7 +347,7 @@ def search(queries: Tiles, corpus: TiledCorpus, k: int, team: Team, seeds: Ints 
         for tiles in run.steps(block):
             run.pass_by(tiles)
     run.compare_waiting(fewest=1)
-    return run.nearest.ranked()
+    return run.nearest.rank()
 
 
 class _Search:
@@ -382,7 +382,7 @@ class _Search:
         start = 0
         while start < len(block.start):
             stop = start + size * max(1, int(self.pause.min()))
-            yield selected(block, slice(start, stop))
+            yield select_tiles(block, slice(start, stop))
             start = stop
 
     def pass_by(self, tiles: Tiles) -> None:
@@ -429,7 +429,7 @@ class _Search:
         """(trying,) about which share of a step bounds would leave, by those of a few channels of its first tiles."""
         channels = self.queries.slots.shape[1]
         every = max(1, channels // PROBE_CHANNELS)
-        sample = selected(tiles, slice(0, -(-len(tiles.start) // PROBE_TILES)))
+        sample = select_tiles(tiles, slice(0, -(-len(tiles.start) // PROBE_TILES)))
         bounds = self._bounds(trying, sample, every) * np.float32(channels / len(range(0, channels, every)))
         return self._share_left(trying, bounds)
 
@@ -437,7 +437,7 @@ class _Search:
         """(chosen, lanes) lower bounds, a little lower still by what rounding may have added."""
         count = len(tiles.start)
         out = np.empty((len(chosen), count * LANES), np.float32)
-        queries, deepest = selected(self.queries, chosen), int(tiles.depth.max())
+        queries, deepest = select_tiles(self.queries, chosen), int(tiles.depth.max())
         corpus, both = self.corpus, len(chosen) >= QUERIES_FOR_REVERSE_BOUNDS
 
         def work(first: int, last: int) -> None:
@@ -503,6 +503,6 @@ class _Search:
     def _compare_all(self, chosen: Ints, tiles: Tiles) -> None:
         if not len(chosen):
             return
-        queries = self.queries if len(chosen) == len(self.pause) else selected(self.queries, chosen)
+        queries = self.queries if len(chosen) == len(self.pause) else select_tiles(self.queries, chosen)
         distances = self.corpus.scan(queries, tiles, self.team)
         self.nearest.offer(chosen, tiles.items.reshape(-1), distances)

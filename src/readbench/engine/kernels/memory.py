@@ -26,10 +26,10 @@ _ROW = ir.VectorType(ir.FloatType(), BLOCK)
 _MASK = ir.VectorType(ir.IntType(32), BLOCK)
 
 
-def aligned(size: int) -> NDArray[np.float32]:
+def allocate_aligned(size: int) -> NDArray[np.float32]:
     """An empty buffer that begins on a cache line: vectors that straddle two lines load half as fast.
 
-    >>> aligned(5).ctypes.data % 64
+    >>> allocate_aligned(5).ctypes.data % 64
     0
     """
     raw = np.empty(size + _CACHE_LINE // _FLOAT_BYTES, np.float32)

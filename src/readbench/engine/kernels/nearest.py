@@ -20,8 +20,8 @@ from readbench.engine.kernels.codes import (
     Floats,
     Ints,
     add_products,
+    find_promising,
     pack_panel,
-    promising,
 )
 from readbench.engine.kernels.compiling import compiled
 
@@ -99,7 +99,7 @@ def distances_of_pairs(left: Floats, right: Floats, pairs: Longs, out: Floats) -
 
 @compiled(_double(_single, _double, types.boolean))
 def _threshold(worst: np.float32, length: float, cosine: bool) -> float:  # noqa: FBT001
-    """What the bound of `promising` must reach for a score above `worst`, with room for rounding."""
+    """What the bound of `find_promising` must reach for a score above `worst`, with room for rounding."""
     if not np.isfinite(worst):
         return -np.inf
     score = np.float64(worst)
@@ -146,7 +146,7 @@ def scan(  # noqa: PLR0913, PLR0917 - flat arrays in, flat arrays out
         packed: from `pack_queries`.
         top: see `pack_panel`.
         coarseness: see `pack_panel`.
-        tiles: (tiles, 3, QUERIES) flat, the numbers of the queries for `promising`; the last of them is updated.
+        tiles: (tiles, 3, QUERIES) flat, the numbers of the queries for `find_promising`; the last of them is updated.
         scores: (Q, k) heaps, filled with -inf.
         items: (Q, k) filled with numbers behind all positions.
         scratch: see `pack_panel`.
@@ -167,7 +167,7 @@ def scan(  # noqa: PLR0913, PLR0917 - flat arrays in, flat arrays out
             for pair in range(0, used, CHUNK):
                 place = (tile * pairs + pair) * QUERIES
                 add_products(panel, pair * ROWS, packed, place, min(CHUNK, used - pair), sums)
-            promising(sums, rows, tiles, 3 * tile * QUERIES, found)
+            find_promising(sums, rows, tiles, 3 * tile * QUERIES, found)
             for q in range(tile * QUERIES, min(len(queries), (tile + 1) * QUERIES)):
                 bits = found[q - tile * QUERIES]
                 for item in range(start, stop):

@@ -51,7 +51,7 @@ class Best:
         places = torch.full((queries, k), items, dtype=torch.int64, device=device)
         return cls(places, torch.full((queries, k), -np.inf, dtype=torch.float32, device=device))
 
-    def merged(self, rows: Tensor, items: Tensor, scores: Tensor) -> Best:
+    def merge(self, rows: Tensor, items: Tensor, scores: Tensor) -> Best:
         """With further items, given by ascending position within each query; all of them stand behind those here."""
         torch = import_optional("torch", "top_k")
         count, k = self.items.shape
@@ -107,7 +107,7 @@ class Queries:
         slack = (2 * share * self.lengths).float()[:, None] * block.lengths.float() + (SPARE * UNIT) * squares
         return near, near + slack + SPARE * width * TINIEST
 
-    def needed(self, scores: Tensor) -> Tensor:
+    def least_needed(self, scores: Tensor) -> Tensor:
         """(Q,) what a similarity must reach to score as much as this, with room for rounding."""
         scores = scores.double()
         if self.cosine:
@@ -230,13 +230,13 @@ def _with_block(best: Best, queries: Queries, block: DeviceBlock, first: int) ->
 
 def _improved(best: Best, queries: Queries, block: DeviceBlock, first: int) -> Best:
     near, most = queries.at_most(block)
-    needed = queries.needed(_least(best, queries, block, near))
+    needed = queries.least_needed(_least(best, queries, block, near))
     rows, items = (~(most < needed[:, None])).nonzero(as_tuple=True)  # what is not a number is compared again, too
     scores = queries.scores(block, rows, items)
     bad = ~scores.isfinite()
     if bool(bad.any()):
         raise UncomparableError(first + int(items[bad][0]))
-    return best.merged(rows, items + first, scores)
+    return best.merge(rows, items + first, scores)
 
 
 def _least(best: Best, queries: Queries, block: DeviceBlock, near: Tensor) -> Tensor:

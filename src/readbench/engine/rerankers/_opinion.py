@@ -140,7 +140,7 @@ class Calibration:
         )
 
 
-def opinions(
+def give_opinions(
     judgement: FittedVerdict,
     queries: NDArray[np.intp],
     *,
@@ -161,7 +161,7 @@ def opinions(
     likeness = judgement.query_likeness(queries)
     posterior = sharpen(ridge.posterior(likeness), fitted.exponent)
     possible = prediction_sets(posterior, fitted.surprise, alpha)
-    own = nonconformity(posterior, fitted.reach.unexplained(likeness))
+    own = nonconformity(posterior, fitted.reach.unexplained_share(likeness))
     p = fitted.strange.p_values(own)
     return [
         Opinion(
@@ -241,7 +241,7 @@ BLOCK = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Teaching:
+class FittedLabels:
     """The part of a lesson that no query changes.
 
     Args:
@@ -274,17 +274,17 @@ class LabelModel:
     """What labels teach, beside the queries that it is applied to.
 
     Args:
-        teaching: the part that no query changes.
+        fitted: the part that no query changes.
         queries: (Q, D) the queries as each view sees them, rows of length one.
     """
 
-    teaching: Teaching
+    fitted: FittedLabels
     queries: tuple[Vectors, ...]
 
     @classmethod
     def of(cls, judgement: FittedVerdict, rejected: NDArray[np.bool_] | None = None) -> LabelModel:
         """The lesson of a judgement, at the judgement's own queries."""
-        return cls(Teaching(judgement, rejected), tuple(view.queries for view in judgement.views))
+        return cls(FittedLabels(judgement, rejected), tuple(view.queries for view in judgement.views))
 
     def at(self, queries: Sequence[Vectors]) -> LabelModel:
         """The same lesson, beside other queries."""
@@ -293,19 +293,19 @@ class LabelModel:
     @cached_property
     def judgement(self) -> FittedVerdict:
         """What the labelled cases teach, with the queries in its views."""
-        own = self.teaching.judgement
+        own = self.fitted.judgement
         views = tuple(View(queries, view.items) for queries, view in zip(self.queries, own.views, strict=True))
         return replace(own, views=views)
 
     @property
     def calibration(self) -> Calibration:
         """How held-out cases fare."""
-        return self.teaching.calibration
+        return self.fitted.calibration
 
     @property
     def guesses(self) -> Array:
         """(N, K) probabilities of the fault types of all items."""
-        return self.teaching.guesses
+        return self.fitted.guesses
 
     @property
     def classes(self) -> NDArray[np.int32]:
@@ -333,7 +333,7 @@ class LabelModel:
 
     def opinions(self, ruled_out: NDArray[np.bool_] | None = None) -> list[Opinion]:
         """Calibrated opinions on the queries, without the fault types that are ruled out."""
-        said = opinions(self.judgement, self._numbers, calibration=self.calibration)
+        said = give_opinions(self.judgement, self._numbers, calibration=self.calibration)
         return [replace(opinion, posterior=self._without(opinion.posterior[None], ruled_out)[0]) for opinion in said]
 
     def votes(self, query: int, opinion: Opinion) -> Array:

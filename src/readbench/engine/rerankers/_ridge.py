@@ -111,7 +111,7 @@ class Novelty:
     inverse: Array
     held_out: Array
 
-    def unexplained(self, kernel: Array) -> Array:
+    def unexplained_share(self, kernel: Array) -> Array:
         """(Q,) shares in [0, 1] from likenesses (Q, L), cosines, to the cases."""
         near = kernel + 1.0
         return _share(LARGEST - np.einsum("ql,ql->q", near @ self.inverse, near))
@@ -226,7 +226,7 @@ class FittedVerdict:
     ridge: Ridge
 
     @property
-    def unnamed(self) -> float:
+    def unseen_share(self) -> float:
         """How likely a query is of a type that no case has."""
         return estimate_unseen_share(self.labels[self.cases], self.groups[self.cases])
 

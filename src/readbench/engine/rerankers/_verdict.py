@@ -68,7 +68,7 @@ class Verdict:
             if len(cases):
                 judgement = fit_verdict(views, cases, labels, pool.groups)
                 shared = judgement.shared(rows, pool.candidates[rows])
-                scores[rows] = self.weighed(shared, judgement, pool.labels[rows])
+                scores[rows] = self.weigh(shared, judgement, pool.labels[rows])
             elif self.drop_normals:
                 scores[rows] = np.where(pool.labels[rows] == NORMAL, np.float32(-1), scores[rows])
         return scores
@@ -89,9 +89,9 @@ class Verdict:
     def rerank_by(self, lesson: LabelModel, pool: Pool, ruled_out: NDArray[np.bool_] | None = None) -> Scores:
         """(Q, K) as `rerank`, by a lesson at the pool's queries that was learned ahead."""
         shared = np.take_along_axis(lesson.shared(ruled_out), pool.candidates, axis=1)
-        return self.weighed(shared, lesson.judgement, pool.labels).astype(np.float32)
+        return self.weigh(shared, lesson.judgement, pool.labels).astype(np.float32)
 
-    def weighed(self, shared: Array, judgement: FittedVerdict, labels: NDArray[np.int32]) -> Array:
+    def weigh(self, shared: Array, judgement: FittedVerdict, labels: NDArray[np.int32]) -> Array:
         """(M, K) scores of candidates, in the order of the retrieval.
 
         Args:
@@ -100,7 +100,7 @@ class Verdict:
             labels: (M, K) of the candidates, -1 where unknown.
         """
         silent = (labels[:, :NEAREST] == UNLABELLED).mean(axis=1, keepdims=True)
-        doubt = silent * judgement.unnamed**0.5
+        doubt = silent * judgement.unseen_share**0.5
         scores = (1 - doubt) * shared + doubt / (1 + np.arange(shared.shape[1]) / HALF_AT)
         return np.where(labels == NORMAL, -1.0, scores) if self.drop_normals else scores
 

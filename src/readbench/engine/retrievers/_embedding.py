@@ -171,7 +171,7 @@ class EmbeddingRetriever:
 
     def _fill(self, stored: StoredVectors, corpus: WindowSet) -> Vectors:
         alike = EmbeddingRetriever(self.encoder, self.transforms)  # what other processes need of this
-        vectors = stored.filled(corpus, alike.represent)
+        vectors = stored.fill(corpus, alike.represent)
         self.encode_seconds += stored.seconds
         return vectors
 

@@ -117,7 +117,7 @@ class _Rounded:
         packed: their codes, from `pack_queries`.
         top: largest code.
         coarseness: largest share of a query that its codes leave out.
-        tiles: (tiles, 3, QUERIES) flat; see `promising`.
+        tiles: (tiles, 3, QUERIES) flat; see `find_promising`.
         cosine: the metric.
     """
 
@@ -179,12 +179,12 @@ def _search(rounded: _Rounded, corpus: Vectors, k: int, team: Team) -> tuple[NDA
 def _scan(rounded: _Rounded, corpus: Vectors, first: int, last: int, k: int) -> tuple[NDArray[np.int64], Scores]:
     """The k best of corpus vectors [first, last) in no order; places that are left score -inf."""
     from readbench.engine.kernels.codes import ROWS, pair_count  # noqa: PLC0415
-    from readbench.engine.kernels.memory import BLOCK, aligned  # noqa: PLC0415
+    from readbench.engine.kernels.memory import BLOCK, allocate_aligned  # noqa: PLC0415
     from readbench.engine.kernels.nearest import scan  # noqa: PLC0415
 
     shape, pairs = (len(rounded.vectors), k), pair_count(corpus.shape[1])
     items, scores = np.full(shape, len(corpus), np.int64), np.full(shape, -np.inf, np.float32)
-    scratch, panel = aligned(BLOCK * pairs + corpus.shape[1]), aligned(ROWS * pairs)
+    scratch, panel = allocate_aligned(BLOCK * pairs + corpus.shape[1]), allocate_aligned(ROWS * pairs)
     scratch[:] = 0
     bad = scan(
         corpus,

@@ -74,7 +74,7 @@ class Bags:
         return cls(starts, ordered[first].astype(_number(vocabulary)), times, vocabulary)
 
     @classmethod
-    def joined(cls, parts: Iterable[Bags], count: int, entries: int, vocabulary: int) -> Self:
+    def join(cls, parts: Iterable[Bags], count: int, entries: int, vocabulary: int) -> Self:
         """The bags of all parts, without a second copy in memory; very many of them lie in a file.
 
         Args:
@@ -84,7 +84,7 @@ class Bags:
             vocabulary: how many words there may be.
 
         >>> parts = [Bags.of(np.array([[3, 0]]), 4), Bags.of(np.array([[1, 1]]), 4)]
-        >>> Bags.joined(parts, 2, 4, 4).words.tolist()
+        >>> Bags.join(parts, 2, 4, 4).words.tolist()
         [0, 3, 1]
         """
         words, times = allocate(entries, _number(vocabulary)), allocate(entries)
@@ -427,7 +427,7 @@ class _Symbolic(ABC):
         channels = len(self.axis_)
         most = len(windows) * channels * self._words(grid)
         parts = self._bags_of_blocks(windows, grid, lexicon)
-        return Bags.joined(parts, len(windows), most, channels * lexicon.size)
+        return Bags.join(parts, len(windows), most, channels * lexicon.size)
 
     def _bags_of_blocks(self, windows: WindowSet, grid: int, lexicon: Lexicon) -> Iterator[Bags]:
         """Those of one block of windows after the other."""

@@ -15,8 +15,7 @@ from readbench.engine.preparation import ChannelStats
 from readbench.engine.protocols import Encoder
 from readbench.engine.registry import ENCODERS
 from readbench.engine.spec import parse
-from readbench.engine.testing._declared import not_asked
-from readbench.engine.testing._samples import sample_windows
+from readbench.engine.testing._samples import not_asked, sample_windows
 from readbench.engine.windows import WindowSet
 
 EncoderCheck = Callable[[str], None]

@@ -14,8 +14,7 @@ from readbench.engine.protocols import Pool, Reranker, View
 from readbench.engine.ranking import rank
 from readbench.engine.registry import RERANKERS, Entry
 from readbench.engine.spec import Stage, parse
-from readbench.engine.testing._declared import not_asked
-from readbench.engine.testing._samples import sample_pool
+from readbench.engine.testing._samples import not_asked, sample_pool
 from readbench.engine.windows import NORMAL, UNLABELLED
 
 RerankerCheck = Callable[[str], None]
@@ -99,7 +98,7 @@ def names_of_classes_do_not_matter(reranker: str) -> None:
     """Labels are names: numbers need not be contiguous, and normal (0) is one more class unless declared otherwise."""
     pool, built = sample_pool(10, labelled=0.8), _built(reranker)
     keeps = [UNLABELLED, NORMAL] if "normals-last" in _entry(reranker).tags else [UNLABELLED]
-    np.testing.assert_allclose(built.rerank(renamed(pool, keeps)), built.rerank(pool), atol=1e-5)
+    np.testing.assert_allclose(built.rerank(rename_classes(pool, keeps)), built.rerank(pool), atol=1e-5)
 
 
 def its_pool_can_be_widened(reranker: str) -> None:
@@ -134,7 +133,7 @@ RERANKER_CHECKS: tuple[RerankerCheck, ...] = (
 )
 
 
-def renamed(pool: Pool, keeps: list[int]) -> Pool:
+def rename_classes(pool: Pool, keeps: list[int]) -> Pool:
     """The same pool with other numbers for its classes, but for those that it keeps."""
     old = pool.corpus_labels
     return replace(pool, corpus_labels=np.where(np.isin(old, keeps), old, 70 - 10 * old).astype(np.int32))

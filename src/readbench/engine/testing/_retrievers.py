@@ -14,8 +14,7 @@ from readbench.engine.protocols import Scores
 from readbench.engine.ranking import rank
 from readbench.engine.registry import ENCODERS, RETRIEVERS
 from readbench.engine.spec import parse
-from readbench.engine.testing._declared import not_asked, require_untagged
-from readbench.engine.testing._samples import sample_windows
+from readbench.engine.testing._samples import not_asked, require_untagged, sample_windows
 from readbench.engine.windows import UNLABELLED, WindowSet, concatenate
 from readbench.errors import NotFiniteError
 

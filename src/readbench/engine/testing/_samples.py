@@ -1,7 +1,7 @@
-"""Windows and pools for the checks, and what can be reached from an object.
+"""What the checks are made of: small sets of windows, pools, what an object can reach, and what it is not asked.
 
-`sample_windows` and `sample_pool` make small sets of windows and pools to rerank. `reachable` follows references from
-an object: the test that a method cannot see what it must not.
+`reachable` follows references: the test that a method cannot see what it must not. What a component declares is not
+asked of it (`require_untagged`, `not_asked`): the check is skipped, and the report says by which declaration.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ import gc
 from collections.abc import Iterator
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
+from unittest import SkipTest
 
 import numpy as np
 
 from readbench.engine.protocols import Pool, View
 from readbench.engine.ranking import rank
+from readbench.engine.registry import TAGS, Entry
 from readbench.engine.windows import UNLABELLED, WindowSet
 
 CLASSES = ("normal", "leak", "clog", "drift")
@@ -127,3 +129,18 @@ def reachable(*roots: object) -> Iterator[object]:
             pending.append(item.base)
             if item.dtype == object or isinstance(item.dtype, np.dtypes.StringDType):
                 pending.extend(item.ravel().tolist())
+
+
+def not_asked(component: str, declaration: str) -> SkipTest:
+    """To be raised where a rule does not apply; pytest and unittest report the test as skipped, with this reason."""
+    return SkipTest(f"{component} declares {declaration}")
+
+
+def require_untagged(entry: Entry, tag: str) -> None:
+    """Skip the check for a component that declares the tag.
+
+    >>> from readbench.engine.registry import RETRIEVERS
+    >>> require_untagged(RETRIEVERS.get("euclidean"), "by-position")
+    """
+    if tag in entry.tags:
+        raise not_asked(entry.name, f"{tag}: {TAGS[tag]}")
