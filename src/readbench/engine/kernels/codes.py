@@ -129,7 +129,7 @@ def _encode(row: Floats, centre: Floats, top: int, shifted: Floats, codes: NDArr
     if not largest > _TINY:
         codes[:] = 0
         return length, 0.0, length
-    step = largest / np.float32(top)
+    step = largest / np.float32(top)  # the largest number gets the largest code
     left = _quantise(shifted, np.float32(top) / largest, step, codes)
     rest = np.sqrt(np.float64(left)) * (1 + 2 * _UNIT * len(row)) + 8 * _UNIT * length
     return length, np.float64(step), rest
@@ -174,6 +174,7 @@ def pack_panel(  # noqa: PLR0913, PLR0917 - flat arrays in, flat arrays out
             length, step, rest = _encode(corpus[first + lane], centre, top, shifted, own)
             if not np.isfinite(length):
                 return first + lane
+            # |e'| |x| + |step' c'| |e|, over |q|: |step' c'| is |q - e'|, at most (1 + coarseness) |q|.
             doubt = coarseness * length + (1 + coarseness) * rest
             if cosine:
                 scale = 1 / length if length > 0 else 0.0

@@ -90,7 +90,7 @@ def _quadruple(re: Float, im: Float, row: int, apart: int, turn: Float, k: int) 
         s1r, s1i = ar[lane] - cr[lane], ai[lane] - ci[lane]
         s2r, s2i = br[lane] + dr[lane], bi[lane] + di[lane]
         s3r, s3i = br[lane] - dr[lane], bi[lane] - di[lane]
-        t1r, t1i = s1r + s3i, s1i - s3r
+        t1r, t1i = s1r + s3i, s1i - s3r  # s1 - i s3: a product with i exchanges the parts and needs no multiplication
         t2r, t2i = s0r - s2r, s0i - s2i
         t3r, t3i = s1r - s3i, s1i + s3r
         ar[lane] = s0r + s2r
@@ -127,6 +127,7 @@ def tile_spectra(rows: Float, place: Index, turn: Float) -> Float:
                 re[t, lane] = rows[lane, c, t]
                 im[t, lane] = rows[lane, c + 1, t]
         transform(re, im, turn)
+        # The second half of a real signal's spectrum is the conjugate of the first: n / 2 + 1 frequencies hold all.
         for f in range(n // 2 + 1):
             _part(re, im, place[f], place[(n - f) % n], spectra[f, c], spectra[f, c + 1])
     return spectra
@@ -152,7 +153,7 @@ def query_pairs(spectra: Float, count: int) -> Float:
     Real, imaginary, real, imaginary part of two queries together; where `count` is odd, the last is beside nothing.
     """
     frequencies, channels = spectra.shape[:2]
-    share = np.float32(0.5 / (frequencies - 1))
+    share = np.float32(0.5 / (frequencies - 1))  # 1 / n, which the inverse transform leaves out
     pairs = np.empty(((count + 1) // 2, frequencies, channels, 4), np.float32)
     for f in range(frequencies):
         for c in range(channels):
@@ -186,7 +187,7 @@ def joint_peaks(tile: Float, queries: Float, steps: Index, lengths: Index, place
     for p in range(len(queries)):
         for f in range(n // 2 + 1):
             _summed(tile[f], queries[p, f], re[f], im[f], re[(n - f) % n], im[(n - f) % n])
-        transform(im, re, turn)
+        transform(im, re, turn)  # parts exchanged: the inverse
         _peak(re, place, steps[2 * p], lengths, peaks[2 * p])
         _peak(im, place, steps[2 * p + 1], lengths, peaks[2 * p + 1])
     return peaks
@@ -268,7 +269,7 @@ def _peak(values: Float, place: Index, steps: int, lengths: Index, peak: Float) 
         row = values[place[lag]]
         for lane in range(LANES):
             peak[lane] = max(peak[lane], row[lane])
-    for lag in range(1, lengths.max()):
+    for lag in range(1, lengths.max()):  # negative lags come round from the end
         row = values[place[n - lag]]
         for lane in range(LANES):
             if lag < lengths[lane] and row[lane] > peak[lane]:
@@ -281,7 +282,7 @@ def transform_size(left: int, right: int) -> int:
     >>> transform_size(256, 256), transform_size(256, 300)
     (512, 1024)
     """
-    return max(8, 1 << (left + right - 2).bit_length())
+    return max(8, 1 << (left + right - 2).bit_length())  # the least power of two with room for left + right - 1 lags
 
 
 def _filled(channels: int) -> int:
@@ -332,6 +333,7 @@ class Transforms:
         count, _, length = values.shape
         wide = values.astype(np.float64)
         square = np.einsum("nct,nct->nc", wide, wide)
+        # Whole windows are scaled by all their channels, those that the corpus lacks included.
         norm = np.sqrt(square.sum(axis=1, keepdims=True) if self.joint else square[:, : self.channels])[:, :, None]
         out = np.zeros((count, _filled(self.channels), length), np.float32)
         shared = out[:, : self.channels]

@@ -121,6 +121,7 @@ def warp_channel(  # noqa: D417 - the text names the rest
         penalty: from `set_penalty`, and its results `narrow` and `wide`.
     """
     _begin(row, depth)
+    # Rows go two by two. Of an odd number the first goes alone: within it, costs can only add up from the left.
     odd = len(query) % 2
     if odd:
         total, point = splat(_ZERO), splat(query[0])
@@ -128,25 +129,27 @@ def warp_channel(  # noqa: D417 - the text names the rest
             total = _closed(add_square(total, subtract(point, load(series, j * LANES))), penalty, j)
             store(row, (j + 1) * LANES, total)
     else:
-        store(row, 0, splat(_ZERO))
+        store(row, 0, splat(_ZERO))  # D(-1, -1): every path begins here
     for i in range(odd, len(query), 2):
         first, second = splat(query[i]), splat(query[i + 1])
-        start, stop = max(0, i - wide), min(depth, i + wide + 2)
+        start, stop = max(0, i - wide), min(depth, i + wide + 2)  # the bands of rows i and i + 1 together
         left0 = left1 = splat(_INF)
         diagonal = load(row, start * LANES)
         for j in range(start, stop):
             value, above = load(series, j * LANES), load(row, (j + 1) * LANES)
+            # Within the narrowest band of the lanes no cell is closed to any of them in either row.
             edge = j <= i - narrow or j > i + narrow
             new0 = add_square(least_cost(least_cost(above, diagonal), left0), subtract(first, value))
             if edge:
                 new0 = _closed(new0, penalty, i - j)
+            # Below new0 = D(i, j): its neighbours are D(i, j - 1), D(i + 1, j - 1) and new0 itself.
             left1 = add_square(least_cost(least_cost(left0, left1), new0), subtract(second, value))
             if edge:
                 left1 = _closed(left1, penalty, i + 1 - j)
             left0, diagonal = new0, above
             store(row, (j + 1) * LANES, left1)
         if i == 0:
-            store(row, 0, splat(_INF))
+            store(row, 0, splat(_INF))  # no path begins later
 
 
 @compiled(types.none(_floats, _floats, _ints, _ints, _floats, _floats, _int, _int, _int))
@@ -171,6 +174,7 @@ def warp_jointly(  # noqa: D417, PLR0913, PLR0917 - as many as the recursion has
         row: (depth + 1, LANES) flat, overwritten.
         penalty: from `set_penalty`, and its results `narrow` and `wide`.
     """
+    # The recursion of `warp_channel`, with the cost of a cell summed over the channels first.
     channels = len(base)
     length = len(query) // channels
     _begin(row, depth)
@@ -310,7 +314,7 @@ def pack(
     present = (rows.row[windows.channel_set[filled]] >= 0).reshape(count, lanes, -1).any(axis=1)
     stored = present.sum(axis=1)
     size = stored * depth * lanes
-    start = lanes + np.cumsum(size) - size
+    start = lanes + np.cumsum(size) - size  # behind the vector of zeros, to which channels point that a tile lacks
     tiles = Tiles(
         values=memory(lanes + int(size.sum())),
         start=start,
@@ -322,6 +326,7 @@ def pack(
         items=np.append(items, np.full(len(filled) - len(items), -1)).reshape(count, lanes),
     )
     tiles.values[:lanes] = 0
+    # Compiled code takes no list of arrays of any number: it is told where in memory the windows are.
     buffers = np.array([buffer.ctypes.data for buffer in windows.chunks])
     where = buffers[windows.chunk[filled]] + 4 * windows.offset[filled], windows.channel_set[filled]
     how = rows.row, rows.mean, rows.scale, rows.own, rows.limit
@@ -359,7 +364,7 @@ def _scale(series: Floats, mean: float, scale: float, limit: float, target: Floa
     strange = 0
     for t in range(len(series)):
         value = np.float64(series[t])
-        strange += not abs(value) <= _LARGEST
+        strange += not abs(value) <= _LARGEST  # so written it is true of NaN; counted, not branched on, it vectorises
         target[t] = np.float32(min(max((value - mean) * scale, -limit), limit))
     return strange == 0
 
@@ -410,6 +415,7 @@ def _fill(  # noqa: PLR0913, PLR0917 - flat arrays in, flat arrays out
                         series = carray(floats_at(address[item] + 4 * length * r), length)
                         centre, factor = _moments(series) if own else (mean[kind[item], c], scale[kind[item], c])
                         finite &= _scale(series, centre, factor, limit, buffer[lane * depth : (lane + 1) * depth])
+                    # Zeros after the end of a series: no path to its last column sees them, and bounds stay bounds.
                     for t in range(length if r >= 0 else 0, depth):
                         buffer[lane * depth + t] = 0
                 _write(buffer, depth, width, tiles.values, target + group, step)

@@ -85,6 +85,7 @@ def warp_pair(  # noqa: PLR0913, PLR0917 - flat arguments, as the compiler likes
 ) -> bool:
     """Warp channel c of a query and a tile in `work.row`; False where neither has it."""
     length, depth = queries.depth[query], tiles.depth[tile]
+    # Queries may have channels behind those of the corpus.
     ours, theirs = queries.slots[query, c], tiles.slots[tile, c] if c < tiles.slots.shape[1] else -1
     begin = queries.start[query] + ours * length
     points = queries.values[begin : begin + length] if ours >= 0 else work.zeros[:length]
@@ -104,7 +105,7 @@ def compare_independently(
         work.total[lane] = 0
     for c in range(queries.slots.shape[1]):
         if warp_pair(queries, query, tiles, tile, c, narrow, wide, work):
-            for lane in range(LANES):
+            for lane in range(LANES):  # D(last, j) is at j + 1, so a series' last column is at its length
                 work.total[lane] += work.row[tiles.lengths[tile, lane] * LANES + lane]
 
 
@@ -122,6 +123,7 @@ def compare_jointly(
     for c in range(len(ours)):
         slot = theirs[c] if c < len(theirs) else -1
         if ours[c] >= 0 or slot >= 0:
+            # A channel that the tile lacks is the vector of zeros at 0, read again at every step.
             work.base[place] = tiles.start[tile] + slot * LANES if slot >= 0 else 0
             work.step[place] = tiles.stored[tile] * LANES if slot >= 0 else 0
             begin = queries.start[query] + ours[c] * length
@@ -163,6 +165,7 @@ def scan(  # noqa: PLR0913, PLR0917
             else:
                 compare_independently(queries, query, tiles, tile, narrow, wide, work)
             for lane in range(LANES):
+                # Squares of values up to 1e15 may exceed float32, and scores must be finite.
                 out[query, tile * LANES + lane] = min(work.total[lane], _LARGEST)
 
 
@@ -182,6 +185,7 @@ class TiledCorpus:
     def __init__(self, rows: TileRows, *, joint: bool, band: float) -> None:
         self.rows, self.joint, self.band = rows, joint, band
         windows = rows.windows
+        # By length first: all lanes of a tile walk as far as its longest window.
         order = np.lexsort((windows.channel_set, windows.lengths))
         last_of_tile = np.append(order[LANES - 1 : -1 : LANES], order[-1])
         size = windows.lengths[last_of_tile].astype(np.int64) * LANES * rows.row.shape[1] * 4

@@ -108,10 +108,11 @@ def _range_of_points(
             store(high, p, greatest(load(high, p), load(high, p + width)))
             store(low, p, least(load(low, p), load(low, p + width)))
         width *= 2
+    # Two runs of `width` cover the window; where they overlap, a maximum does not mind.
     for j in range(depth):
         upper[j] = max(high[j], high[j + window - width])
         lower[j] = min(low[j], low[j + window - width])
-    upper[0] = lower[0] = points[0]
+    upper[0] = lower[0] = points[0]  # first points are matched with each other (LB_Kim)
 
 
 @compiled(types.none(_floats, _int, _int, _int, _int, _int, RANGES))
@@ -154,7 +155,7 @@ def _prepare(queries: Tiles, tiles: Tiles, tile: int, every: int, band: float, o
     depth = tiles.depth[tile]
     for query in range(len(queries.start)):
         length, reach = queries.depth[query], 0
-        for lane in range(LANES):
+        for lane in range(LANES):  # the widest band of the lanes bounds all of them
             reach = max(reach, radius(length, tiles.lengths[tile, lane], band))
         own.reach[query] = reach
         if own.ready[query, 0] == reach and own.ready[query, 1] == depth:
@@ -188,7 +189,7 @@ def _bound_channel(  # noqa: PLR0913, PLR0917
     base = tiles.start[tile] + slot * LANES * (1 if joint else depth)
     step = LANES * tiles.stored[tile] if joint else LANES
     forwards = backwards = splat(_ZERO)
-    if ours >= 0 and slot < 0:
+    if ours >= 0 and slot < 0:  # each point is matched with a zero at least once
         for i in range(begin, begin + length):
             backwards = add_square(backwards, splat(queries.values[i]))
     elif ours < 0 and slot >= 0:
@@ -196,7 +197,7 @@ def _bound_channel(  # noqa: PLR0913, PLR0917
             forwards = add_square(forwards, load(tiles.values, base + j * step))
     elif ours >= 0 and slot >= 0:
         upper, lower = own.upper[query, c], own.lower[query, c]
-        for j in range(shortest):
+        for j in range(shortest):  # what comes later is not there in every lane
             forwards = _outside(forwards, load(tiles.values, base + j * step), splat(lower[j]), splat(upper[j]))
         if both and (own.ready[-1, 0] != own.reach[query] or own.ready[-1, 1] != length):
             own.ready[-1, 0], own.ready[-1, 1] = own.reach[query], length
@@ -231,7 +232,7 @@ def bound(  # noqa: PLR0913, PLR0917
         for query in range(len(queries.start)):
             store(out, (query * len(tiles.start) + tile) * LANES, splat(_ZERO))
         for c in range(0, queries.slots.shape[1], every):
-            own.ready[-1, 0] = 0
+            own.ready[-1, 0] = 0  # the ranges of the tile are those of another channel
             for query in range(len(queries.start)):
                 place = (query * len(tiles.start) + tile) * LANES
                 _bound_channel(queries, query, tiles, tile, c, joint, both, own, out, place)
@@ -280,6 +281,7 @@ def _offer(queries: Ints, items: Ints, distances: Floats, heap: Floats, heap_ite
         query = queries[row]
         for place in range(len(items)):
             distance, item = distances[row, place], items[place]
+            # Seeds may limit `within` before the heap is full; what is as far as the limit may win by its position.
             if distance > within[query] or item < 0:
                 continue
             if behind(heap[query, 0], heap_items[query, 0], -distance, item):
@@ -445,6 +447,7 @@ class _Search:
             bound(queries, tiles, first, last, corpus.joint, both, every, corpus.band, scratch, out.reshape(-1))
 
         self.team.share(work, count)
+        # A distance and a bound are each off by up to `terms` roundings of 2^-24; twice that is allowed for.
         terms = int(self.queries.depth.max()) + deepest + self.queries.slots.shape[1] + 2
         sure: Floats = np.minimum(out, LARGEST) * np.float32(1 - 4 * terms * 2.0**-24)
         return sure
@@ -460,7 +463,7 @@ class _Search:
         compare = (2 + 3 / channels if corpus.joint else 4) * (2 * reach + 1)
         bounding = BOUND_OPERATIONS + RANGE_OPERATIONS / len(chosen) * (len(chosen) >= QUERIES_FOR_REVERSE_BOUNDS)
         fixed = QUERY_OPERATIONS / (lanes * int(tiles.stored.max() * tiles.depth[-1]))
-        left = share + LANES / 2 / len(corpus)
+        left = share + LANES / 2 / len(corpus)  # the half tile
         pays: NDArray[np.bool_] = fixed + bounding + left * (compare + PACK_OPERATIONS) < BOUND_COST_SHARE * compare
         return pays
 

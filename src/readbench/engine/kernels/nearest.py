@@ -105,6 +105,7 @@ def _threshold(worst: np.float32, length: float, cosine: bool) -> float:  # noqa
     score = np.float64(worst)
     if cosine:
         return score - _ROUNDING
+    # |q - x|^2 <= s^2 is  2 q.x - |x|^2 >= |q|^2 - s^2;  1e-12 is more than double precision loses in |q|^2.
     return length * length * (1 - 1e-12) - score * score * (1 + _ROUNDING)
 
 
@@ -171,13 +172,14 @@ def scan(  # noqa: PLR0913, PLR0917 - flat arrays in, flat arrays out
             for q in range(tile * QUERIES, min(len(queries), (tile + 1) * QUERIES)):
                 bits = found[q - tile * QUERIES]
                 for item in range(start, stop):
-                    if not bits >> (item - start):
+                    if not bits >> (item - start):  # nothing promising is left in the panel
                         break
                     if not bits >> (item - start) & 1:
                         continue
                     score = exact_score(queries[q], lengths[q], corpus[item], cosine)
                     if behind(scores[q, 0], items[q, 0], score, item):
                         replace_root(scores[q], items[q], score, item)
+                        # From here on a vector must beat the new root of the heap.
                         place = (3 * tile + 2) * QUERIES + q - tile * QUERIES
                         tiles[place] = _threshold(scores[q, 0], lengths[q], cosine)
     return -1

@@ -141,6 +141,7 @@ def dilations_of(length: int, features: int) -> tuple[Ints, Ints]:
     each = max(1, features // len(KERNELS))
     count = min(each, MOST_DILATIONS)
     widest = np.log2((length - 1) / (TAPS - 1))
+    # Exponents are cut to whole dilations, not rounded, as in the authors' code.
     dilations, repeats = np.unique(np.logspace(0, widest, count, base=2).astype(np.int64), return_counts=True)
     widths = (repeats * (each / count)).astype(np.int64)
     left = each - int(widths.sum())
@@ -155,6 +156,7 @@ def fit_bank(windows: Floats, features: int, seed: int) -> Bank:
     dilations, widths = dilations_of(length, features)
     rng = np.random.default_rng(seed)
     convolutions = len(KERNELS) * len(dilations)
+    # The number of channels is log-uniform, from 1 to 9 at most.
     sizes = (2 ** rng.uniform(0, np.log2(min(channels, TAPS) + 1), convolutions)).astype(np.int64)
     begins = np.concatenate([[0], np.cumsum(sizes)])
     drawn = np.concatenate([rng.choice(channels, size, replace=False) for size in sizes]).astype(np.int64)
@@ -226,6 +228,7 @@ def _convolve(series: Floats, at: int, dilation: int, taps: Ints, count: int, ou
     high0, high1, high2 = at + taps[0] * dilation, at + taps[1] * dilation, at + taps[2] * dilation
     low0, low1, low2 = at + taps[3] * dilation, at + taps[4] * dilation, at + taps[5] * dilation
     low3, low4, low5 = at + taps[6] * dilation, at + taps[7] * dilation, at + taps[8] * dilation
+    # Each tap of weight 2 is paired with two of weight -1: of equal values the differences are exactly zero.
     for t in range(0, count, LANES):
         one, two, three = load(series, high0 + t), load(series, high1 + t), load(series, high2 + t)
         first = add(subtract(one, load(series, low0 + t)), subtract(one, load(series, low1 + t)))
@@ -239,6 +242,7 @@ def _combine(steps: Floats, stride: int, taps: Ints, start: int, count: int, out
     """The same from the differences to the middle tap: three times those of weight 2, less all of them."""
     one, two, three = taps[0] * stride + start, taps[1] * stride + start, taps[2] * stride + start
     everything = TAPS * stride + start
+    # 2 h - l = 3 h - (h + l), and weights that sum to zero do not see the middle tap being subtracted.
     for t in range(0, count, LANES):
         high = add(add(load(steps, one + t), load(steps, two + t)), load(steps, three + t))
         store(out, t, subtract(multiply(splat(_THREE), high), load(steps, everything + t)))
@@ -261,7 +265,7 @@ def _differences(series: Floats, at: int, dilation: int, length: int, out: Float
 def _shares(answer: Floats, count: int, levels: Floats, out: Floats) -> None:
     """Write the share of the first `count` responses above each level, four levels at a time."""
     for t in range(count, (count + LANES - 1) // LANES * LANES):
-        answer[t] = -np.inf
+        answer[t] = -np.inf  # above no level: whole vectors can be counted
     scale = 1.0 / count
     last = len(levels) - len(levels) % 4
     for f in range(0, last, 4):
@@ -334,7 +338,7 @@ def _transform(  # noqa: PLR0913, PLR0917 - flat arrays in, flat arrays out
                 _differences(series, margin - reach, dilation, length, steps, stride)
             for k in range(len(kernels)):
                 convolution = j * len(kernels) + k
-                inner = (j + k) % 2 * reach
+                inner = (j + k) % 2 * reach  # every second convolution sees no edges
                 count = length - 2 * inner
                 if single:
                     _combine(steps, stride, kernels[k], inner, count, answer)

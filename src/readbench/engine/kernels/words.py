@@ -13,8 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-EPSILON = float(np.finfo(np.float32).eps)
-"""Spread below the resolution of float32 is rounding, not signal."""
+from readbench.engine.preparation import RESOLUTION
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -53,7 +52,8 @@ def project(
                 level += abs(value)
                 for letter in range(letters):
                     sums[letter] += value * basis[t, letter]
-            noise = EPSILON * level / size
+            # Sums that cancel to less than rounding are zero, so that a flat stretch has one word and not many.
+            noise = RESOLUTION * level / size
             for letter in range(letters):
                 features[i, k, letter] = sums[letter] if abs(sums[letter]) > noise else 0
     return features
@@ -70,7 +70,7 @@ def _mean_and_scale(part: NDArray[np.float32]) -> tuple[float, float]:
     for value in part:
         square += (value - mean) ** 2
     deviation = np.sqrt(square / len(part))
-    return mean, 1 / deviation if deviation > EPSILON * abs(mean) else 0.0
+    return mean, 1 / deviation if deviation > RESOLUTION * abs(mean) else 0.0
 
 
 Float = NDArray[np.float32]
@@ -124,6 +124,7 @@ def build_postings(  # noqa: PLR0913, PLR0917 - what BM25 is made of
             word, often = place[words[p]], times[p]
             length = lengths[field[word]]
             pairs[following[word]].document = document
+            # BM25: idf tf (k1 + 1) / (tf + k1 (1 - b + b |d| / mean |d|)), lengths within the word's own field.
             pairs[following[word]].weight = weight[word] * often * (k1 + 1) / (often + k1 * (1 - b + b * length))
             following[word] += 1
     return pairs
@@ -187,7 +188,7 @@ def _keep_best(scores: Float, found: NDArray[np.int64], best: Float) -> None:
     depth = len(best)
     for document in range(len(scores)):
         score = scores[document]
-        if document >= depth and score <= best[-1]:
+        if document >= depth and score <= best[-1]:  # of equal scores the earlier document stays
             continue
         place = min(document, depth - 1)
         while place > 0 and best[place - 1] < score:

@@ -79,6 +79,7 @@ def one_vs_rest(kernel: Floats, cross: Floats, prior: Floats, classes: Classes, 
     owners = (classes[:, None] == np.arange(count)[None, :, None]).any(axis=2)
     pairs = owners.sum(axis=1) == 2
     fitted = owners.copy()
+    # Of two classes the later one is fitted, as in scikit-learn; the other gets what is left.
     fitted[pairs, owners[pairs].argmax(axis=1)] = False
     query, positive = np.nonzero(fitted)
     mode = posterior_mode(kernel[query], classes[query] == positive[:, None], classes[query] >= 0)
@@ -107,6 +108,7 @@ def posterior_mode(kernel: Floats, targets: Bools, present: Bools) -> Mode:
         curvature = np.where(present, chance * (1 - chance), 0.0)
         root = np.sqrt(curvature)
         factor = _factor(kernel, root)
+        # Algorithm 3.1, lines 4 to 8: B = LL^T, b = W f + (y - p), a = b - W^(1/2) B^-1 W^(1/2) K b, f = K a.
         pull = curvature * latent + np.where(present, targets - chance, 0.0)
         weights = pull - root * _backward(factor, _forward(factor, root * _times(kernel, pull)))
         before, latent = latent, _times(kernel, weights)
@@ -129,8 +131,10 @@ def predict(mode: Mode, cross: Floats, prior: Floats) -> Floats:
         cross: (P, K, T) covariance of fitted and new points.
         prior: (P, T) variance of the new points.
     """
+    # Equation 3.21: at the mode f = K slope, so no matrix is inverted for the mean.
     mean = _times(cross.transpose(0, 2, 1), mode.slope)
     explained = _forward(mode.factor, mode.root[:, :, None] * cross)
+    # The variance may end below zero by rounding where a new point is a fitted one.
     spread = np.maximum(prior - np.einsum("pkt,pkt->pt", explained, explained), 0.0)
     return expected_logistic(mean, spread)
 
@@ -141,6 +145,7 @@ def expected_logistic(mean: Floats, variance: Floats) -> Floats:
     >>> expected_logistic(np.array([0.0, 2.0]), np.array([1.0, 0.0])).round(3).tolist()
     [0.5, 0.881]
     """
+    # Each term is weight (1 + erf(slope x)) / 2, whose mean under a Gaussian is known in closed form.
     total = np.full(mean.shape, 0.5 * WEIGHTS.sum())
     for slope, weight in zip(SLOPES, WEIGHTS, strict=True):
         total += 0.5 * weight * erf(slope * mean / np.sqrt(1 + 2 * slope**2 * variance))
@@ -161,7 +166,7 @@ def _forward(lower: Floats, right: Floats) -> Floats:
     solved = right.copy()
     for i in range(lower.shape[1]):
         solved[:, i] -= np.einsum("pj,pj...->p...", lower[:, i, :i], solved[:, :i])
-        solved[:, i].T[...] /= lower[:, i, i]
+        solved[:, i].T[...] /= lower[:, i, i]  # transposed, P comes last and serves right sides of both shapes
     return solved
 
 
@@ -309,9 +314,10 @@ class Space:
         """
         level = products.mean(axis=1, keepdims=True) - products.mean(axis=(1, 2), keepdims=True)
         values, bases = np.linalg.eigh(_centred(products, level))
-        values, bases = np.maximum(values[:, ::-1], 0.0), bases[:, :, ::-1]
+        values, bases = np.maximum(values[:, ::-1], 0.0), bases[:, :, ::-1]  # largest first, none below zero
         total = np.maximum(values.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         explained = np.cumsum(values, axis=1) / total
+        # A component is kept while those before it explain no more than the share.
         kept = np.concatenate([np.ones((len(values), 1), bool), explained[:, :-1] <= variance], axis=1)
         size = kept.sum(axis=1).max(initial=1)
         lengths, bases = np.sqrt(np.where(kept, values, 0.0))[:, None, :size], bases[:, :, :size]

@@ -86,8 +86,9 @@ def fit_ridge(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.integ
     targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0 / (len(classes) - 1))
     weights = case_weights(codes)
     root = np.sqrt(weights)[:, None]
+    # One decomposition of D S D serves all penalties; the constant in S is the level, which is penalised like the rest.
     values, vectors = np.linalg.eigh(root * (kernel + 1.0) * root.T)
-    values = np.maximum(values, 0.0)
+    values = np.maximum(values, 0.0)  # a kernel has none below zero; rounding has
     turned = vectors.T @ (root * targets)
     blocks = held_out_blocks(codes, groups)
     trials = []
@@ -132,6 +133,7 @@ def fit_novelty(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.int
     inverse = np.linalg.inv(root * (kernel + 1.0) * root.T + penalty * np.eye(len(codes)))
     held_out = np.empty(len(codes))
     for rows in held_out_blocks(codes, groups):
+        # (A_gg)^-1 is the covariance of the block given all others, noise included.
         own = np.diag(np.linalg.inv(inverse[np.ix_(rows, rows)]))
         held_out[rows] = (own - penalty) / weights[rows]
     return Novelty(root * inverse * root.T, _share(held_out))
@@ -178,6 +180,7 @@ def _without_own_block(
     """
     decision = np.empty_like(targets)
     for rows in blocks:
+        # (A_gg)^-1 (A D Y)_g is D_g (Y_g - f_-g): the error at the cases that are held out, without fitting again.
         error = np.linalg.solve(half[rows] @ half[rows].T, solution[rows])
         decision[rows] = targets[rows] - error / root[rows]
     return decision
@@ -298,6 +301,7 @@ def estimate_unseen_share(labels: NDArray[np.int32], groups: NDArray[np.int64]) 
     >>> estimate_unseen_share(np.array([1, 1, 1, 2], np.int32), np.array([0, 0, 1, 2]))
     0.5
     """
+    # Good (1953): the chance of something new is the share of what was met once; recordings count, not windows.
     types, _ = np.unique(np.stack([labels, groups]), axis=1)
     _, recordings = np.unique(types, return_counts=True)
     return min(1.0, float(((recordings == 1).sum() + 1) / (len(np.unique(groups)) + 1)))

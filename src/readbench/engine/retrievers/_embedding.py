@@ -84,11 +84,14 @@ class NormalResidual:
         from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import
 
         similarity = rows @ self.pool_.T
+        # A window of the pool would be its own nearest normal. Products find the few that may be equal, since those of
+        # equal rows are 1 up to rounding; the numbers themselves decide.
         for row, normal in np.argwhere(similarity > 1 - 1e-5):
             if np.array_equal(rows[row], self.pool_[normal]):
                 similarity[row, normal] = -np.inf
         nearest = rank(similarity, min(self.k, len(self.pool_)))
-        kept = np.isfinite(np.take_along_axis(similarity, nearest, axis=1))
+        kept = np.isfinite(np.take_along_axis(similarity, nearest, axis=1))  # in a small pool it is among them
+        # As a sparse product, the sums need no copy (B, k, D) of the neighbours.
         first = np.arange(len(rows) + 1) * nearest.shape[1]
         chosen = csr_array((kept.ravel().astype(np.float32), nearest.ravel(), first), shape=similarity.shape)
         expected: Vectors = (chosen @ self.pool_ / np.maximum(kept.sum(axis=1, keepdims=True), 1)).astype(np.float32)
