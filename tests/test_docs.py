@@ -41,8 +41,8 @@ DATA = {"toml": tomllib.loads, "json": json.loads}
 READBENCH = ("readbench", ".venv/bin/readbench")
 HARMLESS = {*READBENCH, "ir_measures", "cat", "ls"}
 """Commands that a block may hold and still be run here."""
-READERS_OWN = {"peak", "pumps", "mine", "NAME", "..."}
-"""Names of methods and datasets that stand for the reader's."""
+READERS_OWN = {"peak", "pumps", "mine", "quiet", "NAME", "..."}
+"""Names of methods, datasets and commands that stand for the reader's."""
 NO_MODULES = {"readbench.plugins", "readbench.zip"}
 """Dotted names that are not modules: the group of entry points, and how the files of submissions end."""
 ROOTS = (ROOT, ROOT / "src" / "readbench")
@@ -128,7 +128,7 @@ def complaint(words: list[str]) -> str:
         name = words.pop(0)
         below = command.get_command(context, name)
         if below is None:
-            return f"{context.command_path} has no command {name!r}"
+            return "" if name in READERS_OWN else f"{context.command_path} has no command {name!r}"
         command, context = below, below.context_class(below, info_name=name, parent=context)
     try:
         values, rest, _ = command.make_parser(context).parse_args(words)
@@ -252,6 +252,32 @@ def importable(name: str) -> bool:
         return hasattr(importlib.import_module(module), last) or bool(importlib.import_module(name))
     except ImportError:
         return False
+
+
+def test_every_link_to_a_page_or_picture_leads_somewhere() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in PAGES
+        for target in re.findall(r"(?:\]\(|src=\")([^)#\s\"]+)", page.read_text())
+        if "://" not in target and not (page.parent / target).exists()
+    ]
+    assert not broken, "\n".join(broken)
+
+
+def test_every_link_into_a_page_finds_its_heading() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}#{anchor}"
+        for page in PAGES
+        for target, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text())
+        if anchor not in anchors_of((page.parent / target) if target else page)
+    ]
+    assert not broken, "\n".join(broken)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def environment(folder: Path) -> dict[str, str]:

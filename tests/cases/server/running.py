@@ -49,8 +49,8 @@ def start(library: Path, port: int, *options: str) -> subprocess.Popen[bytes]:
     return process
 
 
-def await_health(address: str, process: subprocess.Popen[bytes] | None = None) -> None:
-    end = time.monotonic() + PATIENCE_S
+def await_health(address: str, process: subprocess.Popen[bytes] | None = None, patience_s: float = PATIENCE_S) -> None:
+    end = time.monotonic() + patience_s
     while time.monotonic() < end:
         if process is not None and process.poll() is not None:
             raise AssertionError(f"the service ended with {process.returncode}")

@@ -26,7 +26,7 @@ def take(folder: Path) -> None:
     command = [sys.executable, "-m", "readbench", "cases", "serve", "--demo", "--port", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        await_health(f"http://127.0.0.1:{port}", process)
+        await_health(f"http://127.0.0.1:{port}", process, patience_s=600)  # the demo is made first
         with chromium() as browser:
             for name, (address, size, theme) in VIEWS.items():
                 page = browser.new_page(viewport=size, color_scheme=theme)
