@@ -16,6 +16,7 @@ mine = "my_package.methods"
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -135,7 +136,7 @@ class Entry:
             return self.abilities
         from readbench.engine.abilities import ABILITIES  # noqa: PLC0415 - needs NumPy, which a wrong name does not
 
-        found = tuple(ability for ability in ABILITIES if keeps(component, ability))
+        found = tuple(ability for ability in ABILITIES if not members_lacking(component, ability))
         if found:
             names = ", ".join(ability.__name__ for ability in found)
             warnings.warn(
@@ -459,11 +460,22 @@ class MetricRegistry(Catalogue[MetricEntry]):
         return decorate
 
 
-def keeps(component: object, ability: type) -> bool:
-    """Whether a component has every member that an ability names."""
+def members_lacking(component: object, ability: type) -> list[str]:
+    """What an ability names and a component does not have; nothing of the component is run for it.
+
+    >>> from readbench.engine.abilities import Searcher
+    >>> members_lacking(object(), Searcher)
+    ['search']
+    """
     homes = [home for home in ability.__mro__ if home.__module__ == ability.__module__]
-    members = {name for home in homes for name in vars(home) if not name.startswith("_")}
-    return all(hasattr(component, name) for name in members)
+    members = {name: member for home in reversed(homes) for name, member in vars(home).items() if name[0] != "_"}
+    return [name for name, member in members.items() if not _has(component, name, member)]
+
+
+def _has(component: object, name: str, member: object) -> bool:
+    """Whether a component has a member, and one that can be called where the ability names a method."""
+    found = inspect.getattr_static(component, name, None)
+    return found is not None and (callable(found) or not callable(member))
 
 
 def _importable(module: str) -> bool:
