@@ -508,8 +508,9 @@ def _private_modules(room: str) -> list[Path]:
 
 @cache
 def _decorators(symbol: str) -> re.Pattern[str]:
-    """The name and the keywords of what is registered with `@symbol.register(...)`."""
-    return re.compile(rf'^@{symbol}\.register\(\s*"([^"]+)"(.*?)^(?:class|def) ', re.MULTILINE | re.DOTALL)
+    """The name and the keywords of what `@RETRIEVERS.register(...)` or `@register_retriever(...)` decorates."""
+    verb = rf"(?:{symbol}\.register|(?:readbench\.)?register_{symbol.lower().removesuffix('s')})"
+    return re.compile(rf'^@{verb}\(\s*"([^"]+)"(.*?)^(?:class|def) ', re.MULTILINE | re.DOTALL)
 
 
 def origin_of(factory: Callable[..., Any]) -> str:
