@@ -58,6 +58,8 @@ def opened(tmp_path: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
         (("run", "--jobs", "none"), 2),
         (("run", "--rho", "ten"), 2),
         (("run", "--cap", "0"), 2),
+        (("run", "--methods", "euclidian"), 2),
+        (("run", "--datasets", "sim_tank"), 2),
         (("cases", "search"), 2),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, tuple) else f"exits with {given}",

@@ -45,7 +45,7 @@ def read_examples() -> dict[str, str]:
         for page in sorted(DOCS.glob("adding-a-*.md"))
         for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     )
-    named = ((re.search(r'\.register\(\s*"([^"]+)"', block), block) for block in blocks)
+    named = ((re.search(r'\b(?:register|register_\w+)\(\s*"([^"]+)"', block), block) for block in blocks)
     return {found[1]: block for found, block in named if found}
 
 

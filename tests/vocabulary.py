@@ -78,7 +78,8 @@ def vocabulary() -> Iterator[None]:
     """Only these components are registered inside; what was there before comes back."""
     with pytest.MonkeyPatch.context() as patch:
         for registry in (SOURCES, RETRIEVERS, ENCODERS, TRANSFORMS, FUSIONS, RERANKERS):
-            registry.names()  # what is imported on first use must not register itself inside
+            list(registry)  # what is imported on first use must not register itself inside
+            patch.setattr(registry, "_homes", {})
             patch.setattr(registry, "_entries", {})
             patch.setattr(registry, "_aliases", {})
         ENCODERS.register("charm", title="CHARM")(Charm)

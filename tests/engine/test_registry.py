@@ -10,7 +10,17 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from readbench.engine.parameters import ParameterRange
-from readbench.engine.registry import RETRIEVERS, Registry
+from readbench.engine.registry import (
+    BUILT_IN,
+    ENCODERS,
+    FUSIONS,
+    RERANKERS,
+    RETRIEVERS,
+    SOURCES,
+    TRANSFORMS,
+    Entry,
+    Registry,
+)
 from readbench.errors import ParameterError, UnknownNameError, UsageError
 from tests.plugins import Readbench, command_line, install
 
@@ -158,6 +168,54 @@ def test_asking_about_an_optional_package_does_not_import_it() -> None:
         "assert r.get('x').unavailable() == ''; assert 'sqlite3' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "registry", [SOURCES, RETRIEVERS, ENCODERS, TRANSFORMS, FUSIONS, RERANKERS], ids=lambda r: r.kind
+)
+def test_names_that_are_read_from_the_sources_are_those_that_are_registered(registry: Registry) -> None:
+    """A name is looked for in the decorators of a room before it is imported: what is not seen there is not found."""
+    seen = [(name, aliases, room) for room in registry.modules for name, aliases in registry._listed(room)]
+    entries = [entry for entry in registry if entry.origin == BUILT_IN]
+    assert [(entry.name, entry.aliases) for entry in entries] == [(name, aliases) for name, aliases, _ in seen]
+    for entry, (_, _, room) in zip(entries, seen, strict=True):
+        assert entry.factory.__module__.startswith(f"{room}."), entry.name
+
+
+def test_wrong_names_and_lists_of_names_import_nothing_that_computes() -> None:
+    code = """
+import sys
+from readbench.engine.registry import ENCODERS, RETRIEVERS, SOURCES
+from readbench.errors import UnknownNameError
+for registry, wrong in ((RETRIEVERS, "euclidian"), (ENCODERS, "sond"), (SOURCES, "sim_tank")):
+    assert wrong not in registry
+    try:
+        registry.get(wrong)
+    except UnknownNameError as error:
+        assert error.suggestions
+    assert registry.names(aliases=True)
+assert "ED" in RETRIEVERS
+found = {"numpy", "scipy", "readbench.engine.retrievers", "readbench.benchmark.protocol"} & set(sys.modules)
+assert not found, found
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_listed_name_that_another_package_takes_is_refused_before_its_module_is_imported() -> None:
+    registry = Registry("method", ("readbench.engine.retrievers",), symbol="RETRIEVERS")
+    for name in ("euclidean", "ed"):
+        with pytest.raises(UsageError, match=f"'{name}' of tests is already taken by readbench"):
+            registry.register(name)(Warped)
+
+
+def test_what_is_found_comes_and_goes_and_never_hides_what_is_registered(registry: Registry) -> None:
+    there = ["mine", "random"]
+    registry.found_by(lambda: (Entry(name, Chance, name, "", "Found.", origin="imported") for name in there))
+    assert registry.get("MINE").origin == "imported"
+    assert registry.get("random").origin == "tests"
+    assert registry.names() == ["dtw-i", "random", "mine"]
+    there.clear()
+    assert "mine" not in registry
 
 
 def test_every_built_in_method_says_what_it_is() -> None:

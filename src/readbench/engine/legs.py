@@ -8,6 +8,7 @@ and nobody else does.
 from __future__ import annotations
 
 import time
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
@@ -36,9 +37,12 @@ from readbench.engine.retrievers import EmbeddingRetriever, top
 from readbench.engine.spec import Leg, MethodSpec, Stage
 from readbench.engine.vectors import StoredVectors, VectorStore
 from readbench.engine.windows import WindowSet
+from readbench.errors import UsageError
 
 C = TypeVar("C")
 P = TypeVar("P")
+RETRIEVER_MEMBERS = ("uses_labels", "corpus_dependent", "fit", "score")
+"""What an object needs to be a `Retriever`."""
 STAGES = ("encode", "fit", "score", "rerank")
 """Stages whose wall time is reported, in seconds."""
 
@@ -90,6 +94,9 @@ class BuiltLeg:
         progress: told about each block of windows that is encoded.
         stored: a file for the vectors of a corpus that is larger than memory.
     """
+
+    named = True
+    """Whether its text says what it is, so that what it computes may be kept under it."""
 
     def __init__(
         self,
@@ -161,6 +168,32 @@ class BuiltLeg:
     def encode_seconds(self) -> float:
         """Time spent on encoding so far; part of fitting and scoring."""
         return self.embedding.encode_seconds if self.embedding else 0.0
+
+
+class GivenLeg(BuiltLeg):
+    """A leg around a retriever that was given as an object; nobody registered it, so its name does not say what it is.
+
+    Args:
+        retriever: copied for every fit.
+    """
+
+    named = False
+
+    def __init__(self, retriever: Retriever) -> None:
+        if missing := [member for member in RETRIEVER_MEMBERS if not hasattr(retriever, member)]:
+            raise UsageError(
+                f"{type(retriever).__name__} is no retriever: it has no {', '.join(missing)}."
+                " See readbench.engine.protocols.Retriever, or docs/adding-a-method.md."
+            )
+        self.leg = Leg(Stage(type(retriever).__name__))
+        self.spec = MethodSpec((self.leg,))
+        self.embedding = None
+        self.part = MethodPart(retriever, frozenset())
+        self.retriever = retriever
+
+    def again(self, stored: StoredVectors | None = None) -> BuiltLeg:  # noqa: ARG002 - it has no vectors
+        """The same, not fitted."""
+        return GivenLeg(deepcopy(self.retriever))
 
 
 class FittedLeg:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Protocol, Self
+from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +30,14 @@ from readbench.engine.abilities import (
     Pretrained,
     ReadsWindows,
 )
-from readbench.engine.legs import STAGES, BuiltLeg, FittedLeg, MethodPart, Scored, build_part, conceal
+from readbench.engine.legs import STAGES, BuiltLeg, FittedLeg, GivenLeg, MethodPart, Scored, build_part, conceal
 from readbench.engine.llm import ModelOptions, Spending, split_model
 from readbench.engine.preparation import channel_axis
 from readbench.engine.protocols import (
     Encoder,
     Pool,
     Reranker,
+    Retriever,
     Scene,
     Scores,
     Vectors,
@@ -50,8 +51,8 @@ from readbench.engine.rerankers import LabelModel, Opinion
 from readbench.engine.retrievers import Fusion, top
 from readbench.engine.spec import MethodSpec, Stage, parse
 from readbench.engine.vectors import StoredVectors, VectorStore
-from readbench.engine.windows import UNLABELLED, WindowSet
-from readbench.errors import MethodError
+from readbench.engine.windows import UNLABELLED, WindowSet, WindowsLike
+from readbench.errors import MethodError, UsageError
 
 Labels = NDArray[np.int32]
 Mask = NDArray[np.bool_]
@@ -103,6 +104,11 @@ class Knowledge:
     rejected: Mask | None = None
     ruled_out: Mask | None = None
 
+    def __repr__(self) -> str:
+        known = int((self.labels != UNLABELLED).sum())
+        whose = "for all queries" if self.common else "each query its own"
+        return f"Knowledge({known} of {self.labels.size} labels, {whose})"
+
     @property
     def common(self) -> bool:
         """Whether all queries know the same labels."""
@@ -125,7 +131,7 @@ class Method:
     """A method that can be fitted: legs, the fusion between them, and rerankers.
 
     Args:
-        spec: its text, or the text parsed.
+        spec: its text, the text parsed, or a retriever: any object that keeps `readbench.engine.protocols.Retriever`.
         vectors: where vectors of encoders are kept; None computes them each time.
         progress: told how far encodings have come.
         models: what goes before the profiles of language models.
@@ -139,19 +145,29 @@ class Method:
 
     def __init__(
         self,
-        spec: MethodSpec | str,
+        spec: MethodSpec | str | Retriever,
         *,
         vectors: VectorStore | None = None,
         progress: Progress = SILENT,
         models: ModelOptions | None = None,
         opinions_by: str | None = None,
     ) -> None:
-        self.spec = parse(spec) if isinstance(spec, str) else spec
+        self.spec: MethodSpec
+        given = None
+        if isinstance(spec, str):
+            self.spec = parse(spec)
+        elif isinstance(spec, MethodSpec):
+            self.spec = spec
+        else:
+            given = GivenLeg(spec)
+            self.spec = given.spec
         self.vectors = vectors
         self.progress = progress
         self.models = models or ModelOptions()
         self.opinions_by = opinions_by
-        self.legs = tuple(BuiltLeg(leg, vectors, progress) for leg in self.spec.legs)
+        self.legs: tuple[BuiltLeg, ...] = (
+            (given,) if given else tuple(BuiltLeg(leg, vectors, progress) for leg in self.spec.legs)
+        )
         self._fusions: list[Fusion] = [build_part(FUSIONS, stage).component for stage in self.spec.fusions]
         self.rerankers: list[MethodPart[Reranker]] = [build_part(RERANKERS, stage) for stage in self.spec.rerankers]
         self.brief("")
@@ -161,6 +177,11 @@ class Method:
 
     def __str__(self) -> str:
         return str(self.spec)
+
+    @property
+    def named(self) -> bool:
+        """Whether its text says what it is, so that what it computes may be kept under it; not that of an object."""
+        return all(leg.named for leg in self.legs)
 
     @property
     def uses_labels(self) -> bool:
@@ -219,8 +240,8 @@ class Method:
 
     def fit(
         self,
-        corpus: WindowSet,
-        normals: WindowSet | None = None,
+        corpus: WindowsLike,
+        normals: WindowsLike | None = None,
         *,
         memo: Memo | None = None,
         in_place: bool = False,
@@ -229,20 +250,27 @@ class Method:
         """The method on a corpus; legs are fitted when they are first needed.
 
         Args:
-            corpus: N windows, with their labels where these are known.
+            corpus: N windows, with their labels where these are known; arrays have none (see `WindowSet.of`).
             normals: windows of normal operation; none by default.
             memo: remembers what legs compute on this corpus.
             in_place: leave the values where they are (see `conceal`), for corpora larger than memory, and take it on
                 trust that they are finite.
             stored: a file for the vectors of such a corpus.
         """
+        corpus = WindowSet.of(corpus)
         if not len(corpus):
             raise MethodError(f"{self.spec}: the corpus is empty.")
-        normals = corpus[:0] if normals is None else normals
+        normals = corpus[:0] if normals is None else WindowSet.of(normals, like=corpus)
         if not in_place:
             corpus.require_finite()
             normals.require_finite()
         return FittedMethod(self, corpus, normals, memo or NoMemo(), in_place=in_place, stored=stored)
+
+    def rank(self, *_: object, **__: object) -> NoReturn:
+        """What a fitted method does; this one says that it is not."""
+        raise UsageError(f"{self!r} is not fitted yet: call fit(corpus) first.")
+
+    score = search = ask = rank
 
     def combine(self, scores: Sequence[Scores]) -> Scores:
         """Fuse the legs' scores over one corpus, from left to right."""
@@ -322,27 +350,29 @@ class FittedMethod:
         """Time spent on encoding so far."""
         return sum(leg.built.encode_seconds for leg in self.legs)
 
-    def ask(self, queries: WindowSet) -> QueryBatch:
+    def ask(self, queries: WindowsLike) -> QueryBatch:
         """The queries beside the corpus: base scores and views are computed once, and ranked as often as wanted."""
+        queries = WindowSet.of(queries, like=self.corpus)
         queries.require_finite()
         return QueryBatch(self, conceal(queries, in_place=self.in_place))
 
-    def rank(self, queries: WindowSet, k: int | None = None, knowledge: Knowledge | Labels | None = None) -> Ranking:
+    def rank(self, queries: WindowsLike, k: int | None = None, knowledge: Knowledge | Labels | None = None) -> Ranking:
         """Rank the corpus for each of Q queries.
 
         Args:
-            queries: of which the method sees values and channel names.
+            queries: Q windows or arrays (see `WindowSet.of`), of which the method sees values and channel names.
             k: places to fill; all by default.
             knowledge: which labels may be known; by default those of the corpus.
         """
         return self.ask(queries).rank(k, knowledge)
 
-    def score(self, queries: WindowSet) -> Scores:
+    def score(self, queries: WindowsLike) -> Scores:
         """(Q, N) scores of the whole method, larger is better."""
         return self.rank(queries, k=1).scores
 
-    def search(self, queries: WindowSet, k: int) -> Hits:
+    def search(self, queries: WindowsLike, k: int) -> Hits:
         """The k best of the corpus for each query; a method of one leg finds them without the matrix of scores."""
+        queries = WindowSet.of(queries, like=self.corpus)
         if len(self.legs) == 1 and not self.method.rerankers:
             return self.legs[0].search(conceal(queries, in_place=self.in_place), k)
         return top(self.score(queries), k)
@@ -431,7 +461,7 @@ class QueryBatch:
         self.queries = queries
 
     def __repr__(self) -> str:
-        return f"Asked({len(self.queries)} queries, {self.fitted!r})"
+        return f"QueryBatch({len(self.queries)} queries, {self.fitted!r})"
 
     @cached_property
     def _scored(self) -> list[Scored]:

@@ -16,17 +16,18 @@ mine = "my_package.methods"
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from pathlib import Path
+from textwrap import shorten
 from typing import Any, Generic, Protocol, TypeVar
 
-from readbench.engine.abilities import ABILITIES
 from readbench.engine.parameters import Parameter, Value, parameters_of
 from readbench.errors import UnknownNameError, UsageError
 
@@ -37,6 +38,8 @@ BUILT_IN = "readbench"
 """Origin of what this package registers itself."""
 DEEPEST = 100
 """Places of a list that a run keeps: no metric may read more."""
+_ALIASES = re.compile(r"aliases=[(\[](.*?)[)\]]", re.DOTALL)
+_QUOTED = re.compile(r'"([^"]+)"')
 METRIC_NAME = re.compile(r"(?=.*[A-Z])[A-Za-z][A-Za-z0-9_.+-]*")
 """A metric is a column beside others that are all written small, so its name holds a capital letter."""
 
@@ -104,6 +107,9 @@ class Entry:
     origin: str = BUILT_IN
     tags: frozenset[str] = frozenset()
 
+    def __repr__(self) -> str:
+        return f"Entry({self.name!r}, {self.title}, of {self.origin}: {shorten(self.summary, 200, placeholder=' ...')})"
+
     @property
     def parameters(self) -> dict[str, Parameter]:
         """Declared parameters by name."""
@@ -128,7 +134,9 @@ class Entry:
         """
         if self.abilities or self.origin == BUILT_IN:
             return self.abilities
-        found = tuple(ability for ability in ABILITIES if _keeps(component, ability))
+        from readbench.engine.abilities import ABILITIES  # noqa: PLC0415 - needs NumPy, which a wrong name does not
+
+        found = tuple(ability for ability in ABILITIES if not members_lacking(component, ability))
         if found:
             names = ", ".join(ability.__name__ for ability in found)
             warnings.warn(
@@ -186,6 +194,9 @@ class MetricEntry:
     chance: Callable[..., Any] | None = None
     origin: str = BUILT_IN
 
+    def __repr__(self) -> str:
+        return f"MetricEntry({self.name!r}, of {self.origin}: {shorten(self.summary, 200, placeholder=' ...')})"
+
     @property
     def aliases(self) -> tuple[str, ...]:
         """None: a column has one name."""
@@ -204,54 +215,115 @@ class MetricEntry:
 
 @dataclass
 class Catalogue(Generic[E]):
-    """Named entries of one kind, in any case; the rooms they are in and plug-ins are imported on first use."""
+    """Named entries of one kind, in any case; what registers them is imported when it is asked for.
+
+    A registry may know the names in a room before it imports it (`_listed`): a wrong name is then told without any
+    import, and a right one imports one room. Rooms that list nothing, and plug-ins, are imported as soon as somebody
+    asks for a name that is not listed.
+
+    Args:
+        kind: what the entries are, in error messages.
+        modules: the rooms they are in.
+    """
 
     kind: str
     modules: tuple[str, ...] = ()
     _entries: dict[str, E] = field(default_factory=dict)
     _aliases: dict[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def _homes(self) -> dict[str, str]:
+        """Name -> room, of names that are known without importing it; their aliases are known from now on."""
+        homes = {}
+        for room in self.modules:
+            for name, aliases in self._listed(room):
+                homes[name] = room
+                self._aliases |= dict.fromkeys(aliases, name)
+        return homes
+
+    def _listed(self, room: str) -> Iterable[tuple[str, tuple[str, ...]]]:  # noqa: ARG002 - nothing is known
+        """Names in a room, each with its aliases, without importing it."""
+        return ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.kind!r}: {shorten(', '.join(self.names()), 300, placeholder=' ...')})"
+
     def _add(self, entry: E) -> None:
         key = entry.name.lower()
         for name in (key, *entry.aliases):
-            owner = self._entries.get(self._aliases.get(name, name))
-            if owner is not None and _home(owner.factory) != _home(entry.factory):
-                raise UsageError(f"The {self.kind} name {name!r} of {entry.origin} is already taken by {owner.origin}.")
+            if owner := self._owner(name, entry):
+                raise UsageError(f"The {self.kind} name {name!r} of {entry.origin} is already taken by {owner}.")
         self._entries[key] = entry
         self._aliases.update(dict.fromkeys(entry.aliases, key))
 
+    def _owner(self, name: str, entry: E) -> str:
+        """Origin of what else has a name; empty where the name is free, or of the same component loaded again."""
+        key = self._key(name)
+        room = self._homes.get(key)
+        if room is not None and not entry.factory.__module__.startswith(f"{room}."):
+            return BUILT_IN
+        owner = self._entries.get(key)
+        return owner.origin if owner is not None and _home(owner.factory) != _home(entry.factory) else ""
+
     def get(self, name: str) -> E:
         """The entry of a name or alias, in any case; an unknown one raises `UnknownNameError`."""
-        entries = self._known()
-        key = name.lower()
-        key = self._aliases.get(key, key)
-        if key not in entries:
-            raise UnknownNameError(self.kind, name, [*(entry.name for entry in entries.values()), *self._aliases])
-        return entries[key]
+        entry = self._find(name)
+        if entry is None:
+            raise UnknownNameError(self.kind, name, self.names(aliases=True))
+        return entry
 
     def __contains__(self, name: object) -> bool:
-        known = self._known()  # first, because plug-ins bring aliases with them
-        return isinstance(name, str) and self._aliases.get(name.lower(), name.lower()) in known
+        return isinstance(name, str) and (self._key(name) in self._homes or self._find(name) is not None)
 
     def __iter__(self) -> Iterator[E]:
-        return iter(self._known().values())
+        for room in self.modules:
+            import_room(room)
+        return iter([*(self._entries[key] for key in self._homes), *self._unlisted()])
 
     def names(self, *, aliases: bool = False) -> list[str]:
-        """Canonical names in order of registration, and the aliases after them on request."""
-        return [*(entry.name for entry in self), *(self._aliases if aliases else ())]
+        """Canonical names, those of plug-ins last, then the aliases on request; listed ones need no import."""
+        return [*self._homes, *(entry.name for entry in self._unlisted()), *(self._aliases if aliases else ())]
 
-    def _known(self) -> dict[str, E]:
-        """All entries by name, after everything that registers some was imported."""
-        for module in self.modules:
-            import_room(module)
+    def _key(self, name: str) -> str:
+        own = name.lower()
+        return own if own in self._homes else self._aliases.get(own, own)
+
+    def _find(self, name: str) -> E | None:
+        if room := self._homes.get(self._key(name)):
+            import_room(room)
+        elif self._key(name) not in self._entries:
+            self._import_unlisted()
+        return self._entries.get(self._key(name))
+
+    def _unlisted(self) -> list[E]:
+        """Entries beside the listed ones, in an order that is the same whichever plug-in was found first.
+
+        What is built in comes first, as it was registered, then what plug-ins brought, by their names.
+        """
+        self._import_unlisted()
+        entries = [entry for key, entry in self._entries.items() if key not in self._homes]
+        return sorted(entries, key=lambda entry: (entry.origin != BUILT_IN, entry.origin))
+
+    def _import_unlisted(self) -> None:
+        listed = set(self._homes.values())
+        for room in self.modules:
+            if room not in listed:
+                import_room(room)
         load_plugins()
-        return self._entries
 
 
-@dataclass
+@dataclass(repr=False)
 class Registry(Catalogue[Entry]):
-    """Named components of one kind."""
+    """Named components of one kind.
 
+    Args:
+        kind: what they are, in error messages.
+        modules: the rooms they are in.
+        symbol: the name of this registry where components are decorated with it; by it the sources of a room are read
+            for names.
+    """
+
+    symbol: str = ""
     _finders: list[Callable[[], Iterable[Entry]]] = field(default_factory=list)
 
     def register(  # noqa: PLR0913 - one keyword a field of an entry
@@ -298,20 +370,33 @@ class Registry(Catalogue[Entry]):
 
         return decorate
 
+    def _listed(self, room: str) -> Iterable[tuple[str, tuple[str, ...]]]:
+        """Names in the decorators of a room's private modules; a test compares them with what these register."""
+        for path in _private_modules(room):
+            for name, keywords in _decorators(self.symbol).findall(path.read_text(encoding="utf-8")):
+                given = _ALIASES.search(keywords)
+                yield name, tuple(_QUOTED.findall(given[1])) if given else ()
+
     def found_by(self, finder: Finder) -> Finder:
         """Decorator for a function that lists entries which come and go, such as imported data; asked every time."""
         self._finders.append(finder)
         return finder
 
-    def _known(self) -> dict[str, Entry]:
-        """All entries, those that finders list now among them; what is found never hides what is registered."""
-        registered = super()._known()
-        found = {entry.name: entry for finder in self._finders for entry in finder()}
-        return registered | {name: entry for name, entry in found.items() if name not in registered}
+    def _find(self, name: str) -> Entry | None:
+        """What is registered, else what a finder lists now: what is found never hides what is registered."""
+        return super()._find(name) or next((entry for entry in self._found() if entry.name == name.lower()), None)
+
+    def _unlisted(self) -> list[Entry]:
+        registered = super()._unlisted()
+        taken = {*self._homes, *self._entries}
+        return [*registered, *(entry for entry in self._found() if entry.name not in taken)]
+
+    def _found(self) -> Iterator[Entry]:
+        return (entry for finder in self._finders for entry in finder())
 
 
 class MetricRegistry(Catalogue[MetricEntry]):
-    """Metrics by the names of their columns: those of this package first, then those of plug-ins by origin."""
+    """Metrics by the names of their columns, which are ordered as their entries are."""
 
     def register(  # noqa: PLR0913 - one keyword a field of an entry
         self,
@@ -374,22 +459,23 @@ class MetricRegistry(Catalogue[MetricEntry]):
 
         return decorate
 
-    def _known(self) -> dict[str, MetricEntry]:
-        """In the order of columns, the same on every machine whichever plug-in was found first."""
-        return order_by_origin(super()._known())
 
+def members_lacking(component: object, ability: type) -> list[str]:
+    """What an ability names and a component does not have; nothing of the component is run for it.
 
-def order_by_origin(entries: dict[str, E]) -> dict[str, E]:
-    """What is built in first, as it was registered, then what plug-ins brought, by their names."""
-    ordered = sorted(entries, key=lambda key: (entries[key].origin != BUILT_IN, entries[key].origin))
-    return {key: entries[key] for key in ordered}
-
-
-def _keeps(component: object, ability: type) -> bool:
-    """Whether a component has every member that an ability names."""
+    >>> from readbench.engine.abilities import Searcher
+    >>> members_lacking(object(), Searcher)
+    ['search']
+    """
     homes = [home for home in ability.__mro__ if home.__module__ == ability.__module__]
-    members = {name for home in homes for name in vars(home) if not name.startswith("_")}
-    return all(hasattr(component, name) for name in members)
+    members = {name: member for home in reversed(homes) for name, member in vars(home).items() if name[0] != "_"}
+    return [name for name, member in members.items() if not _has(component, name, member)]
+
+
+def _has(component: object, name: str, member: object) -> bool:
+    """Whether a component has a member, and one that can be called where the ability names a method."""
+    found = inspect.getattr_static(component, name, None)
+    return found is not None and (callable(found) or not callable(member))
 
 
 def _importable(module: str) -> bool:
@@ -407,10 +493,24 @@ def _home(factory: Callable[..., Any]) -> tuple[str, str]:
 @cache
 def import_room(name: str) -> None:
     """Import a package and every private module in it: what a new file registers is known without another line."""
-    room = importlib.import_module(name)
-    for module in pkgutil.iter_modules(room.__path__, f"{name}."):
-        if module.name.rpartition(".")[2].startswith("_"):
-            importlib.import_module(module.name)
+    importlib.import_module(name)
+    for path in _private_modules(name):
+        importlib.import_module(f"{name}.{path.stem}")
+
+
+@cache
+def _private_modules(room: str) -> list[Path]:
+    """Files of the private modules of a room, which is not imported for it; none where it is no package."""
+    spec = find_spec(room)
+    folders = spec.submodule_search_locations or () if spec else ()
+    return [path for folder in folders for path in sorted(Path(folder).glob("_[!_]*.py"))]
+
+
+@cache
+def _decorators(symbol: str) -> re.Pattern[str]:
+    """The name and the keywords of what `@RETRIEVERS.register(...)` or `@register_retriever(...)` decorates."""
+    verb = rf"(?:{symbol}\.register|(?:readbench\.)?register_{symbol.lower().removesuffix('s')})"
+    return re.compile(rf'^@{verb}\(\s*"([^"]+)"(.*?)^(?:class|def) ', re.MULTILINE | re.DOTALL)
 
 
 def origin_of(factory: Callable[..., Any]) -> str:
@@ -433,13 +533,13 @@ def _plugin_origins() -> dict[str, str]:
 def load_plugins() -> tuple[tuple[EntryPoint, str], ...]:
     """Import every plug-in once; a broken one is reported (its reason is the second item), the others go on.
 
-    Everything built in comes first, so that a name taken twice is the plug-in's error.
+    What is built in goes first: its names are listed, or its modules imported, so that a name taken twice is the
+    plug-in's error.
     """
     report = []
     points = entry_points(group=PLUGIN_GROUP)
-    for registry in (SOURCES, RETRIEVERS, ENCODERS, RERANKERS, METRICS) if points else ():
-        for room in registry.modules:
-            import_room(room)
+    for room in METRICS.modules if points else ():
+        import_room(room)
     for point in points:
         try:
             point.load()
@@ -452,11 +552,13 @@ def load_plugins() -> tuple[tuple[EntryPoint, str], ...]:
 
 
 SOURCES = Registry(
-    "dataset", ("readbench.benchmark.sources", "readbench.benchmark.simulators", "readbench.benchmark.exchange")
+    "dataset",
+    ("readbench.benchmark.sources", "readbench.benchmark.simulators", "readbench.benchmark.imported"),
+    symbol="SOURCES",
 )
-RETRIEVERS = Registry("method", ("readbench.engine.retrievers", "readbench.engine.references"))
-ENCODERS = Registry("encoder", ("readbench.engine.encoders",))
-TRANSFORMS = Registry("embedding transform", ("readbench.engine.retrievers",))
-FUSIONS = Registry("fusion mode", ("readbench.engine.retrievers",))
-RERANKERS = Registry("reranker", ("readbench.engine.rerankers",))
+RETRIEVERS = Registry("method", ("readbench.engine.retrievers", "readbench.engine.references"), symbol="RETRIEVERS")
+ENCODERS = Registry("encoder", ("readbench.engine.encoders",), symbol="ENCODERS")
+TRANSFORMS = Registry("embedding transform", ("readbench.engine.retrievers",), symbol="TRANSFORMS")
+FUSIONS = Registry("fusion mode", ("readbench.engine.retrievers",), symbol="FUSIONS")
+RERANKERS = Registry("reranker", ("readbench.engine.rerankers",), symbol="RERANKERS")
 METRICS = MetricRegistry("metric", ("readbench.benchmark.metrics",))

@@ -16,7 +16,8 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -80,6 +81,11 @@ class Window:
     asset: str
     time: float
     id: str
+
+    def __repr__(self) -> str:
+        channels, steps = self.values.shape
+        names = shorten(", ".join(self.channels), 120, placeholder=" ...")
+        return f"Window({self.id!r}, {channels} channels x {steps} steps, label {self.label}; {names})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +181,38 @@ class WindowSet:
             spans=_spans(spans, n),
         )
 
+    @classmethod
+    def of(cls, windows: WindowsLike, like: WindowSet | None = None) -> WindowSet:
+        """What a caller gives as windows, as a set: a set, windows, an array (N, C, T) or (C, T), a list of (C, T).
+
+        Args:
+            windows: to be converted; a set is returned as it is.
+            like: windows that arrays are to be compared with. Where these all have the same channels, and an array as
+                many, its channels have their names.
+
+        >>> len(WindowSet.of(np.zeros((3, 2, 8)))), len(WindowSet.of(np.zeros((2, 8))))
+        (3, 1)
+        """
+        if isinstance(windows, WindowSet):
+            return windows
+        if isinstance(windows, Window):
+            windows = [windows]
+        arrays: Sequence[Any] = windows if isinstance(windows, Sequence) else _rows_of(windows)
+        if arrays and all(isinstance(window, Window) for window in arrays):
+            return _join_windows(arrays)
+        values = [_matrix(array, i) for i, array in enumerate(arrays)]
+        return cls.from_arrays(values, channels=_names_like(values, like))
+
     def __len__(self) -> int:
         return len(self.offset)
+
+    def __repr__(self) -> str:
+        names = shorten(", ".join(self.classes), 200, placeholder=" ...") or "not known"
+        labelled = int((self.labels != UNLABELLED).sum())
+        return (
+            f"WindowSet({len(self)} windows, {_extent(self.channel_counts)} channels x {_extent(self.lengths)} steps;"
+            f" {labelled} labelled, classes: {names})"
+        )
 
     def __iter__(self) -> Iterator[Window]:
         return (self[i] for i in range(len(self)))
@@ -307,6 +343,10 @@ class WindowSet:
         return digest.hexdigest()[:16]
 
 
+WindowsLike: TypeAlias = "WindowSet | Window | Sequence[Window] | Sequence[ArrayLike] | NDArray[Any]"
+"""What stands for windows where a caller gives some; see `WindowSet.of`."""
+
+
 def concatenate(sets: Sequence[WindowSet]) -> WindowSet:
     """Join sets end to end without copying values; class names must agree where both have them.
 
@@ -347,6 +387,43 @@ def strings(values: Sequence[str] | Strings, n: int) -> Strings:
     if column.shape != (n,):
         raise DataError(f"Expected {n} strings, one per window, got {column.shape}.")
     return column
+
+
+def _join_windows(windows: Sequence[Window]) -> WindowSet:
+    return WindowSet.from_arrays(
+        [window.values for window in windows],
+        channels=[window.channels for window in windows],
+        labels=[window.label for window in windows],
+        ids=[window.id for window in windows],
+        groups=[window.group for window in windows],
+        assets=[window.asset for window in windows],
+        times=[window.time for window in windows],
+    )
+
+
+def _rows_of(values: Any) -> list[Any]:  # noqa: ANN401 - whatever a caller took for windows
+    """The matrices of an array (N, C, T), or of one window (C, T)."""
+    array = np.asarray(values)
+    if array.ndim not in {2, 3}:
+        raise DataError(
+            f"Windows are arrays of shape (windows, channels, time), lists of (channels, time), or a WindowSet."
+            f" Got {type(values).__name__} of shape {array.shape}."
+        )
+    return [array] if array.ndim == 2 else list(array)
+
+
+def _names_like(values: Sequence[NDArray[np.float32]], like: WindowSet | None) -> list[tuple[str, ...]] | None:
+    """The channel names of other windows for arrays with as many channels; None where these do not agree."""
+    sets = {like.channels(i) for i in np.unique(like.channel_set, return_index=True)[1]} if like is not None else set()
+    names = next(iter(sets)) if len(sets) == 1 else ()
+    fits = names and all(len(array) == len(names) for array in values)
+    return [names] * len(values) if fits else None
+
+
+def _extent(counts: NDArray[np.integer[Any]]) -> str:
+    """One number, or the smallest and largest."""
+    low, high = (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def _matrix(values: ArrayLike, i: int) -> NDArray[np.float32]:

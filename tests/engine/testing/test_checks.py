@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Self
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from readbench.engine.abilities import GivesOpinion, Pretrained
 from readbench.engine.parameters import ParameterRange
 from readbench.engine.protocols import Metric, Pool, Scores, Vectors
 from readbench.engine.registry import ENCODERS, RERANKERS
+from readbench.engine.rerankers import LabelModel, Opinion, Verdict
 from readbench.engine.testing import _encoders as of_encoders
 from readbench.engine.testing import _rerankers as of_rerankers
 from readbench.engine.windows import WindowSet
@@ -97,13 +101,53 @@ class DeafToItsPool(Honest):
         return 20
 
 
+class BoastsOfOpinions(Honest):
+    declares = (GivesOpinion,)
+
+
+class Exaggerated(LabelModel):
+    power = 1.5
+
+    def opinions(self, ruled_out: NDArray[np.bool_] | None = None) -> list[Opinion]:
+        own = [(opinion, opinion.posterior**self.power) for opinion in super().opinions(ruled_out)]
+        return [replace(opinion, posterior=raised / raised.sum()) for opinion, raised in own]
+
+
+class TooModest(Exaggerated):
+    power = 0.66
+
+
+class TooSure(Verdict):
+    """Learns as it should and says more than it knows."""
+
+    declares = (GivesOpinion,)
+    lessons: type[Exaggerated] = Exaggerated
+
+    def learn(
+        self,
+        items: Sequence[Vectors],
+        labels: NDArray[np.int32],
+        groups: NDArray[np.int64],
+        rejected: NDArray[np.bool_] | None = None,
+    ) -> LabelModel | None:
+        lesson = super().learn(items, labels, groups, rejected)
+        return self.lessons(lesson.fitted, lesson.queries) if lesson else None
+
+
+class TooShy(TooSure):
+    """Says less than it knows."""
+
+    declares = (GivesOpinion,)
+    lessons = TooModest
+
+
 class CannotTravel(Honest):
     def __init__(self, pool: Annotated[int, ParameterRange(1)] = 20) -> None:
         super().__init__(pool)
         self.local = lambda: pool
 
 
-BROKEN_RERANKERS: list[tuple[type[Honest], RerankerCheck]] = [
+BROKEN_RERANKERS: list[tuple[type[Any], RerankerCheck]] = [
     (TooFew, of_rerankers.every_candidate_gets_a_score),
     (DividesBySpread, of_rerankers.candidates_all_alike_do_not_break_it),
     (WritesIntoThePool, of_rerankers.the_pool_stays_as_it_was),
@@ -114,6 +158,8 @@ BROKEN_RERANKERS: list[tuple[type[Honest], RerankerCheck]] = [
     (PoolsAllLabels, of_rerankers.labels_of_other_queries_are_not_read),
     (CountsWithLabels, of_rerankers.names_of_classes_do_not_matter),
     (DeafToItsPool, of_rerankers.its_pool_can_be_widened),
+    (BoastsOfOpinions, of_rerankers.declared_abilities_are_there),
+    (TooSure, of_rerankers.stated_probabilities_hold),
     (CannotTravel, of_rerankers.it_travels_between_processes),
 ]
 
@@ -189,6 +235,7 @@ class DeniesItsCorpus(Faithful):
 
 
 class ForgetsItsWeights(Faithful):
+    declares = (Pretrained,)
     fits = 0
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
@@ -197,6 +244,10 @@ class ForgetsItsWeights(Faithful):
 
     def weights_fingerprint(self) -> str:
         return f"weights after {self.fits} fits"
+
+
+class PromisesWeights(Faithful):
+    declares = (Pretrained,)
 
 
 class StaysHere(Faithful):
@@ -217,6 +268,7 @@ BROKEN_ENCODERS: list[tuple[type[Faithful], EncoderCheck]] = [
     (LearnsFromLabels, of_encoders.labels_are_not_read),
     (DeniesItsCorpus, of_encoders.corpus_dependence_is_declared),
     (ForgetsItsWeights, of_encoders.weights_are_known_before_fitting),
+    (PromisesWeights, of_encoders.declared_abilities_are_there),
     (StaysHere, of_encoders.it_travels_between_processes),
 ]
 CAUGHT = (AssertionError, AttributeError, pickle.PicklingError)
@@ -226,7 +278,7 @@ Register = Callable[[type[Any]], str]
 @pytest.fixture
 def reranker() -> Iterator[Register]:
     def register(factory: type[Any]) -> str:
-        RERANKERS.register("under-test", family="test")(factory)
+        RERANKERS.register("under-test", family="test", abilities=vars(factory).get("declares", ()))(factory)
         return "under-test"
 
     yield register
@@ -236,7 +288,7 @@ def reranker() -> Iterator[Register]:
 @pytest.fixture
 def encoder() -> Iterator[Register]:
     def register(factory: type[Any]) -> str:
-        ENCODERS.register("under-test", family="test")(factory)
+        ENCODERS.register("under-test", family="test", abilities=vars(factory).get("declares", ()))(factory)
         return "under-test"
 
     yield register
@@ -249,10 +301,16 @@ def test_an_honest_reranker_passes(reranker: Register, check: RerankerCheck) -> 
 
 
 @pytest.mark.parametrize(("factory", "check"), BROKEN_RERANKERS, ids=lambda part: part.__name__)
-def test_a_broken_reranker_is_caught(reranker: Register, factory: type[Honest], check: RerankerCheck) -> None:
+def test_a_broken_reranker_is_caught(reranker: Register, factory: type[Any], check: RerankerCheck) -> None:
     name = reranker(factory)
     with pytest.raises(CAUGHT):
         check(name)
+
+
+def test_probabilities_that_say_too_little_are_caught_too(reranker: Register) -> None:
+    name = reranker(TooShy)
+    with pytest.raises(AssertionError, match=r"expected calibration error 0\.0[6-9]|0\.1"):
+        of_rerankers.stated_probabilities_hold(name)
 
 
 @pytest.mark.parametrize("check", ENCODER_CHECKS, ids=lambda check: check.__name__)

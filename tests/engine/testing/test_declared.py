@@ -9,10 +9,12 @@ from unittest import SkipTest
 import numpy as np
 import pytest
 
+from readbench.engine.abilities import Indexed, Searcher
 from readbench.engine.protocols import Scores
-from readbench.engine.registry import RETRIEVERS, TAGS
+from readbench.engine.registry import RETRIEVERS, TAGS, members_lacking
 from readbench.engine.testing._retrievers import (
     corpus_dependence_is_declared,
+    declared_abilities_are_there,
     duplicates_score_alike,
     labels_are_read_only_where_declared,
     one_query_is_a_batch,
@@ -76,3 +78,24 @@ def test_a_tag_leaves_out_nothing_else(tagged: str) -> None:
 def test_declared_attributes_skip_in_the_same_way(check: RetrieverCheck) -> None:
     with pytest.raises(SkipTest, match="majority declares"):
         check("majority")
+
+
+def test_an_ability_that_is_declared_and_not_there_is_told() -> None:
+    RETRIEVERS.register("boasting", family="test", abilities=(Searcher, Indexed))(Dice)
+    try:
+        with pytest.raises(AssertionError, match="boasting declares Searcher, but has no search"):
+            declared_abilities_are_there("boasting")
+    finally:
+        RETRIEVERS._entries.pop("boasting", None)
+
+
+def test_members_are_looked_for_without_running_any() -> None:
+    class Lazy:
+        search = None
+
+        @property
+        def index_bytes(self) -> int:
+            raise AssertionError("asked before it is fitted")
+
+    assert members_lacking(Lazy(), Indexed) == []
+    assert members_lacking(Lazy(), Searcher) == ["search"]

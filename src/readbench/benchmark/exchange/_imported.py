@@ -24,16 +24,15 @@ from typing import Literal
 
 import numpy as np
 
+from readbench.benchmark.imported import FACTS, FAMILY
 from readbench.benchmark.protocol import Built, Parts, Recording, SourceInfo, read_facts, write_facts
 from readbench.common.files import exclusive, imported_root
-from readbench.engine.registry import SOURCES, Entry
+from readbench.engine.registry import SOURCES
 from readbench.engine.window_files import load_windows
 from readbench.errors import DataError, UsageError
 
 AGAIN = "Import the data again, or remove the folder."
-FACTS = "dataset.json"
 PARTS = "parts.json"
-FAMILY = "imported"
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
@@ -142,19 +141,3 @@ def check_name(name: str, *, replace: bool) -> None:
         raise UsageError(f"{name!r} is the name of a dataset of {SOURCES.get(name).origin}. Choose another.")
     if (imported_root() / name).exists() and not replace:
         raise UsageError(f"{name!r} is there already. Choose another name, or replace it with --replace.")
-
-
-@SOURCES.found_by
-def imported_datasets() -> Iterator[Entry]:
-    """Every imported dataset, by name."""
-    for path in sorted(imported_root().glob(f"*/{FACTS}")):
-        if not path.parent.name.startswith("."):
-            yield _entry(path.parent)
-
-
-def _entry(folder: Path) -> Entry:
-    def opened() -> Imported:
-        return Imported(folder)
-
-    name = folder.name
-    return Entry(name, opened, name, FAMILY, "Imported by the user.", origin="imported")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated, Literal, runtime_checkable
 from typing import Protocol as Interface
 
@@ -56,6 +57,12 @@ class Recording:
     step: float = 1.0
     side: Side | None = None
     cuts: Cuts | None = None
+
+    def __repr__(self) -> str:
+        channels, steps = self.values.shape
+        return (
+            f"Recording({self.id!r}, {channels} channels x {steps} steps, group {self.group!r}, asset {self.asset!r})"
+        )
 
     def __post_init__(self) -> None:
         shape = self.values.shape
@@ -165,6 +172,12 @@ class SourceInfo:
     simulated: bool = False
     verified: bool = False
     redistributable: bool = False
+
+    def __repr__(self) -> str:
+        faults = shorten(", ".join(self.faults), 200, placeholder=" ...")
+        return (
+            f"SourceInfo({self.name!r}, {self.title}: {self.domain}, {len(self.channels)} channels; faults: {faults})"
+        )
 
     @property
     def classes(self) -> tuple[str, ...]:

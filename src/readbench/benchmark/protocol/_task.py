@@ -52,6 +52,13 @@ class Task:
     notes: tuple[str, ...] = ()
     origin: tuple[str, int] | None = None
 
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{len(positions)} at rho {rho}" for rho, positions in sorted(self.levels.items()))
+        return (
+            f"Task({self.info.name!r}, seed {self.seed}: {len(self.queries)} queries; corpus of {sizes};"
+            f" {len(self.normals)} normals)\n  queries: {self.queries!r}"
+        )
+
     def corpus_at(self, rho: int) -> WindowSet:
         """The corpus at one pollution level, in the order of the largest."""
         return self.corpus[self.levels[rho]]

@@ -40,7 +40,7 @@ from readbench.common.plots import (
     sheet,
     with_style,
 )
-from readbench.engine.registry import BUILT_IN, Catalogue, order_by_origin, origin_of
+from readbench.engine.registry import BUILT_IN, Catalogue, origin_of
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -98,10 +98,6 @@ class FigureRegistry(Catalogue[FigureEntry]):
             return styled
 
         return decorate
-
-    def _known(self) -> dict[str, FigureEntry]:
-        """In the order of the report, the same on every machine whichever plug-in was found first."""
-        return order_by_origin(super()._known())
 
 
 FIGURES = FigureRegistry("figure", ("readbench.benchmark.report",))

@@ -97,6 +97,10 @@ class Results:
     metrics: dict[str, MetricFacts]
     headline: str = DEFAULT_METRIC
 
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{len(getattr(self, name))} {name}" for name in AXES)
+        return f"Results({str(self.folder)!r}: {axes}; {len(self.failures)} failed cells, by {self.headline})"
+
     def title(self, method: str) -> str:
         """Name of a method in tables."""
         return str(self.manifest["methods"][method]["title"])

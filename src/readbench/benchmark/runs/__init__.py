@@ -1,7 +1,7 @@
 """Plan -> cells -> execute -> store; a run that was interrupted continues when started again."""
 
 from readbench.benchmark.runs._budget import ALL, Budget, parse_budget, parse_budgets, with_noise
-from readbench.benchmark.runs._cells import RANKING_DEPTH, Setup
+from readbench.benchmark.runs._cells import RANKING_DEPTH, Setup, rank_level
 from readbench.benchmark.runs._costs import Forecast, forecasts
 from readbench.benchmark.runs._encode import encode_first
 from readbench.benchmark.runs._execute import CellReport, Setting, load_cell_task
@@ -89,6 +89,7 @@ __all__ = [
     "parse_budgets",
     "parse_shard",
     "plan_of",
+    "rank_level",
     "read_gallery",
     "read_qrels",
     "run",

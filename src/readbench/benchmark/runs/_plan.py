@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from textwrap import shorten
 from typing import TypeVar
 
 from readbench.benchmark.protocol import Composition, SplitUnit
@@ -75,6 +76,13 @@ class Plan:
     labels: tuple[str, ...] = EVERY_LABEL
     corpus_cap: int | None = 1000
     split_by: SplitUnit = "group"
+
+    def __repr__(self) -> str:
+        parts = ("datasets", "seeds", "levels", "methods")
+        sizes = " x ".join(f"{len(getattr(self, name))} {name}" for name in parts)
+        names = shorten(", ".join(self.datasets), 150, placeholder=" ...")
+        methods = shorten(", ".join(self.methods), 150, placeholder=" ...")
+        return f"Plan({sizes}; {names}; {methods})"
 
     def __post_init__(self) -> None:
         for name in ("datasets", "methods", "seeds", "levels", "labels"):

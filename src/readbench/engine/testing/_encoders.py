@@ -15,7 +15,7 @@ from readbench.engine.preparation import ChannelStats
 from readbench.engine.protocols import Encoder
 from readbench.engine.registry import ENCODERS
 from readbench.engine.spec import parse
-from readbench.engine.testing._samples import not_asked, sample_windows
+from readbench.engine.testing._samples import not_asked, require_abilities, sample_windows
 from readbench.engine.windows import WindowSet
 
 EncoderCheck = Callable[[str], None]
@@ -113,6 +113,11 @@ def weights_are_known_before_fitting(encoder: str) -> None:
     assert pretrained.weights_fingerprint() == leg.content_key == before
 
 
+def declared_abilities_are_there(encoder: str) -> None:
+    """What it declares to be able to do, it has the members for."""
+    require_abilities(ENCODERS.get(parse(encoder).legs[0].stage.name), _built(encoder))
+
+
 def it_travels_between_processes(encoder: str) -> None:
     """Fitted, it can be pickled and gives the same vectors afterwards."""
     corpus = sample_windows(12)
@@ -133,6 +138,7 @@ ENCODER_CHECKS: tuple[EncoderCheck, ...] = (
     labels_are_not_read,
     corpus_dependence_is_declared,
     weights_are_known_before_fitting,
+    declared_abilities_are_there,
     it_travels_between_processes,
 )
 

@@ -1,5 +1,6 @@
 """Checks that every registered reranker passes, whatever it does."""
 
+# mypy: disable-error-code="type-abstract"
 from __future__ import annotations
 
 import pickle
@@ -9,17 +10,21 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.common.calibration import expected_calibration_error
+from readbench.engine.abilities import GivesOpinion
 from readbench.engine.method import Method
-from readbench.engine.protocols import Pool, Reranker, View
+from readbench.engine.protocols import Pool, Reranker, View, unit_vectors
 from readbench.engine.ranking import rank
 from readbench.engine.registry import RERANKERS, Entry
 from readbench.engine.spec import Stage, parse
-from readbench.engine.testing._samples import not_asked, sample_pool
+from readbench.engine.testing._samples import not_asked, require_abilities, sample_cases, sample_pool
 from readbench.engine.windows import NORMAL, UNLABELLED
 
 RerankerCheck = Callable[[str], None]
 """Takes the text of a reranker, as it stands after `+`, and raises AssertionError where it breaks the contract."""
 FEW_QUERIES = 9
+MOST_CALIBRATION_ERROR = 0.05
+"""What the probabilities of a reranker with opinions may err by, on average."""
 
 
 def every_candidate_gets_a_score(reranker: str) -> None:
@@ -111,6 +116,37 @@ def its_pool_can_be_widened(reranker: str) -> None:
     assert depth is None or depth >= 1
 
 
+def declared_abilities_are_there(reranker: str) -> None:
+    """What it declares to be able to do, it has the members for."""
+    require_abilities(_entry(reranker), _built(reranker))
+
+
+def stated_probabilities_hold(reranker: str) -> None:
+    """Of the queries to which it gives a fault type p, a share of about p has it: cases of other recordings show it.
+
+    The expected calibration error over 1,600 queries, of which honest probabilities would show about 0.02, is at most
+    `MOST_CALIBRATION_ERROR`; probabilities that are raised to the power 1.5 or 0.66 show 0.07 or more.
+    """
+    part = Method(f"random+{reranker}").rerankers[0]
+    learner = part.able(GivesOpinion)
+    if learner is None:
+        raise not_asked(reranker, "no opinion: it does not declare GivesOpinion")
+    stated, right = [], []
+    for seed in range(4):
+        cases = sample_cases(seed)
+        lesson = learner.learn([unit_vectors(cases.items)], cases.labels, cases.groups)
+        assert lesson is not None, "labelled cases taught it nothing"
+        opinions = lesson.at([unit_vectors(cases.queries)]).opinions()
+        for opinion, truth in zip(opinions, cases.truth, strict=True):
+            assert np.isclose(opinion.posterior.sum(), 1)
+            assert (opinion.posterior >= 0).all()
+            assert opinion.label in opinion.candidates
+            stated.append(opinion.confidence)
+            right.append(opinion.label == truth)
+    error = expected_calibration_error(stated, right)
+    assert error <= MOST_CALIBRATION_ERROR, f"expected calibration error {error:.3f}"
+
+
 def it_travels_between_processes(reranker: str) -> None:
     """It can be pickled and scores the same afterwards."""
     pool, built = sample_pool(11), _built(reranker)
@@ -129,6 +165,8 @@ RERANKER_CHECKS: tuple[RerankerCheck, ...] = (
     labels_of_other_queries_are_not_read,
     names_of_classes_do_not_matter,
     its_pool_can_be_widened,
+    declared_abilities_are_there,
+    stated_probabilities_hold,
     it_travels_between_processes,
 )
 

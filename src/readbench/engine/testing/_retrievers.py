@@ -14,7 +14,7 @@ from readbench.engine.protocols import Scores
 from readbench.engine.ranking import rank
 from readbench.engine.registry import ENCODERS, RETRIEVERS
 from readbench.engine.spec import parse
-from readbench.engine.testing._samples import not_asked, require_untagged, sample_windows
+from readbench.engine.testing._samples import not_asked, require_abilities, require_untagged, sample_windows
 from readbench.engine.windows import UNLABELLED, WindowSet, concatenate
 from readbench.errors import NotFiniteError
 
@@ -137,6 +137,13 @@ def normals_may_be_missing_or_present(method: str) -> None:
         assert np.isfinite(Method(method).fit(corpus, normals).score(queries)).all()
 
 
+def declared_abilities_are_there(method: str) -> None:
+    """What its first leg declares to be able to do, it has the members for."""
+    leg = Method(method).legs[0]
+    name = leg.leg.stage.name
+    require_abilities((RETRIEVERS if name in RETRIEVERS else ENCODERS).get(name), leg.part.component)
+
+
 def it_travels_between_processes(method: str) -> None:
     """A fitted method can be pickled and scores the same afterwards."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
@@ -160,6 +167,7 @@ RETRIEVER_CHECKS: tuple[RetrieverCheck, ...] = (
     a_partly_labelled_corpus_is_scored,
     corpus_dependence_is_declared,
     normals_may_be_missing_or_present,
+    declared_abilities_are_there,
     it_travels_between_processes,
 )
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 from unittest import SkipTest
 
 import numpy as np
+from numpy.typing import NDArray
 
-from readbench.engine.protocols import Pool, View
+from readbench.engine.protocols import Pool, Vectors, View
 from readbench.engine.ranking import rank
-from readbench.engine.registry import TAGS, Entry
+from readbench.engine.registry import TAGS, Entry, members_lacking
 from readbench.engine.windows import UNLABELLED, WindowSet
 
 CLASSES = ("normal", "leak", "clog", "drift")
@@ -99,6 +101,45 @@ def sample_pool(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class LabelledCases:
+    """Resolved cases as vectors, and queries of other recordings with the truth about them.
+
+    Args:
+        items: (N, D) the cases.
+        labels: (N,) their fault types.
+        groups: (N,) their recordings.
+        queries: (Q, D).
+        truth: (Q,) their fault types.
+    """
+
+    items: Vectors
+    labels: NDArray[np.int32]
+    groups: NDArray[np.int64]
+    queries: Vectors
+    truth: NDArray[np.int32]
+
+
+def sample_cases(seed: int = 0, *, cases: int = 200, queries: int = 400) -> LabelledCases:
+    """Four fault types that overlap, in recordings of two windows that resemble each other: about 80 % can be told.
+
+    >>> sample_cases(cases=6, queries=2).labels.shape
+    (6,)
+    """
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((4, 8))
+
+    def draw(count: int) -> tuple[Vectors, NDArray[np.int32], NDArray[np.int64]]:
+        groups = np.arange(count) // 2
+        labels = rng.integers(0, len(centres), groups[-1] + 1)[groups]
+        recording = 0.4 * rng.standard_normal((groups[-1] + 1, 8))[groups]
+        values = centres[labels] + recording + 0.9 * rng.standard_normal((count, 8))
+        return values.astype(np.float32), (labels + 1).astype(np.int32), groups
+
+    (items, labels, groups), (asked, truth, _) = draw(cases), draw(queries)
+    return LabelledCases(items, labels, groups, asked, truth)
+
+
 _STOP = (type, ModuleType, BuiltinFunctionType)
 
 
@@ -144,3 +185,14 @@ def require_untagged(entry: Entry, tag: str) -> None:
     """
     if tag in entry.tags:
         raise not_asked(entry.name, f"{tag}: {TAGS[tag]}")
+
+
+def require_abilities(entry: Entry, component: object) -> None:
+    """Fail where a component lacks a member of an ability that it declares.
+
+    >>> from readbench.engine.registry import RETRIEVERS
+    >>> require_abilities(RETRIEVERS.get("euclidean"), RETRIEVERS.get("euclidean").build())
+    """
+    for ability in entry.abilities:
+        lacking = members_lacking(component, ability)
+        assert not lacking, f"{entry.name} declares {ability.__name__}, but has no {', '.join(lacking)}"
