@@ -125,6 +125,10 @@ class LibraryVectors:
         """Whether vectors are looked up and kept."""
         return role == "corpus" and not encoder.corpus_dependent
 
+    def key_of(self, encoder: Encoder) -> str:
+        """Its fingerprint: a library outlives versions of the package, and is not encoded anew with each."""
+        return encoder.fingerprint()
+
     def read(self, encoder: str, digests: Sequence[str]) -> dict[str, StoredArray]:
         """Known vectors."""
         return self.store.vectors(encoder, digests)

@@ -28,7 +28,7 @@ Root = Callable[..., Any]
 """A function or class that computes."""
 Symbol = tuple[str, str]
 """A module, and a name that it defines; an empty name is the whole module."""
-SILENT = (
+NO_NUMBERS = (
     "readbench.errors",  # what is said when nothing is computed
     "readbench.common.files",  # where things are kept, and that they are written whole
     "readbench.common.processes",
@@ -113,7 +113,7 @@ class Sources:
             roots: modules and names.
             shut: patterns of `module` that are not entered.
         """
-        return _Trace(self, (*SILENT, *shut)).run(roots)
+        return _Trace(self, (*NO_NUMBERS, *shut)).run(roots)
 
     def module(self, name: str) -> _Module | None:
         """A module of these packages; None where there is none of that name."""
@@ -159,7 +159,7 @@ def _opened(packages: tuple[tuple[str, Path], ...]) -> Sources:
 @cache
 def _other_files(folder: Path) -> dict[Path, set[str]]:
     """Files that are no Python in a folder and in its folders that are no rooms, with the texts that name them."""
-    found = {}
+    found: dict[Path, set[str]] = {}
     for path in sorted(folder.iterdir()):
         if path.is_dir() and not (path / "__init__.py").exists() and path.name != "__pycache__":
             inside = (file for file in sorted(path.rglob("*")) if file.is_file())

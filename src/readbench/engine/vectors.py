@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal, Protocol
@@ -27,8 +28,10 @@ import numpy as np
 from readbench.common.files import exclusive, open_atomic, write_json
 from readbench.common.processes import end_with_parent
 from readbench.common.progress import SILENT, Progress
+from readbench.common.provenance import trace_code, versions_of
 from readbench.engine.kernels.threads import available_threads
 from readbench.engine.protocols import Encoder, Vectors
+from readbench.engine.registry import ENCODERS
 from readbench.engine.windows import WindowSet
 
 BLOCK = 256
@@ -44,8 +47,12 @@ class VectorStore(Protocol):
         """Whether the vectors of these windows are looked up and kept at all."""
         ...
 
+    def key_of(self, encoder: Encoder) -> str:
+        """What the vectors of a fitted encoder are filed under."""
+        ...
+
     def read(self, encoder: str, digests: Sequence[str]) -> dict[str, Vectors]:
-        """The vectors that are known of these windows, under an encoder's fingerprint; nothing else is read."""
+        """The vectors that are known of these windows, under an encoder's key; nothing else is read."""
         ...
 
     def write(self, encoder: str, digests: Sequence[str], vectors: Vectors) -> None:
@@ -71,6 +78,10 @@ class VectorFolder:
     def keeps(self, encoder: Encoder, role: Role) -> bool:  # noqa: ARG002 - it keeps all
         """Always: a fingerprint says what an encoder was fitted on, and a run asks the same queries again."""
         return True
+
+    def key_of(self, encoder: Encoder) -> str:
+        """Its fingerprint and that of its code: an edited encoder never finds the vectors that it gave before."""
+        return f"{encoder.fingerprint()}-{code_key(type(encoder))}"
 
     def read(self, encoder: str, digests: Sequence[str]) -> dict[str, Vectors]:
         """Known vectors of these windows."""
@@ -127,7 +138,7 @@ def encode_missing(
     """
     if not len(windows):
         return encoder.encode(windows)
-    key, digests = encoder.fingerprint(), window_digests(windows)
+    key, digests = store.key_of(encoder), window_digests(windows)
     known = store.read(key, digests)
     missing = missing_places(digests, known)
     for start, some in zip(range(0, len(missing), block), blocks_of(missing, block), strict=True):
@@ -139,6 +150,18 @@ def encode_missing(
     if missing:
         progress(what, len(windows), len(windows))
     return np.stack([known[digest] for digest in digests])
+
+
+@cache
+def code_key(encoder: type) -> str:
+    """Hash of the code of an encoder and of the packages that compute in it, which what it leaves on disk is kept by.
+
+    A GPU gives the same vectors up to rounding, so the code for it does not count.
+    """
+    code = trace_code((encoder,), ("*_cuda", "readbench.engine.encoders.sonde_network", "readbench.engine.registry"))
+    required = {name for entry in ENCODERS if entry.factory is encoder for name in entry.requires}
+    identity = (code.digest, sorted(versions_of(code.packages | required).items()))
+    return hashlib.sha256(repr(identity).encode()).hexdigest()[:12]
 
 
 def missing_places(digests: Sequence[str], known: dict[str, Vectors] | set[str]) -> list[int]:

@@ -23,7 +23,7 @@ from readbench.benchmark.protocol._build import BESIDE
 from readbench.benchmark.runs import fingerprint_of
 from readbench.benchmark.runs._cells import _cell_roots, provenance_of_cells
 from readbench.benchmark.runs._fingerprint import provenance_of, route_of
-from readbench.common.provenance import SILENT, Code, Sources, symbol_of, trace_code
+from readbench.common.provenance import NO_NUMBERS, Code, Sources, symbol_of, trace_code
 from readbench.engine.registry import SOURCES
 from readbench.engine.spec import build_source, parse
 from tests.benchmark.runs.encoders import Filed
@@ -83,7 +83,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> EditedPackage:
 @lru_cache(maxsize=512)
 def constants_in(text: str) -> list[tuple[int, ast.expr]]:
     """A constant of each statement of a module, a number if there is one, else a name; and the statement's line."""
-    found = []
+    found: list[tuple[int, ast.expr]] = []
     for statement in ast.parse(text).body:
         if isinstance(statement, ast.Import | ast.ImportFrom | ast.If):
             continue
@@ -109,7 +109,9 @@ def change(text: str, node: ast.expr) -> str:
     start = sum(map(len, lines[: node.lineno - 1])) + node.col_offset
     end = sum(map(len, lines[: node.end_lineno - 1])) + node.end_col_offset
     old = text.encode()[start:end]
-    other = b"(" + old + b" + 1)" if is_number(node) else old + b"1" if isinstance(node, ast.Name) else b"'another'"
+    other = old + b"1" if isinstance(node, ast.Name) else b"'another'"
+    if is_number(node):
+        other = b"(" + old + b" + 1)"
     return (text.encode()[:start] + other + text.encode()[end:]).decode()
 
 
@@ -332,7 +334,7 @@ def test_a_real_cell_calls_nothing_that_does_not_count(tmp_path: Path) -> None:
         assert len(called) > 50
         for file, line, function in called:
             module = ".".join(("readbench", *Path(file).relative_to(PACKAGE).with_suffix("").parts))
-            if not (module in SILENT or function == "<module>" or counts(code.lines.get(module, ()), line)):
+            if not (module in NO_NUMBERS or function == "<module>" or counts(code.lines.get(module, ()), line)):
                 overlooked.add((name, module, line, function))
     assert not overlooked
 

@@ -79,6 +79,21 @@ def test_parts_of_different_code_or_data_are_refused(tmp_path: Path, private_cac
     path.write_text(json.dumps(manifest | {"tasks": {"sim_tanks/seed-7": "other"}}))
     with pytest.raises(RunError, match="different data"):
         merge(parts, tmp_path / "merged")
+    known = json.loads((parts[0] / "run.json").read_text())["computed_by"]
+    others = {method: made_by | {"packages": {"numpy": "1.0"}} for method, made_by in known.items()}
+    path.write_text(json.dumps(manifest | {"computed_by": others}))
+    with pytest.raises(RunError, match=r"numpy: 1\.0 and .* other packages or weights"):
+        merge(parts, tmp_path / "merged")
+
+
+def test_parts_of_versions_that_did_not_say_what_computed_them_are_merged(tmp_path: Path, private_cache: Path) -> None:
+    parts = run_parts(small_plan(levels=(0,)), 2, tmp_path, private_cache)
+    for path in (part / "run.json" for part in parts):
+        manifest = json.loads(path.read_text())
+        manifest.pop("computed_by")
+        path.write_text(json.dumps(manifest))
+    merge(parts, tmp_path / "merged")
+    assert json.loads((tmp_path / "merged" / "run.json").read_text())["computed_by"] == {}
 
 
 def test_a_success_goes_before_a_failure_of_the_same_cell(tmp_path: Path, private_cache: Path) -> None:

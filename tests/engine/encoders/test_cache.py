@@ -43,6 +43,20 @@ def test_what_is_known_is_not_computed_again(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first, encoder.encode(windows))
 
 
+class Doubling(Counting):
+    """Other code under the same fingerprint, as of an encoder that was edited."""
+
+    def encode(self, windows: WindowSet) -> Vectors:
+        return 2 * super().encode(windows)
+
+
+def test_an_edited_encoder_does_not_find_the_vectors_it_gave_before(tmp_path: Path) -> None:
+    windows = sample_windows(5)
+    before = encode_missing(VectorFolder(tmp_path), Counting(), windows)
+    after = encode_missing(VectorFolder(tmp_path), Doubling(), windows)
+    np.testing.assert_array_equal(after, 2 * before)
+
+
 def test_only_what_is_missing_is_computed(tmp_path: Path) -> None:
     windows, encoder = sample_windows(20), Counting()
     encode_missing(VectorFolder(tmp_path), encoder, windows[:15])
@@ -103,7 +117,8 @@ def test_a_killed_encoding_keeps_its_finished_blocks(tmp_path: Path, monkeypatch
 def test_a_half_written_file_is_never_read(tmp_path: Path) -> None:
     windows, encoder = sample_windows(3), Counting()
     encode_missing(VectorFolder(tmp_path), encoder, windows)
-    folder = tmp_path / "embeddings" / "counting"
+    (folder,) = (tmp_path / "embeddings").iterdir()
+    assert folder.name.startswith("counting-")
     (folder / "half.npz.123.partial").write_bytes(b"PK\x03\x04")
     encode_missing(VectorFolder(tmp_path), encoder, windows)
     assert encoder.encoded == 3

@@ -28,7 +28,7 @@ from readbench.engine.parameters import ParameterRange
 from readbench.engine.preparation import ChannelStats, Scaler
 from readbench.engine.protocols import Metric, Vectors
 from readbench.engine.registry import ENCODERS
-from readbench.engine.vectors import window_digests
+from readbench.engine.vectors import code_key, window_digests
 from readbench.engine.windows import WindowSet
 from readbench.errors import UsageError
 
@@ -138,7 +138,8 @@ class Sonde(ChannelEncoder):
         """Statistics of the normals' vectors; kept in the cache, since encoding them takes its time."""
         if len(normals) > REFERENCE_WINDOWS:
             normals = normals[np.linspace(0, len(normals) - 1, REFERENCE_WINDOWS).astype(np.intp)]
-        key = hashlib.sha256(repr((self.weights_fingerprint(), scale.fingerprint())).encode())
+        identity = (self.weights_fingerprint(), scale.fingerprint(), code_key(type(self)))
+        key = hashlib.sha256(repr(identity).encode())
         key.update(bytes.fromhex("".join(window_digests(normals))))
         path = cache_root() / "models" / "sonde" / f"{key.hexdigest()[:24]}.npz"
         with exclusive(path.with_suffix(".lock")):

@@ -32,7 +32,7 @@ from readbench.engine.parameters import ParameterRange
 from readbench.engine.preparation import Normalisation
 from readbench.engine.protocols import BatchEncoder, Metric, Vectors
 from readbench.engine.registry import ENCODERS
-from readbench.engine.vectors import window_digests
+from readbench.engine.vectors import code_key, window_digests
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, MethodError
 
@@ -269,7 +269,7 @@ class TS2Vec(BatchEncoder):
 
     def _training_key(self, corpus: WindowSet) -> str:
         """Hash of all that the training depends on."""
-        settings = (VERSION, self.steps, self.seed, self.grid_.fingerprint())
+        settings = (code_key(type(self)), self.steps, self.seed, self.grid_.fingerprint())
         digest = hashlib.sha256(repr(settings).encode())
         digest.update(bytes.fromhex("".join(window_digests(corpus))))
         return digest.hexdigest()[:24]
