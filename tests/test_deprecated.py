@@ -16,7 +16,7 @@ import readbench
 from readbench import _deprecated
 from readbench.benchmark.protocol import SourceInfo
 from readbench.engine.parameters import ParameterRange
-from readbench.engine.preparation import dense
+from readbench.engine.preparation import Scaler, dense
 from readbench.engine.registry import SOURCES
 from tests.frozen import recipes
 from tests.plugins import command_line
@@ -107,6 +107,14 @@ def test_a_system_scores_as_the_method_does() -> None:
         system.score(windows)
     scores = system.fit(windows, windows[:0]).score(windows[:2])
     np.testing.assert_array_equal(scores, readbench.Method("euclidean").fit(windows).score(windows[:2]))
+
+
+def test_windows_are_scaled_as_before() -> None:
+    windows = readbench.WindowSet.of(np.random.default_rng(0).normal(3, 2, size=(6, 2, 20)))
+    with pytest.warns(DeprecationWarning, match=r"readbench\.windows\.normalise goes .*Scaler\.of"):
+        normalise = moved("windows").normalise
+    scaled = normalise(windows, "channel", corpus=windows)
+    np.testing.assert_array_equal(scaled.chunks[0], Scaler.of("channel", windows)(windows).chunks[0])
 
 
 def test_a_plug_in_of_the_state_before_is_found_by_its_entry_point_and_warned(tmp_path: Path) -> None:

@@ -112,8 +112,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - any exported object
         return attrgetter(path)(import_module(module))
     if name in _MODULES:
         return import_module(_MODULES[name])
-    if name in _deprecated.FRONT_PAGE:
-        return _deprecated.find_on_front_page(name)
+    if name in _deprecated.REPLACED:
+        return _deprecated.find_replaced(name)
     raise AttributeError(f"module 'readbench' has no attribute {name!r}")
 
 

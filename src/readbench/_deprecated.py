@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from readbench.common.progress import Progress
     from readbench.engine.method import FittedMethod
+    from readbench.engine.preparation import Normalisation
     from readbench.engine.protocols import Scores
     from readbench.engine.spec import MethodSpec
     from readbench.engine.windows import WindowSet
@@ -58,15 +59,16 @@ RENAMED = {
     "retrieve.checked_scores": "check_scores",
 }
 """Names that are called otherwise now."""
-FRONT_PAGE = {
+REPLACED = {
     "Plan": ("readbench.benchmark.runs", "write readbench.run(datasets, methods, out=...)"),
     "System": ("readbench._deprecated", "write readbench.Method(...).fit(...).rank(...)"),
-    "parse": (
-        "readbench.engine.spec",
-        "write readbench.Method(text); it reads the text, and its `spec` is the text parsed",
+    "parse": ("readbench.engine.spec", "write readbench.Method(text); its `spec` is the text parsed"),
+    "windows.normalise": (
+        "readbench._deprecated",
+        "write readbench.engine.preparation.Scaler.of(norm, corpus, normals)(windows)",
     ),
 }
-"""Names of the front page that went: where they are, and what to write instead."""
+"""Names of the front page, or of a module below it, that something else took the place of, and where they still are."""
 
 
 class System:
@@ -97,11 +99,20 @@ class System:
         return self._fitted.score(queries)
 
 
-def find_on_front_page(name: str) -> Any:  # noqa: ANN401 - any exported object
-    """A name that the front page had, with a warning at the line that asked for it."""
-    module, instead = FRONT_PAGE[name]
+def normalise(
+    windows: WindowSet, mode: Normalisation, *, corpus: WindowSet, normals: WindowSet | None = None
+) -> WindowSet:
+    """Scale windows; now `Scaler.of(mode, corpus, normals)(windows)`."""
+    from readbench.engine.preparation import Scaler  # noqa: PLC0415 - as above
+
+    return Scaler.of(mode, corpus, normals)(windows)
+
+
+def find_replaced(name: str) -> Any:  # noqa: ANN401 - any exported object
+    """A name of `REPLACED`, with a warning for whoever asked the caller for it."""
+    module, instead = REPLACED[name]
     _warn(f"readbench.{name} goes in the next release: {instead}.", stacklevel=4)
-    return getattr(import_module(module), name)
+    return getattr(import_module(module), name.rpartition(".")[2])
 
 
 class MovedModule(ModuleType):
@@ -111,8 +122,9 @@ class MovedModule(ModuleType):
         old = self.__name__.removeprefix("readbench.")
         if name.startswith("__") or old not in MOVED:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        if name in FRONT_PAGE:
-            return find_on_front_page(name)
+        for own in (name, f"{old}.{name}"):
+            if own in REPLACED:
+                return find_replaced(own)
         now = RENAMED.get(f"{old}.{name}", name)
         for place in MOVED[old]:
             module = import_module(place)
