@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import runtime_checkable
 from readbench.benchmark.protocol._compose import Parts
 from readbench.benchmark.protocol._cut import windows_of
 from readbench.benchmark.protocol._source import Recording, Resolvable, Seekable, Side, Source, SourceInfo
-from readbench.common.files import cache_root, data_root, exclusive
+from readbench.common.files import cache_root, data_root, digest, exclusive
 from readbench.common.progress import SILENT, Progress
 from readbench.common.provenance import Root, trace_code
 from readbench.engine.spec import build_source
@@ -113,7 +112,7 @@ def build_fingerprint(source: Source, root: Path | None) -> str:
     info = source.info
     code = trace_code(builders_of(source), BESIDE).digest
     identity = (FORMAT, info.name, source.fingerprint(root), repr(info.protocol), info.classes, code)
-    return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+    return digest(*identity)
 
 
 def builders_of(source: Source) -> tuple[Root, ...]:

@@ -7,7 +7,6 @@ needed to make it a task again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from readbench.benchmark.protocol._build import Built, build
 from readbench.benchmark.protocol._compose import Composition, Selection, select, select_ready
 from readbench.benchmark.protocol._source import Source, SourceInfo
 from readbench.benchmark.protocol._split import Split, split_by_group
-from readbench.common.files import write_json
+from readbench.common.files import digest, write_json
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.windows import NORMAL, WindowSet
@@ -68,7 +67,7 @@ class Task:
         parts = [s.with_stats(None).fingerprint() for s in (self.queries, self.corpus, self.normals)]
         levels = [(rho, positions.tolist()) for rho, positions in sorted(self.levels.items())]
         name, seed = self.origin or (self.info.name, self.seed)
-        return hashlib.sha256(repr((name, seed, parts, levels)).encode()).hexdigest()[:16]
+        return digest(name, seed, parts, levels)
 
 
 def load_task(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +17,7 @@ from readbench.benchmark.runs._budget import ALL, Budget
 from readbench.benchmark.runs._fingerprint import Provenance, fingerprint_of, provenance_of
 from readbench.benchmark.runs._opinions import TaskOpinions
 from readbench.benchmark.runs._plan import Cell
+from readbench.common.files import open_atomic
 from readbench.common.progress import SILENT, Progress
 from readbench.common.provenance import Root
 from readbench.engine.legs import STAGES, BuiltLeg, FittedLeg, Scored, conceal
@@ -231,9 +231,6 @@ def _read(path: Path) -> Scored | None:
 
 
 def _write(path: Path, scored: Scored) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    with partial.open("wb") as file:
+    with open_atomic(path) as file:
         seconds = np.array([scored.seconds[s] for s in STAGES])
         np.savez(file, scores=scored.scores, seconds=seconds, usage=np.array(json.dumps(scored.usage)))
-    partial.replace(path)

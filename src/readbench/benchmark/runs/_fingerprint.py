@@ -6,12 +6,12 @@ The code is every definition that the computing functions and the method's compo
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+from readbench.common.files import digest
 from readbench.common.provenance import Code, Root, trace_code, versions_of
 from readbench.engine.abilities import AsksModel
 from readbench.engine.parameters import Value
@@ -99,8 +99,7 @@ def fingerprint_of(*roots: Root, spec: MethodSpec | None = None, also: Iterable[
     """
     made_by = provenance_of(roots, spec)
     method = spec.fingerprint() if spec else ""
-    identity = (method, made_by.code.digest, sorted(made_by.packages.items()), *also)
-    return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+    return digest(method, made_by.code.digest, sorted(made_by.packages.items()), *also)
 
 
 @cache

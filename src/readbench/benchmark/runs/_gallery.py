@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Task
+from readbench.common.files import write_atomically
 from readbench.engine.preparation import channel_axis, thin_series
 from readbench.engine.windows import NORMAL, WindowSet, concatenate
 
@@ -434,13 +434,12 @@ def _exhibit(row: dict[str, Any]) -> GalleryWindow:
 def _write(folder: Path, tables: list[pa.Table], metadata: dict[str, Any]) -> Path:
     """Write the file whole, or not at all."""
     path = folder / NAME
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     table = (
         pa.concat_tables(tables)
         .combine_chunks()
         .cast(SCHEMA)
         .replace_schema_metadata({"readbench": json.dumps(metadata)})
     )
-    pq.write_table(table, partial, compression="zstd")
-    partial.replace(path)
+    with write_atomically(path) as partial:
+        pq.write_table(table, partial, compression="zstd")
     return path

@@ -34,7 +34,6 @@ import csv
 import hashlib
 import io
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -53,6 +52,7 @@ from readbench.benchmark.runs._budget import ALL
 from readbench.benchmark.runs._cells import Outcome
 from readbench.benchmark.runs._opinions import OPINION
 from readbench.benchmark.runs._plan import Cell, Plan
+from readbench.common.files import write_atomically, write_bytes
 from readbench.engine.legs import STAGES
 from readbench.engine.registry import METRICS
 from readbench.errors import RunError
@@ -98,11 +98,8 @@ class RunStore:
 
     def save(self, outcome: Outcome) -> None:
         """Write a cell's file whole, or not at all."""
-        path = self.path(outcome.cell)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        pq.write_table(_cell_table(outcome), partial, compression="zstd")
-        partial.replace(path)
+        with write_atomically(self.path(outcome.cell)) as partial:
+            pq.write_table(_cell_table(outcome), partial, compression="zstd")
 
     def finished(self, cell: Cell) -> str:
         """Fingerprint of a stored, successful cell; empty where there is none."""
@@ -126,20 +123,20 @@ class RunStore:
             own = [cell for cell in cells if cell.dataset == dataset]
             self._write_long(f"rankings/{dataset}.parquet", own, LISTS, _rankings)
         if usage := [row for cell in cells for row in self._usage(cell)]:
-            _atomic(self.folder / "usage.csv", _csv((*KEY, "what", "value"), usage))
+            write_bytes(self.folder / "usage.csv", _csv((*KEY, "what", "value"), usage))
 
     def write_scores(self, plan: Plan) -> None:
         """Write `scores.csv` and `scores_mean.csv`."""
         rows = [row for cell in plan.cells() if (row := self._row(cell))]
         found = dict.fromkeys(name for row in rows for name in metric_columns(row))
         metrics = metric_order(found or METRICS.names())
-        _atomic(self.folder / "scores.csv", _csv(score_columns(metrics), rows))
-        _atomic(self.folder / "scores_mean.csv", _csv(*_mean_rows(rows, metrics)))
+        write_bytes(self.folder / "scores.csv", _csv(score_columns(metrics), rows))
+        write_bytes(self.folder / "scores_mean.csv", _csv(*_mean_rows(rows, metrics)))
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """Write `run.json`, with what must be known of the metrics where they are not installed."""
         facts = {metric.name: metric.facts() for metric in METRICS} | manifest.get("metrics", {})
-        _atomic(self.folder / "run.json", json.dumps(manifest | {"metrics": facts}, indent=1).encode() + b"\n")
+        write_bytes(self.folder / "run.json", json.dumps(manifest | {"metrics": facts}, indent=1).encode() + b"\n")
 
     def _row(self, cell: Cell) -> dict[str, str] | None:
         summary = self._summary(cell)
@@ -329,21 +326,11 @@ def _csv(header: Iterable[str], rows: Iterable[dict[str, str]]) -> bytes:
 
 def _write_groups(path: Path, parts: Iterator[pa.Table], metadata: dict[str, str]) -> None:
     """Write tables of one schema as row groups of one file, one in memory at a time; whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
     first = next(parts)
     schema = first.schema.with_metadata({"readbench": json.dumps(metadata)})
-    with pq.ParquetWriter(partial, schema, compression="zstd") as writer:
+    with write_atomically(path) as partial, pq.ParquetWriter(partial, schema, compression="zstd") as writer:
         for part in chain([first], parts):
             writer.write_table(part.replace_schema_metadata(schema.metadata), row_group_size=len(part))
-    partial.replace(path)
-
-
-def _atomic(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(content)
-    partial.replace(path)
 
 
 QUERY = -1
@@ -415,10 +402,8 @@ def keep_qrels(folder: Path, dataset: str, task: Task, fingerprint: str) -> None
     path = qrels_path(folder, dataset, task.seed)
     if path.exists() and _fingerprint(path) == fingerprint:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    pq.write_table(Qrels.of(task, fingerprint).table(), partial, compression="zstd")
-    partial.replace(path)
+    with write_atomically(path) as partial:
+        pq.write_table(Qrels.of(task, fingerprint).table(), partial, compression="zstd")
 
 
 def read_qrels(folder: Path, dataset: str, seed: int) -> Qrels:

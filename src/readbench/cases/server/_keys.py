@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple, TextIO
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from readbench.common.files import exclusive
+from readbench.common.files import exclusive, write_text
 from readbench.errors import DataError, UnknownNameError, UsageError
 
 PREFIX = "rb_"
@@ -153,14 +153,8 @@ class KeyFile:
 
     def _write(self, keys: tuple[Key, ...]) -> None:
         """Replace the file in one step, readable by its owner only."""
-        part = self.path.with_name(f"{self.path.name}.part")
-        part.unlink(missing_ok=True)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump([key.model_dump() for key in keys], file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self.path)
+        content = json.dumps([key.model_dump() for key in keys], indent=1)
+        write_text(self.path, content, durable=True, mode=0o600)
 
 
 def digest(token: str) -> str:
