@@ -213,7 +213,7 @@ def test_known_labels_are_those_of_a_loop(count: int, seed: int) -> None:
     scores = rng.integers(0, 4, (3, 20)).astype(np.float32)
     true = rng.integers(0, 5, 20).astype(np.int32)
     found = Budget(per_query=count).known(np.full(20, -1, np.int32), true, scores)
-    for row, own in zip(found.tolist(), scores.tolist(), strict=True):
+    for row, own in zip(np.broadcast_to(found, scores.shape).tolist(), scores.tolist(), strict=True):
         expected = [-1] * 20
         for item in sorted(range(20), key=lambda i: (-own[i], i))[:count]:
             expected[item] = int(true[item])
