@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cache
 from typing import Literal
 
@@ -120,12 +121,16 @@ class Route:
 
 
 def route_of(roots: tuple[Root, ...], spec: MethodSpec | None) -> Route:
-    """That of a method: its components are roots too, and open doors. Without a method all doors are open."""
+    """That of a method: its components are roots too, and open doors, as does a root behind one.
+
+    Without a method all doors are open.
+    """
     if spec is None:
         return Route(roots, (), frozenset())
     parts = list(_parts_of(spec))
     opened = [door for door in DOORS if any(_opens(part, door) for part in parts)]
-    shut = tuple(pattern for door in DOORS if door not in opened for pattern in door.modules)
+    closed = (pattern for door in DOORS if door not in opened for pattern in door.modules)
+    shut = tuple(pattern for pattern in closed if not any(fnmatch(root.__module__, pattern) for root in roots))
     packages = frozenset[str]().union(*(d.packages for d in opened), *(part.entry.requires for part in parts))
     return Route((*roots, *(part.entry.factory for part in parts)), shut, packages)
 
