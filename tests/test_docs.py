@@ -16,6 +16,7 @@ import ast
 import importlib
 import json
 import os
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -247,11 +248,11 @@ def test_every_module_and_file_named_exists() -> None:
 
 def importable(name: str) -> bool:
     """Whether a dotted name is a module, or what one holds."""
-    module, _, last = name.rpartition(".")
     try:
-        return hasattr(importlib.import_module(module), last) or bool(importlib.import_module(name))
-    except ImportError:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
         return False
+    return True
 
 
 def test_every_link_to_a_page_or_picture_leads_somewhere() -> None:

@@ -29,7 +29,7 @@ EXAMPLE = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)[0]
 """The metric that the documentation adds."""
 EFFORT = '''
 
-@METRICS.register("Effort", depth=50, larger_is_better=False, bounds=(0.0, 50.0))
+@register_metric("Effort", depth=50, larger_is_better=False, bounds=(0.0, 50.0))
 def effort(judged: Judgement) -> np.ndarray:
     """Items looked at until the first relevant one."""
     return np.where(judged.hits.any(axis=1), judged.hits.argmax(axis=1), judged.hits.shape[1]).astype(float)
