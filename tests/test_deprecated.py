@@ -26,7 +26,7 @@ DOCUMENTED = {
     "data": ("Channel", "Protocol", "Recording", "SourceInfo", "Source", "Task", "load_task"),
     "data.simulators.base": ("Simulator",),
     "encoders": ("Encoder",),
-    "experiment": ("Plan", "run", "Listener", "Summary"),
+    "experiment": ("Plan", "run", "Summary"),
     "experiment.executors": ("RayCluster",),
     "parameters": ("Interval",),
     "pipeline": ("System",),

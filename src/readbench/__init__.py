@@ -36,7 +36,7 @@ _EXPORTS = {
     "Window": "readbench.engine.windows:Window",
     "WindowSet": "readbench.engine.windows:WindowSet",
     "evaluate": "readbench.benchmark.evaluation:evaluate",
-    "load_task": "readbench.benchmark.evaluation:load_task",
+    "load_task": "readbench.benchmark.protocol:load_task",
     "read_run": "readbench.benchmark.evaluation:read_run",
     "register_encoder": "readbench.engine.registry:ENCODERS.register",
     "register_fusion": "readbench.engine.registry:FUSIONS.register",
@@ -55,8 +55,8 @@ _MODULES = {
 
 if TYPE_CHECKING:
     from readbench import errors, testing
-    from readbench.benchmark.evaluation import Evaluation, RunResults, evaluate, load_task, read_run, run
-    from readbench.benchmark.protocol import Channel, Protocol, Recording, Source, SourceInfo, Task
+    from readbench.benchmark.evaluation import Evaluation, RunResults, evaluate, read_run, run
+    from readbench.benchmark.protocol import Channel, Protocol, Recording, Source, SourceInfo, Task, load_task
     from readbench.cases import Library
     from readbench.engine import abilities, protocols
     from readbench.engine.method import Knowledge, Method

@@ -51,7 +51,6 @@ MOVED = {
 """Module of the release before, below `readbench` -> where its names are now."""
 RENAMED = {
     "encoders.unit": "unit_vectors",
-    "experiment.Listener": "RunListener",
     "experiment.Summary": "RunSummary",
     "parameters.Interval": "ParameterRange",
     "report.Overview": "RunOverview",

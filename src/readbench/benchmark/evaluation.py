@@ -1,6 +1,6 @@
 """The benchmark from Python: one method on one task, or many of both in a run folder that is read back.
 
-    task = load_task("sim_tanks")
+    task = readbench.load_task("sim_tanks")
     evaluate("dtw-i", task)["NDCG@10"]                     # {0: 0.83, 10: 0.82, 20: 0.81} by pollution level
     run("sim_tanks", ["euclidean", "dtw-i"], out="runs/first").leaderboard()
     read_run("runs/first").scores                          # a pandas frame, one row a cell
@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast, overl
 import numpy as np
 
 from readbench.benchmark import metrics as judging
-from readbench.benchmark import protocol, runs
-from readbench.benchmark.protocol import Composition, Source, SplitUnit, Task
+from readbench.benchmark import runs
+from readbench.benchmark.protocol import Source, SplitUnit, Task, load_task
 from readbench.benchmark.report import Results, leaderboard, read_results
 from readbench.benchmark.runs import WHOLE, Executor, Plan, executor_of, parse_shard
-from readbench.common.files import cache_root, data_root
+from readbench.common.files import cache_root
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.llm import ModelOptions
 from readbench.engine.method import Method, Ranking
 from readbench.engine.protocols import Retriever
 from readbench.engine.registry import METRICS
-from readbench.engine.spec import build_source, parse, parse_dataset, split_specs
+from readbench.engine.spec import parse, parse_dataset, split_specs
 from readbench.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -46,28 +47,6 @@ LINE = 116
 SHOWN_METRICS = 6
 SHOWN_CUTOFF = 10
 """The cutoff of metrics in a representation."""
-
-
-def load_task(
-    source: Source | str,
-    seed: int = 0,
-    *,
-    root: str | Path | None = None,
-    cache: str | Path | None = None,
-    settings: Composition | None = None,
-) -> Task:
-    """The task of a dataset: built, or opened where it was built before.
-
-    Args:
-        source: a source, or its text, such as "sim_tanks(difficulty=2)".
-        seed: of split and composition.
-        root: folder with one sub-folder per data source; `READBENCH_DATA` by default. Simulated data need none.
-        cache: folder for what can be computed again; `READBENCH_CACHE`, or the user's, by default.
-        settings: sizes of the task.
-    """
-    own = build_source(source) if isinstance(source, str) else source
-    folder = data_root(_path(root))
-    return protocol.load_task(own, seed=seed, root=folder, cache=_path(cache) or cache_root(), settings=settings)
 
 
 # --- one method on tasks -----------------------------------------------------------------------------------------
@@ -201,7 +180,7 @@ class Evaluation:
         return "\n".join([head, *_aligned(rows[:SHOWN_LINES])])
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 - what an evaluation may be told
     method: AnyMethod,
     task: AnyTask | Iterable[AnyTask],
     *,
@@ -210,6 +189,7 @@ def evaluate(
     metrics: Iterable[str] | None = None,
     root: str | Path | None = None,
     cache: str | Path | None = None,
+    progress: Progress = SILENT,
 ) -> Evaluation:
     """Rank the corpora of a task for its queries, and judge the lists: the same numbers as a run has.
 
@@ -224,22 +204,28 @@ def evaluate(
         metrics: names; all that are registered by default.
         root: data root; see `load_task`.
         cache: folder for what can be computed again; see `load_task`.
+        progress: told how far builds and encodings have come.
     """
     own = method if isinstance(method, Method) else None if isinstance(method, str) else Method(method)
     wanted = None if metrics is None else [METRICS.get(name).name for name in metrics]
     scores: list[LevelScores] = []
-    for each in _tasks(task, seeds, root, cache):
+    for each in _tasks(task, seeds, root, cache, progress):
         asked = _asked_levels(each, levels)
-        scores += _evaluate_task(own or str(method), each, asked, wanted, _path(cache) or cache_root())
+        scores += _evaluate_task(own or str(method), each, asked, wanted, _path(cache) or cache_root(), progress)
     return Evaluation(str(own) if own else str(parse(str(method))), scores)
 
 
 def _evaluate_task(
-    method: Method | str, task: Task, levels: Sequence[int], metrics: Sequence[str] | None, cache: Path
+    method: Method | str,
+    task: Task,
+    levels: Sequence[int],
+    metrics: Sequence[str] | None,
+    cache: Path,
+    progress: Progress,
 ) -> Iterator[LevelScores]:
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import, needed only here
 
-    rank = _ranker(method, task, cache)
+    rank = _ranker(method, task, cache, progress)
     for rho in levels:
         with threadpool_limits(1):  # as in a run: sums do not depend on the number of processors
             ranking = rank(rho)
@@ -262,25 +248,29 @@ class _Ranker:
         return fitted.rank(self._task.queries, runs.RANKING_DEPTH)
 
 
-def _ranker(method: Method | str, task: Task, cache: Path) -> _Ranker:
+def _ranker(method: Method | str, task: Task, cache: Path, progress: Progress) -> _Ranker:
     if isinstance(method, Method) and not method.named:
         return _Ranker(method, task, None)
     setup = runs.Setup.of(task, cache)
-    own = setup.method(parse(method)) if isinstance(method, str) else method.brief(task.info.description)
+    own = setup.method(parse(method), progress) if isinstance(method, str) else method.brief(task.info.description)
     return _Ranker(own, task, setup)
 
 
 def _tasks(
-    task: AnyTask | Iterable[AnyTask], seeds: Iterable[int], root: str | Path | None, cache: str | Path | None
+    task: AnyTask | Iterable[AnyTask],
+    seeds: Iterable[int],
+    root: str | Path | None,
+    cache: str | Path | None,
+    progress: Progress,
 ) -> Iterator[Task]:
     if isinstance(task, Task):
         yield task
     elif isinstance(task, str) or not isinstance(task, Iterable):
-        yield from (load_task(task, seed, root=root, cache=cache) for seed in seeds)
+        yield from (load_task(task, seed, root, cache, progress=progress) for seed in seeds)
     else:
         seeds = tuple(seeds)
         for each in task:
-            yield from _tasks(each, seeds, root, cache)
+            yield from _tasks(each, seeds, root, cache, progress)
 
 
 def _asked_levels(task: Task, levels: Iterable[int] | None) -> tuple[int, ...]:
@@ -372,6 +362,7 @@ def run(  # noqa: PLR0913 - what a run may be told
     root: str | Path | None = None,
     cache: str | Path | None = None,
     models: ModelOptions | None = None,
+    progress: Progress = SILENT,
     **options: Unpack[PlanOptions],
 ) -> RunResults:
     """Run methods on datasets into a folder; started again with the same folder, it continues.
@@ -386,6 +377,7 @@ def run(  # noqa: PLR0913 - what a run may be told
         root: data root; see `load_task`.
         cache: folder for what can be computed again; see `load_task`.
         models: what goes before the profiles of language models.
+        progress: told of cells that have ended, of data that are built before them, and of encodings.
         options: seeds, pollution levels, label budgets, the cap of a corpus, and what is held out (`PlanOptions`).
     """
     folder = methods if isinstance(datasets, Plan) and out is None else out
@@ -399,6 +391,7 @@ def run(  # noqa: PLR0913 - what a run may be told
         root=_path(root),
         cache=_path(cache),
         models=models,
+        progress=progress,
     )
     return read_run(folder)
 

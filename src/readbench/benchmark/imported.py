@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from readbench.common.files import imported_root
 from readbench.engine.registry import SOURCES, Entry
-
-if TYPE_CHECKING:
-    from readbench.benchmark.exchange import Imported
 
 FACTS = "dataset.json"
 FAMILY = "imported"
@@ -25,7 +21,7 @@ def imported_datasets() -> Iterator[Entry]:
 
 
 def _entry(folder: Path) -> Entry:
-    def opened() -> Imported:
+    def opened() -> object:  # an `Imported`: a name that is read as a type hint must be there
         from readbench.benchmark.exchange import Imported  # noqa: PLC0415 - slow to import, and a name is soon told
 
         return Imported(folder)

@@ -73,8 +73,8 @@ class Task:
 def load_task(
     source: Source | str,
     seed: int = 0,
-    root: Path | None = None,
-    cache: Path | None = None,
+    root: str | Path | None = None,
+    cache: str | Path | None = None,
     settings: Composition | None = None,
     progress: Progress = SILENT,
 ) -> Task:
@@ -88,7 +88,8 @@ def load_task(
         settings: sizes of the task; the benchmark's by default.
         progress: told how far a build has come.
     """
-    return compose_task(build(source, root, cache, progress), seed=seed, settings=settings or Composition())
+    data, kept = (None if given is None else Path(given) for given in (root, cache))
+    return compose_task(build(source, data, kept, progress), seed=seed, settings=settings or Composition())
 
 
 def compose_task(built: Built, *, seed: int, settings: Composition) -> Task:
