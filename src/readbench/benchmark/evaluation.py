@@ -10,7 +10,6 @@ Paths may be texts, methods and datasets are texts of the grammar, and the cache
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +22,13 @@ from readbench.benchmark import metrics as judging
 from readbench.benchmark import protocol, runs
 from readbench.benchmark.protocol import Composition, Source, SplitUnit, Task
 from readbench.benchmark.report import Results, leaderboard, read_results
-from readbench.benchmark.runs import WHOLE, Executor, Plan, executor_of, parse_shard
-from readbench.common.files import cache_root, data_root
+from readbench.benchmark.runs import WHOLE, Executor, Plan, RunFolder, executor_of, parse_shard
+from readbench.common.files import cache_root
 from readbench.engine.llm import ModelOptions
 from readbench.engine.method import Method, Ranking
 from readbench.engine.protocols import Retriever
 from readbench.engine.registry import METRICS
-from readbench.engine.spec import build_source, parse, parse_dataset, split_specs
+from readbench.engine.spec import parse, parse_dataset, split_specs
 from readbench.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -65,9 +64,7 @@ def load_task(
         cache: folder for what can be computed again; `READBENCH_CACHE`, or the user's, by default.
         settings: sizes of the task.
     """
-    own = build_source(source) if isinstance(source, str) else source
-    folder = data_root(_path(root))
-    return protocol.load_task(own, seed=seed, root=folder, cache=_path(cache) or cache_root(), settings=settings)
+    return protocol.load_task(source, seed, _path(root), _path(cache), settings)
 
 
 # --- one method on tasks -----------------------------------------------------------------------------------------
@@ -313,8 +310,7 @@ class RunResults:
 
     def rows(self) -> ScoreTable:
         """`scores.csv`: one row a cell, with every metric, the time of each stage, and its status."""
-        with (self.folder / "scores.csv").open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+        _, rows = RunFolder(self.folder).read_scores()
         return ScoreTable({name: _number(name, value) for name, value in row.items()} for row in rows)
 
     @property
