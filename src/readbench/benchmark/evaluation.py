@@ -10,7 +10,6 @@ Paths may be texts, methods and datasets are texts of the grammar, and the cache
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from readbench.benchmark import metrics as judging
 from readbench.benchmark import runs
 from readbench.benchmark.protocol import Source, SplitUnit, Task, load_task
 from readbench.benchmark.report import Results, leaderboard, read_results
-from readbench.benchmark.runs import WHOLE, Executor, Plan, executor_of, parse_shard
+from readbench.benchmark.runs import WHOLE, Executor, Plan, RunFolder, executor_of, parse_shard
 from readbench.common.files import cache_root
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.llm import ModelOptions
@@ -303,8 +302,7 @@ class RunResults:
 
     def rows(self) -> ScoreTable:
         """`scores.csv`: one row a cell, with every metric, the time of each stage, and its status."""
-        with (self.folder / "scores.csv").open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+        _, rows = RunFolder(self.folder).read_scores()
         return ScoreTable({name: _number(name, value) for name, value in row.items()} for row in rows)
 
     @property

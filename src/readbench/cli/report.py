@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from readbench.cli.options import SUFFIX, Json, output
+from readbench.cli.options import SUFFIX, Json, Root, output
+from readbench.cli.progress import Terminal
 from readbench.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -30,13 +31,14 @@ def report_command(
     ] = None,
     metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
     picture: Annotated[Path | None, typer.Option(help="Also save what is printed as SVG.", show_default=False)] = None,
+    root: Root = None,
 ) -> None:
     """Print the leaderboard of a run; write its site, every table (markdown, CSV, LaTeX) and figure (SVG, PNG) it has.
 
     Example: `readbench report runs/quick --picture leaderboard.svg`
     """
     from readbench.benchmark.metrics import DEFAULT_METRIC
-    from readbench.benchmark.report import TableStudy, read_results, show_report, write_report
+    from readbench.benchmark.report import TableStudy, keep_gallery, read_results, show_report, tasks_of, write_report
     from readbench.benchmark.report.site import write_site
 
     metric = metric or DEFAULT_METRIC
@@ -48,11 +50,13 @@ def report_command(
     target = out or folder / "report"
     others = tuple(read_results(other, metric) for other in beside or ())
     study = TableStudy(results, read_results(full, metric) if full else None, others)
+    with Terminal() as progress:
+        no_cases = keep_gallery(results, tasks_of(results, root, progress=progress))
     files = write_report(study, target)
-    console.print(
-        f"wrote {write_site(folder, target, files, metric)}, and {len(files)} tables and figures beside it",
-        highlight=False,
-    )
+    site = write_site(folder, target, files, metric, no_cases)
+    console.print(f"wrote {site}, and {len(files)} tables and figures beside it", highlight=False)
+    if no_cases:
+        Console(stderr=True).print(f"The site has no cases. {no_cases}", style="yellow", markup=False, highlight=False)
 
 
 def _save_picture(results: Results, folder: Path, picture: Path) -> None:

@@ -8,17 +8,17 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from readbench.benchmark.report import TableStudy, read_results
+from readbench.benchmark.report import TableStudy, keep_gallery, read_results, tasks_of
 from readbench.benchmark.report._case_figures import fault_strip
 from readbench.benchmark.report.site import write_site
 from readbench.benchmark.runs import run
-from readbench.benchmark.runs._gallery import NAME
 from readbench.common.plots import save
 from tests.benchmark.runs.helpers import small_plan
 
 METHODS = ("random", "stats", "euclidean", "euclidean+majvote")
 DATASETS = ("sim_tanks", "sim_tanks(difficulty=2)")
 PLAN = small_plan(datasets=DATASETS, methods=METHODS, levels=(0, 20))
+GALLERY = "gallery.parquet"
 HOSTILE = "</script><script>window.harmed = 1</script><img src=x onerror='window.harmed = 1'>"
 HOSTILE_CHANNEL = 'flow"><b onmouseover=harmed()>'
 
@@ -26,7 +26,9 @@ HOSTILE_CHANNEL = 'flow"><b onmouseover=harmed()>'
 def poisoned_run(folder: Path, cache: Path) -> Path:
     """Run a small plan; one class, one channel and the texts of one dataset are then written as an attacker would."""
     run(PLAN, folder, cache=cache)
-    table = pq.read_table(folder / NAME)
+    results = read_results(folder)
+    assert not keep_gallery(results, tasks_of(results, cache=cache))
+    table = pq.read_table(folder / GALLERY)
     metadata = table.schema.metadata[b"readbench"].decode()
     hostile = [name == DATASETS[1] for name in table["dataset"].to_pylist()]
     labels = [
@@ -42,7 +44,7 @@ def poisoned_run(folder: Path, cache: Path) -> Path:
     facts = json.loads(metadata)
     for task in facts["datasets"][DATASETS[1]]["tasks"].values():
         task[HOSTILE] = task.pop("leak in tank 3")
-    pq.write_table(table.replace_schema_metadata({"readbench": json.dumps(facts)}), folder / NAME)
+    pq.write_table(table.replace_schema_metadata({"readbench": json.dumps(facts)}), folder / GALLERY)
     manifest = json.loads((folder / "run.json").read_text())
     manifest["datasets"][DATASETS[1]] |= {"title": f"Tanks {HOSTILE}", "description": HOSTILE, "licence": HOSTILE}
     manifest["datasets"][DATASETS[1]]["url"] = "javascript:window.harmed=1"

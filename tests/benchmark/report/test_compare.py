@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from readbench.benchmark.report import Results, as_json, check_data, compare, markdown, pairs_of, read_results
 from readbench.benchmark.report._compare import Compared, Side
-from readbench.benchmark.runs import Cell, RunStore, run
+from readbench.benchmark.runs import Cell, RunFolder, run
 from readbench.cli import app
 from readbench.errors import RunError, UsageError
 from tests.benchmark.runs.helpers import small_plan
@@ -104,7 +104,7 @@ def test_runs_on_different_data_are_refused(results: tuple[Results, Results]) ->
 
 def test_failed_cells_are_left_out_by_name(folders: tuple[Path, Path], tmp_path: Path) -> None:
     run(small_plan(seeds=(7, 8), methods=("stats",)), tmp_path / "run", cache=folders[0].parent / "cache")
-    RunStore(tmp_path / "run").path(Cell("sim_tanks", 7, RHO, "stats")).unlink()
+    RunFolder(tmp_path / "run").cell_path(Cell("sim_tanks", 7, RHO, "stats")).unlink()
     results = read_results(tmp_path / "run")
     assert within(results, "stats", "stats").left_out == ("sim_tanks seed 7 is not finished in both",)
 

@@ -16,12 +16,11 @@ import pytest
 
 from readbench.benchmark.metrics import paired_bootstrap
 from readbench.benchmark.report import read_results
+from readbench.benchmark.report._gallery import DEPTH, LEVELS, read_gallery
 from readbench.benchmark.report.site import _cases as cases
 from readbench.benchmark.report.site import write_site
 from readbench.benchmark.report.site._cases import shown_methods
 from readbench.benchmark.report.site._content import covariance, read_answers
-from readbench.benchmark.runs import DEPTH, read_gallery
-from readbench.benchmark.runs._gallery import LEVELS
 from readbench.engine.spec import parse
 from tests.benchmark.report.made_up import made_up_run
 from tests.benchmark.report.site_runs import DATASETS, HOSTILE, METHODS
@@ -128,6 +127,7 @@ def test_a_run_without_a_gallery_still_has_its_page(tmp_path: Path) -> None:
     path = write_site(made_up_run(tmp_path / "run", failed=("road", "charm")))
     data = json.loads(embedded(path.read_text(), "data"))
     assert data["cases"] == []
+    assert "no cases" in data["no_cases"]
     road, charm = (next(i for i, one in enumerate(data[k]) if one[f] == n) for k, f, n in FAILED)
     assert data["values"]["NDCG@10"][road][0][0][charm] is None
     assert data["errors"]["NDCG@10"][road][0][0][charm] is None

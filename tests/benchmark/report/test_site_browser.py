@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from readbench.benchmark.report import case_link, figure_captions, leaderboard, read_results
-from readbench.benchmark.runs import DEPTH, read_gallery
+from readbench.benchmark.report import DEPTH, case_link, figure_captions, leaderboard, read_gallery, read_results
 from tests.benchmark.report.site_runs import DATASETS, HOSTILE, HOSTILE_CHANNEL
 from tests.browser import Visit
 

@@ -26,7 +26,7 @@ from readbench.benchmark.report import (
     write_standings,
 )
 from readbench.benchmark.report._standings import Standings
-from readbench.benchmark.runs import Plan, RunStore, run
+from readbench.benchmark.runs import Plan, RunFolder, run
 from readbench.benchmark.runs._cells import Outcome
 from readbench.benchmark.runs._plan import Shard
 from readbench.cli import app
@@ -155,7 +155,7 @@ def test_the_same_run_gives_the_same_bytes(base: Path, tmp_path: Path) -> None:
 
 def test_a_failed_cell_may_be_submitted(base: Path, tmp_path: Path) -> None:
     shutil.copytree(base / "one", tmp_path / "one")
-    plan, store = small_plan(methods=("random", "stats")), RunStore(tmp_path / "one")
+    plan, store = small_plan(methods=("random", "stats")), RunFolder(tmp_path / "one")
     store.save(Outcome(next(plan.cells()), "", failure="out of memory"))
     store.write_tables(plan)
     board = rank_submissions([packed(tmp_path, "one", tmp_path / "a.zip", trained_on=())])

@@ -13,7 +13,7 @@ from ir_measures import P, Success, nDCG
 
 from readbench.benchmark.report import read_results, write_trec
 from readbench.benchmark.report._trec import qrels_lines, token
-from readbench.benchmark.runs import Cell, Qrels, RunStore, read_qrels, run
+from readbench.benchmark.runs import Cell, Qrels, RunFolder, run
 from readbench.errors import RunError
 from tests.benchmark.runs.helpers import small_plan
 
@@ -42,7 +42,7 @@ def test_ir_measures_gives_our_numbers(folder: Path, tmp_path: Path) -> None:
         place = tmp_path / "sim_tanks" / "seed-7" / f"rho-{rho}"
         qrels = read_qrels_file(place / "qrels.txt")
         for method in ("random", "stats", "euclidean|stats"):
-            path = RunStore(folder).path(Cell("sim_tanks", 7, rho, method)).with_suffix(".run").name
+            path = RunFolder(folder).cell_path(Cell("sim_tanks", 7, rho, method)).with_suffix(".run").name
             listed = read_run_file(place / path)
             for name, measure in MEASURES.items():
                 theirs = {v.query_id: v.value for v in ir_measures.iter_calc([measure], qrels, listed)}
@@ -66,4 +66,4 @@ def test_a_query_without_relevant_items_counts_as_zero(tmp_path: Path) -> None:
 
 def test_a_folder_without_labels_says_how_to_get_them(folder: Path) -> None:
     with pytest.raises(RunError, match="Run the same command again"):
-        read_qrels(folder, "sim_tanks", 99)
+        RunFolder(folder).read_qrels("sim_tanks", 99)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from readbench.benchmark.runs import Plan, RunStore, merge, parse_shard, run
+from readbench.benchmark.runs import Plan, RunFolder, merge, parse_shard, run
 from readbench.benchmark.runs._cells import Outcome
 from readbench.benchmark.runs._plan import Shard
 from readbench.cli import app
@@ -45,7 +45,7 @@ def test_merged_parts_are_the_same_bytes_as_one_run(tmp_path: Path, private_cach
     parts = run_parts(plan, 3, tmp_path, tmp_path / "other cache")
     merge(parts[::-1], tmp_path / "merged")
     assert_same_results(tmp_path / "whole", tmp_path / "merged")
-    for name in ("gallery.parquet", "tasks/sim_tanks/seed-7.parquet", "tasks/sim_tanks/seed-8.parquet"):
+    for name in ("tasks/sim_tanks/seed-7.parquet", "tasks/sim_tanks/seed-8.parquet"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "merged" / name).read_bytes(), name
     whole, merged = (json.loads((tmp_path / name / "run.json").read_text()) for name in ("whole", "merged"))
     for manifest in (whole, merged):
@@ -100,7 +100,7 @@ def test_a_success_goes_before_a_failure_of_the_same_cell(tmp_path: Path, privat
     plan = small_plan(methods=("random",), levels=(0,))
     run(plan, tmp_path / "bad", cache=private_cache)
     run(plan, tmp_path / "good", cache=private_cache)
-    RunStore(tmp_path / "bad").save(Outcome(next(plan.cells()), "x", failure="out of memory"))
+    RunFolder(tmp_path / "bad").save(Outcome(next(plan.cells()), "x", failure="out of memory"))
     merge([tmp_path / "bad", tmp_path / "good"], tmp_path / "merged")
     assert_same_results(tmp_path / "good", tmp_path / "merged")
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from readbench.benchmark.protocol import Recording
-from readbench.benchmark.runs import KEY, RunStore, fingerprint_of, run
+from readbench.benchmark.runs import KEY, RunFolder, fingerprint_of, run
 from readbench.benchmark.runs import _cells as cells
 from readbench.benchmark.simulators import Tanks
 from readbench.engine.legs import FittedLeg, Scored
@@ -203,8 +203,8 @@ def test_tables_are_written_again_only_where_cells_changed(tmp_path: Path, priva
     before = [(path.stat().st_ino, path.read_bytes()) for path in tables]
     run(plan, tmp_path, cache=private_cache)
     assert [path.stat().st_ino for path in tables] == [inode for inode, _ in before]
-    RunStore(tmp_path).path(next(iter(plan.cells()))).unlink()
-    RunStore(tmp_path).write_tables(plan)
+    RunFolder(tmp_path).cell_path(next(iter(plan.cells()))).unlink()
+    RunFolder(tmp_path).write_tables(plan)
     assert len(pq.read_table(tables[0])) == 3 * 100 * 15
     run(plan, tmp_path, cache=private_cache)
     assert [path.read_bytes() for path in tables] == [content for _, content in before]

@@ -19,6 +19,16 @@ from readbench.benchmark.report._figures import (
     figure_captions,
     figures,
 )
+from readbench.benchmark.report._gallery import (
+    COARSEST,
+    DEPTH,
+    FINEST,
+    Gallery,
+    GalleryWindow,
+    keep_gallery,
+    read_gallery,
+    tasks_of,
+)
 from readbench.benchmark.report._grid import TableStudy
 from readbench.benchmark.report._methods import Methods, describe, is_partial
 from readbench.benchmark.report._opinions import (
@@ -48,9 +58,14 @@ from readbench.benchmark.report._write import (
 )
 
 __all__ = [
+    "COARSEST",
+    "DEPTH",
     "FIGURES",
+    "FINEST",
     "Declared",
     "DrawnFigure",
+    "Gallery",
+    "GalleryWindow",
     "Leaderboard",
     "Mark",
     "Methods",
@@ -79,6 +94,7 @@ __all__ = [
     "figure_captions",
     "figures",
     "is_partial",
+    "keep_gallery",
     "latex",
     "leaderboard",
     "leaderboard_table",
@@ -92,12 +108,14 @@ __all__ = [
     "paper_tables",
     "rank_submissions",
     "read_bundle",
+    "read_gallery",
     "read_results",
     "rejected_table",
     "remarks",
     "show_report",
     "show_table",
     "standings_table",
+    "tasks_of",
     "two_stage_table",
     "write_bundle",
     "write_report",

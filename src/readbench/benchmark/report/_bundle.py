@@ -39,10 +39,9 @@ from readbench.benchmark.runs import (
     Cell,
     Plan,
     Qrels,
-    RunStore,
+    RunFolder,
     metric_columns,
     plan_of,
-    read_qrels,
     score_columns,
 )
 from readbench.benchmark.runs import QRELS_COLUMNS as LABEL_COLUMNS
@@ -132,12 +131,12 @@ def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
     shard = results.manifest.get("shard", str(WHOLE))
     if shard != str(WHOLE):
         raise RunError(f"{results.folder} is part {shard} of a run: merge all parts first.")
-    plan = plan_of(results.manifest)
-    tasks = {(d, s): read_qrels(results.folder, d, s) for d in plan.datasets for s in plan.seeds}
+    plan, folder = plan_of(results.manifest), RunFolder(results.folder)
+    tasks = {(d, s): folder.read_qrels(d, s) for d in plan.datasets for s in plan.seeds}
     depth = max(metric.depth for metric in results.metrics.values())
     contents = {
-        "scores.csv": (results.folder / "scores.csv").read_bytes(),
-        "rankings.parquet": _parquet(_rankings(plan, RunStore(results.folder), tasks, depth)),
+        "scores.csv": folder.copy_scores(),
+        "rankings.parquet": _parquet(_rankings(plan, folder, tasks, depth)),
         "labels.parquet": _parquet(_labels(tasks)),
     }
     own = {name: results.manifest[name] for name in ("plan", "simulated", "code", "methods", "tasks", "versions")}
@@ -148,7 +147,7 @@ def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
     return path
 
 
-def _rankings(plan: Plan, store: RunStore, tasks: dict[tuple[str, int], Qrels], depth: int) -> pa.Table:
+def _rankings(plan: Plan, folder: RunFolder, tasks: dict[tuple[str, int], Qrels], depth: int) -> pa.Table:
     """One row for each query of each finished cell; queries and items are numbers in the task's order.
 
     Lists are as long as any metric of the run reads.
@@ -159,7 +158,7 @@ def _rankings(plan: Plan, store: RunStore, tasks: dict[tuple[str, int], Qrels], 
     }
     rows: dict[str, list[Any]] = {name: [] for name in (*KEY, "query", "items")}
     for cell in plan.cells():
-        table = store.read(cell)
+        table = folder.read(cell)
         if table is None:
             continue
         queries, items = numbers[cell.dataset, cell.seed]

@@ -12,12 +12,12 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from readbench.benchmark.report._figures import FIGURES
+from readbench.benchmark.report._gallery import DEPTH, GalleryWindow, read_gallery
 from readbench.benchmark.report._grid import TableStudy
-from readbench.benchmark.runs import DEPTH, Gallery, GalleryWindow, read_gallery
+from readbench.benchmark.runs import RunFolder
 from readbench.common.plots import NORMAL_GREY, Panel, draw_panel, entitle, gallery, sheet
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def _hits(study: TableStudy, dataset: str) -> Iterator[tuple[str, list[str]]]:
     """Each query with its first hits under any method, sorted by name."""
     results = study.results
     wanted = [("seed", "=", results.seeds[0]), ("rho", "=", results.levels[0]), ("place", "<=", DEPTH)]
-    path = results.folder / "rankings" / f"{dataset}.parquet"
-    table = pq.read_table(path, columns=["query", "item"], filters=wanted)
+    table = RunFolder(results.folder).read_rankings(dataset, wanted, ["query", "item"])
     found: dict[str, set[str]] = {}
     for query, item in zip(table["query"].to_pylist(), table["item"].to_pylist(), strict=True):
         found.setdefault(query, set()).add(item)
@@ -236,7 +235,7 @@ def fault_against_shape(study: TableStudy) -> Figure | None:
 
 def _tasks(study: TableStudy) -> Iterator[_Task]:
     """The tasks of a run's gallery that may be drawn, in plan order."""
-    found: Gallery | None = read_gallery(study.results.folder)
+    found = read_gallery(study.results.folder)
     if found is None:
         return
     seed = study.results.seeds[0]

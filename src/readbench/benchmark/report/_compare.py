@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from readbench.benchmark.metrics import DEFAULT_METRIC, ConfidenceInterval, paired_bootstrap
 from readbench.benchmark.report._results import Results, choose_headline
 from readbench.benchmark.report._table import ReportTable
-from readbench.benchmark.runs import Cell, RunStore
+from readbench.benchmark.runs import Cell, RunFolder
 from readbench.errors import RunError, UsageError
 
 ALL_DATASETS = "all"
@@ -44,7 +44,7 @@ class Side:
     def read(self, dataset: str, seed: int, rho: int) -> Any:  # noqa: ANN401 - a pyarrow table
         """Rows of its cell, one a query, under the last label budget of its run; None where it failed."""
         cell = Cell(dataset, seed, rho, self.method, self.results.budgets(self.method)[-1])
-        return RunStore(self.results.folder).read(cell)
+        return RunFolder(self.results.folder).read(cell)
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,12 @@ it was right.
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import (
@@ -26,7 +23,7 @@ from readbench.benchmark.metrics import (
     mean_ranks,
     metric_order,
 )
-from readbench.benchmark.runs import ALL, DONE, OPINION, TIMES, Cell, StatedProbabilities, metric_columns
+from readbench.benchmark.runs import ALL, DONE, OPINION, TIMES, Cell, RunFolder, StatedProbabilities, metric_columns
 from readbench.engine.registry import METRICS
 from readbench.engine.spec import COMPOSED
 from readbench.errors import RunError, UnknownNameError, UsageError
@@ -166,10 +163,9 @@ def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
     """
     folder = Path(folder)
     try:
-        manifest = _manifest(folder / "run.json")
-        with (folder / "scores.csv").open(newline="") as file:
-            reader = csv.DictReader(file)
-            rows, names = list(reader), metric_columns(reader.fieldnames or ())
+        manifest = _read_facts(RunFolder(folder))
+        header, rows = RunFolder(folder).read_scores()
+        names = metric_columns(header)
         lists = {name: tuple(manifest["plan"][name]) for name in AXES}
     except (OSError, ValueError, KeyError) as error:
         raise RunError(f"{folder} is not a run folder ({error}). Make one: readbench run --out {folder}") from error
@@ -222,9 +218,9 @@ def metrics_beside(metrics: Mapping[str, MetricFacts], headline: str) -> list[Me
     return [max(own, key=lambda metric: (metric.cutoff == wanted, metric.cutoff or 0)) for own in families.values()]
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def _read_facts(folder: RunFolder) -> dict[str, Any]:
     """What `run.json` says; a KeyError where it lacks something that a report reads."""
-    manifest: dict[str, Any] = json.loads(path.read_text())
+    manifest = folder.read_manifest()
     if missing := [name for name in FACTS if name not in manifest]:
         raise KeyError(", ".join(missing))
     return manifest
@@ -354,10 +350,9 @@ def read_stated_probabilities(results: Results) -> dict[tuple[str, int, str], St
 
     Label budgets are the last of the plan. Empty where no method of the run has an opinion, or the run is an old one.
     """
-    path = results.folder / "opinions.parquet"
-    if not path.exists():
+    table = RunFolder(results.folder).read_opinions()
+    if table is None:
         return {}
-    table = pq.read_table(path)
     keys = zip(*(table[name].to_pylist() for name in ("method", "rho", "dataset", "labels")), strict=True)
     rows: dict[tuple[str, int, str], list[int]] = {}
     for row, (method, rho, dataset, labels) in enumerate(keys):

@@ -12,11 +12,11 @@ from typing import Literal
 
 import numpy as np
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import ConfidenceInterval, paired_bootstrap, wilcoxon_holm
 from readbench.benchmark.report._results import MIN_DATASETS, Leaderboard, Results, Significance, dataset_scores
+from readbench.benchmark.runs import RunFolder
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def comparisons(results: Results, board: Leaderboard) -> list[PairedComparison]:
 def _per_query(results: Results, methods: list[str]) -> tuple[NDArray[np.float64], list[str]]:
     """(methods, queries) oriented headline and each query's split group; rows stand in plan order throughout."""
     filters = [("rho", "=", results.levels[0]), ("metric", "=", results.headline)]
-    table = pq.read_table(results.folder / "per_query.parquet", filters=filters)
+    table = RunFolder(results.folder).read_per_query(filters)
     rows = []
     for method in methods:
         here = pc.equal(table["method"].cast("string"), method)

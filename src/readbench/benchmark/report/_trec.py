@@ -20,21 +20,21 @@ import numpy as np
 import pyarrow as pa
 
 from readbench.benchmark.report._results import Results
-from readbench.benchmark.runs import Cell, Qrels, RunStore, plan_of, read_qrels
+from readbench.benchmark.runs import Cell, Qrels, RunFolder, plan_of
 from readbench.engine.windows import NORMAL
 
 
 def write_trec(results: Results, folder: Path) -> list[Path]:
     """Write judgements and runs of all finished cells; returns what was written."""
-    store, files = RunStore(results.folder), dict[Path, None]()
+    held, files = RunFolder(results.folder), dict[Path, None]()
     for cell in plan_of(results.manifest).cells():
-        rows = store.read(cell)
+        rows = held.read(cell)
         if rows is None:
             continue
-        run = folder / store.path(cell).relative_to(results.folder / "cells").with_suffix(".run")
+        run = folder / held.cell_path(cell).relative_to(results.folder / "cells").with_suffix(".run")
         judged = folder / cell.dataset / f"seed-{cell.seed}" / f"rho-{cell.rho}" / "qrels.txt"
         if judged not in files:
-            _write(judged, qrels_lines(read_qrels(results.folder, cell.dataset, cell.seed), cell.rho))
+            _write(judged, qrels_lines(held.read_qrels(cell.dataset, cell.seed), cell.rho))
         _write(run, run_lines(cell, rows))
         files |= dict.fromkeys([judged, run])
     return list(files)

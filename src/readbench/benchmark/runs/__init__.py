@@ -18,33 +18,20 @@ from readbench.benchmark.runs._executors import (
     executor_of,
 )
 from readbench.benchmark.runs._fingerprint import fingerprint_of
-from readbench.benchmark.runs._gallery import COARSEST, DEPTH, FINEST, Gallery, GalleryWindow, read_gallery
+from readbench.benchmark.runs._folder import RunFolder
 from readbench.benchmark.runs._merge import merge, plan_of
 from readbench.benchmark.runs._opinions import OPINION, StatedProbabilities, TaskOpinions
 from readbench.benchmark.runs._plan import DEFAULT_LEVELS, DEFAULT_SEEDS, EVERY_LABEL, WHOLE, Cell, Plan, parse_shard
 from readbench.benchmark.runs._runner import RunSummary, build_first, run
-from readbench.benchmark.runs._store import (
-    DONE,
-    KEY,
-    QRELS_COLUMNS,
-    TIMES,
-    Qrels,
-    RunStore,
-    metric_columns,
-    read_qrels,
-    score_columns,
-)
 from readbench.benchmark.runs._suites import NOVEL, SUITES, Suite, suite
+from readbench.benchmark.runs._tables import DONE, KEY, QRELS_COLUMNS, TIMES, Qrels, metric_columns, score_columns
 
 __all__ = [
     "ALL",
-    "COARSEST",
     "DEFAULT_LEVELS",
     "DEFAULT_SEEDS",
-    "DEPTH",
     "DONE",
     "EVERY_LABEL",
-    "FINEST",
     "KEY",
     "NOVEL",
     "OPINION",
@@ -60,8 +47,6 @@ __all__ = [
     "Executor",
     "ExecutorName",
     "Forecast",
-    "Gallery",
-    "GalleryWindow",
     "InOrder",
     "Local",
     "LostItem",
@@ -69,7 +54,7 @@ __all__ = [
     "Processes",
     "Qrels",
     "RayCluster",
-    "RunStore",
+    "RunFolder",
     "RunSummary",
     "Setting",
     "Setup",
@@ -90,8 +75,6 @@ __all__ = [
     "parse_shard",
     "plan_of",
     "rank_level",
-    "read_gallery",
-    "read_qrels",
     "run",
     "score_columns",
     "suite",

@@ -9,8 +9,8 @@ from pathlib import Path
 from readbench.benchmark.protocol import load_task
 from readbench.benchmark.runs._budget import parse_budget
 from readbench.benchmark.runs._cells import Setup, cell_fingerprint
+from readbench.benchmark.runs._folder import RunFolder
 from readbench.benchmark.runs._plan import WHOLE, Job, Plan, Shard
-from readbench.benchmark.runs._store import RunStore
 from readbench.common.files import cache_root, data_root
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.llm import ModelOptions, Spending
@@ -51,11 +51,11 @@ def forecasts(
         models: what goes before the profiles of language models.
         progress: told about data that are built.
     """
-    store = RunStore(out)
+    folder = RunFolder(out)
     tasks = _Tasks(plan, data_root(root), cache or cache_root(), models or ModelOptions(), progress)
     total: dict[tuple[str, str], Spending] = {}
     for job in shard.of(list(plan.jobs())):
-        for model, most in _job_forecasts(job, store, tasks):
+        for model, most in _job_forecasts(job, folder, tasks):
             total[model, job.dataset] = total.get((model, job.dataset), Spending()) + most
     return [Forecast(model, dataset, most) for (model, dataset), most in sorted(total.items())]
 
@@ -77,7 +77,7 @@ class _Tasks:
         return self._last[1]
 
 
-def _job_forecasts(job: Job, store: RunStore, tasks: _Tasks) -> Iterator[tuple[str, Spending]]:
+def _job_forecasts(job: Job, folder: RunFolder, tasks: _Tasks) -> Iterator[tuple[str, Spending]]:
     """Models of a job's method and what each unfinished cell may cost."""
     try:
         if not Method(job.method, models=tasks.models).asks_models:
@@ -86,7 +86,7 @@ def _job_forecasts(job: Job, store: RunStore, tasks: _Tasks) -> Iterator[tuple[s
         for cell in job.cells():
             budget = parse_budget(cell.labels)
             method = setup.method(budget.widened(parse(cell.method)))
-            if store.finished(cell) != cell_fingerprint(setup, method, cell.rho, budget):
+            if folder.finished(cell) != cell_fingerprint(setup, method, cell.rho, budget):
                 yield from method.forecasts(setup.task.queries, setup.task.corpus_at(cell.rho))
     except ReadbenchError:  # its cells say so
         return

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 from readbench.benchmark.protocol import Composition, Task, composition_row, load_task
 from readbench.benchmark.runs._budget import Budget, parse_budget
 from readbench.benchmark.runs._cells import Outcome, Setup, cell_fingerprint, judge, rank_level
+from readbench.benchmark.runs._folder import RunFolder
 from readbench.benchmark.runs._plan import Cell, Job, Plan
-from readbench.benchmark.runs._store import RunStore, keep_qrels
 from readbench.common.files import cache_root, data_root
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.llm import ModelOptions
@@ -89,14 +89,14 @@ def give_up(job: Job, setting: Setting, reason: str) -> list[CellReport]:
 
 
 def _run_job(job: Job, progress: Progress, setting: Setting, compute: Compute) -> list[CellReport]:
-    store = RunStore(setting.folder)
+    folder = RunFolder(setting.folder)
     try:
         setup = Setup(*load_cell_task(job.dataset, job.seed, setting), setting.cache, setting.models)
-        keep_qrels(setting.folder, job.dataset, setup.task, setup.fingerprint)
+        folder.keep_qrels(job.dataset, setup.task, setup.fingerprint)
     except Exception as error:  # noqa: BLE001 - reported in the table, the other jobs go on
-        return [_failed(store, cell, "", error) for cell in job.cells()]
+        return [_fail(folder, cell, "", error) for cell in job.cells()]
     known = _Fingerprints(setup)
-    reports = [_run_cell(cell, store, setup, progress, compute, known) for cell in job.cells()]
+    reports = [_run_cell(cell, folder, setup, progress, compute, known) for cell in job.cells()]
     sizes = _sizes(setup.task)
     return [replace(report, task=setup.fingerprint, notes=setup.task.notes, sizes=sizes) for report in reports]
 
@@ -117,28 +117,28 @@ class _Fingerprints:
 
 
 def _run_cell(
-    cell: Cell, store: RunStore, setup: Setup, progress: Progress, compute: Compute, known: _Fingerprints
+    cell: Cell, folder: RunFolder, setup: Setup, progress: Progress, compute: Compute, known: _Fingerprints
 ) -> CellReport:
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import, needed only here
 
     fingerprint = ""
     try:
         fingerprint = known.of(cell)
-        if store.finished(cell) == fingerprint:
+        if folder.finished(cell) == fingerprint:
             return CellReport(cell, reused=True)
         budget = parse_budget(cell.labels)
         method = setup.method(budget.widened(parse(cell.method)), progress)
         with threadpool_limits(1):
             ranking = compute(setup, method, cell.rho, budget)
-            store.save(judge(cell, fingerprint, setup.task, ranking))
+            folder.save(judge(cell, fingerprint, setup.task, ranking))
     except Exception as error:  # noqa: BLE001 - reported in the table, the other cells go on
-        return _failed(store, cell, fingerprint, error)
+        return _fail(folder, cell, fingerprint, error)
     return CellReport(cell)
 
 
-def _failed(store: RunStore, cell: Cell, fingerprint: str, error: Exception) -> CellReport:
+def _fail(folder: RunFolder, cell: Cell, fingerprint: str, error: Exception) -> CellReport:
     reason = " ".join(f"{type(error).__name__}: {error}".split())
-    store.save(Outcome(cell, fingerprint, failure=reason))
+    folder.save(Outcome(cell, fingerprint, failure=reason))
     return CellReport(cell, failure=reason)
 
 

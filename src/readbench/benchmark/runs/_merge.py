@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from readbench.benchmark.runs._gallery import merge_galleries
+from readbench.benchmark.runs._folder import RunFolder
 from readbench.benchmark.runs._plan import WHOLE, Cell, Plan
-from readbench.benchmark.runs._store import RunStore, qrels_path
 from readbench.errors import RunError, UsageError
 
 SAME = ("plan", "composition", "code", "methods")
@@ -24,13 +21,11 @@ JOINED = ("tasks", "notes", "sizes", "computed_by", "versions")
 class RunPart:
     """A run folder and its `run.json`."""
 
-    folder: Path
+    folder: RunFolder
     manifest: dict[str, Any]
 
-    @property
-    def store(self) -> RunStore:
-        """Its cells."""
-        return RunStore(self.folder)
+    def __str__(self) -> str:
+        return str(self.folder.path)
 
 
 def merge(folders: Sequence[Path], out: Path) -> Plan:
@@ -42,19 +37,17 @@ def merge(folders: Sequence[Path], out: Path) -> Plan:
         folders: parts of one plan.
         out: a folder without a run.
     """
-    if (out / "run.json").exists():
+    folder = RunFolder(out)
+    if folder.holds_run:
         raise UsageError(f"{out} already holds a run. Choose another folder with --out.")
-    parts = [RunPart(folder, _manifest(folder)) for folder in folders]
+    parts = [_open_part(RunFolder(part)) for part in folders]
     _check(parts)
     plan = plan_of(parts[0].manifest)
-    chosen = _chosen(plan, parts)
-    store = RunStore(out)
+    chosen = _choose(plan, parts)
     for cell, part in chosen.items():
-        _copy(part.store.path(cell), store.path(cell))
-        _copy(qrels_path(part.folder, cell.dataset, cell.seed), qrels_path(out, cell.dataset, cell.seed))
-    store.write_tables(plan)
-    merge_galleries(folders, out, plan.datasets)
-    store.write_manifest(_merged([part.manifest for part in parts]))
+        folder.take(part.folder, cell)
+    folder.write_tables(plan)
+    folder.write_manifest(_merge_manifests([part.manifest for part in parts]))
     return plan
 
 
@@ -64,16 +57,17 @@ def plan_of(manifest: dict[str, Any]) -> Plan:
     return Plan(**fields)
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def _open_part(folder: RunFolder) -> RunPart:
     try:
-        manifest: dict[str, Any] = json.loads((folder / "run.json").read_text())
+        manifest = folder.read_manifest()
         # runs of earlier versions do not say what computed them
         missing = {*SAME, *JOINED, "shard", "cells", "wall_s"} - {"computed_by"} - manifest.keys()
     except (OSError, ValueError, AttributeError) as error:
-        raise RunError(f"{folder} is not a run folder ({error}). Merge the folders of finished parts.") from error
+        raise RunError(f"{folder.path} is not a run folder ({error}). Merge the folders of finished parts.") from error
     if missing:
-        raise RunError(f"{folder / 'run.json'} lacks {', '.join(sorted(missing))}. Start its run again, it continues.")
-    return manifest
+        absent = ", ".join(sorted(missing))
+        raise RunError(f"{folder.path}: its run.json lacks {absent}. Start its run again, it continues.")
+    return RunPart(folder, manifest)
 
 
 def _check(parts: Sequence[RunPart]) -> None:
@@ -83,7 +77,7 @@ def _check(parts: Sequence[RunPart]) -> None:
         for name in SAME:
             if part.manifest[name] != first.manifest[name]:
                 raise RunError(
-                    f"{part.folder} and {first.folder} are not parts of one run: they differ in {name}"
+                    f"{part} and {first} are not parts of one run: they differ in {name}"
                     f" ({_difference(first.manifest[name], part.manifest[name])}). Run them anew with the same options"
                     " and the same version."
                 )
@@ -95,12 +89,12 @@ def _check(parts: Sequence[RunPart]) -> None:
 
 def _first_conflict(parts: Sequence[RunPart], entry: str) -> str:
     """Where two parts say different things of the same task or method; empty where none do."""
-    known: dict[str, tuple[object, Path]] = {}
+    known: dict[str, tuple[object, RunPart]] = {}
     for part in parts:
         for name, fact in part.manifest.get(entry, {}).items():
-            before, folder = known.setdefault(name, (fact, part.folder))
+            before, other = known.setdefault(name, (fact, part))
             if before != fact:
-                return f"{part.folder} and {folder} differ in {name} ({_difference(fact, before)})"
+                return f"{part} and {other} differ in {name} ({_difference(fact, before)})"
     return ""
 
 
@@ -112,17 +106,17 @@ def _difference(one: object, two: object) -> str:
     return f"{one} and {two}"
 
 
-def _chosen(plan: Plan, parts: Sequence[RunPart]) -> dict[Cell, RunPart]:
+def _choose(plan: Plan, parts: Sequence[RunPart]) -> dict[Cell, RunPart]:
     """The part to take each cell from; every cell must be somewhere."""
     chosen = {}
     for cell in plan.cells():
-        holding = [part for part in parts if part.store.path(cell).exists()]
+        holding = [part for part in parts if part.folder.cell_path(cell).exists()]
         if not holding:
             raise RunError(f"No part holds {cell}. {_absent(parts)}")
-        succeeded = {part: fingerprint for part in holding if (fingerprint := part.store.finished(cell))}
+        succeeded = {part: fingerprint for part in holding if (fingerprint := part.folder.finished(cell))}
         if len(set(succeeded.values())) > 1:
             raise RunError(
-                f"The parts hold different results of {cell}: {', '.join(str(part.folder) for part in succeeded)}."
+                f"The parts hold different results of {cell}: {', '.join(map(str, succeeded))}."
                 " Remove the outdated one, or start its run again."
             )
         chosen[cell] = next(iter(succeeded), holding[0])
@@ -141,21 +135,15 @@ def _absent(parts: Sequence[RunPart]) -> str:
     return "A part did not end: start it again, it continues."
 
 
-def _copy(source: Path, target: Path) -> None:
-    if source.exists() and not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)
-
-
-def _merged(manifests: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _merge_manifests(manifests: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One `run.json`: what is known by task joined, numbers of cells and seconds added up."""
-    joined = {name: _joined(manifest.get(name, {}) for manifest in manifests) for name in JOINED}
+    joined = {name: _join(manifest.get(name, {}) for manifest in manifests) for name in JOINED}
     counts = {name: sum(manifest["cells"][name] for manifest in manifests) for name in manifests[0]["cells"]}
     wall = round(sum(manifest["wall_s"] for manifest in manifests), 2)
     return manifests[0] | joined | {"shard": str(WHOLE), "cells": counts, "wall_s": wall}
 
 
-def _joined(entries: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def _join(entries: Iterable[dict[str, Any]]) -> dict[str, Any]:
     together: dict[str, Any] = {}
     for entry in entries:
         together |= entry

@@ -16,12 +16,11 @@ from readbench import __version__
 from readbench.benchmark.exchange import status_of
 from readbench.benchmark.protocol import build, builders_of, find_source
 from readbench.benchmark.runs._cells import provenance_of_cells
-from readbench.benchmark.runs._execute import CellReport, Setting, give_up, load_cell_task, run_job
+from readbench.benchmark.runs._execute import CellReport, Setting, give_up, run_job
 from readbench.benchmark.runs._executors import Executor, Local, LostItem
 from readbench.benchmark.runs._fingerprint import provenance_of
-from readbench.benchmark.runs._gallery import write_gallery
+from readbench.benchmark.runs._folder import RunFolder
 from readbench.benchmark.runs._plan import WHOLE, Plan, Shard
-from readbench.benchmark.runs._store import RunStore
 from readbench.common.progress import SILENT, Progress, within
 from readbench.engine.llm import ModelOptions
 from readbench.engine.method import Method
@@ -77,7 +76,7 @@ def run(  # noqa: PLR0913 - what a run may be told
     executor = executor or Local()
     setting = Setting.of(plan, out, root, cache, models)
     jobs = shard.of(list(plan.jobs()))
-    store = RunStore(setting.folder)
+    folder = RunFolder(setting.folder)
     summary = RunSummary(Path(out))
     build_first((job.dataset for job in jobs), setting, progress)
     ended, count = 0, sum(len(job.cells()) for job in jobs)
@@ -90,13 +89,12 @@ def run(  # noqa: PLR0913 - what a run may be told
                 ended += 1
                 progress("cells", ended, count)
             if (now := time.monotonic()) > due:
-                store.write_scores(plan)
+                folder.write_scores(plan)
                 due = time.monotonic() + max(REFRESH_S, REFRESH_SHARE * (time.monotonic() - now))
     finally:
-        store.write_tables(plan)
+        folder.write_tables(plan)
         summary.seconds = time.time() - began
-        store.write_manifest(_manifest(plan, executor, shard, setting.root, summary))
-    write_gallery(setting.folder, plan.datasets, lambda dataset, seed: load_cell_task(dataset, seed, setting)[0])
+        folder.write_manifest(_manifest(plan, executor, shard, setting.root, summary))
     return summary
 
 

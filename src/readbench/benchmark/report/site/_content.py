@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from readbench.benchmark.report import Results, is_partial
-from readbench.benchmark.runs import TIMES, Gallery, parse_budget
+from readbench.benchmark.report import Gallery, Results, is_partial
+from readbench.benchmark.runs import TIMES, RunFolder, parse_budget
 from readbench.common.plots import colour_of
 from readbench.engine.legs import STAGES
 from readbench.engine.spec import Stage, parse
@@ -53,7 +52,7 @@ class CellScores:
 
 def read_answers(folder: Path, dataset: str) -> CellScores:
     """Read one dataset from `per_query.parquet`: cell after cell, query after query, all metrics of each."""
-    table = pq.read_table(folder / "per_query.parquet", filters=[("dataset", "=", dataset)])
+    table = RunFolder(folder).read_per_query([("dataset", "=", dataset)])
     metrics = tuple(table["metric"].unique().to_pylist())
     answers = CellScores(metrics, {}, {}, {})
     for place, cell in by_cell(table):

@@ -17,10 +17,9 @@ from string import Template
 from typing import Any
 
 from readbench.benchmark.metrics import DEFAULT_METRIC
-from readbench.benchmark.report import Results, figure_captions, read_results
+from readbench.benchmark.report import Gallery, Results, figure_captions, read_gallery, read_results
 from readbench.benchmark.report.site._cases import finest, list_found, pack_windows, read_lists, shown_methods
 from readbench.benchmark.report.site._content import CellScores, content, judge_means, read_answers
-from readbench.benchmark.runs import Gallery, read_gallery
 from readbench.common import web
 from readbench.common.files import write_text
 
@@ -67,7 +66,13 @@ MOST_PAIRS = 2_000_000
 """Covariances that the page holds; a run with more pairs of methods goes without marking ties."""
 
 
-def write_site(run: Path, out: Path | None = None, figures: Sequence[Path] = (), metric: str = DEFAULT_METRIC) -> Path:
+def write_site(
+    run: Path,
+    out: Path | None = None,
+    figures: Sequence[Path] = (),
+    metric: str = DEFAULT_METRIC,
+    no_cases: str = "This run keeps no cases. Where its data are at hand: readbench report",
+) -> Path:
     """Write the page of a run; it opens from disk, needs no network, and depends on nothing but the run folder.
 
     Args:
@@ -75,6 +80,7 @@ def write_site(run: Path, out: Path | None = None, figures: Sequence[Path] = (),
         out: folder to write to; `report` in the run folder by default.
         figures: files of the report's figures, of which the page shows those in SVG.
         metric: the headline.
+        no_cases: what the page says where the run folder keeps no gallery; see `keep_gallery`.
 
     Returns:
         The file.
@@ -89,7 +95,8 @@ def write_site(run: Path, out: Path | None = None, figures: Sequence[Path] = (),
     captions = figure_captions()
     shown = [{"name": name, "shows": captions[name], "id": f"figure-{name}"} for name in drawings]
     packs |= {f"figure-{name}": drawing for name, drawing in drawings.items()}
-    data = content(results, gallery, measured) | {"cases": tasks, "joint": "joint" in packs, "figures": shown}
+    data = content(results, gallery, measured) | {"joint": "joint" in packs, "figures": shown}
+    data |= {"cases": tasks, "no_cases": no_cases}
     target = (out or results.folder / "report") / PAGE
     write_text(target, page(f"{data['name']} · READ-Bench", data, packs))
     return target

@@ -31,7 +31,7 @@ const cases = (parameters) => {
   const first = firstCase(parameters);
   return first ? browser(first) : {
     title: "Cases",
-    view: h("p", { class: "lead" }, "This run keeps no cases. Run it again: finished cells are kept."),
+    view: h("p", { class: "lead" }, data.no_cases),
   };
 };
 

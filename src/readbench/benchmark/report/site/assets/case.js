@@ -60,7 +60,7 @@ export async function browser([dataset, seed, rho, query, first, second]) {
 }
 
 const missing = (dataset, seed) =>
-  `This run keeps no cases of “${dataset}”, split seed ${seed}. Run it again: finished cells are kept.`;
+  `This run keeps no cases of “${dataset}”, split seed ${seed}. Make the report again where its data are at hand.`;
 
 function obstacle(found, rho, query, methods) {
   const unknown = methods.find((text) => methodAt(text) < 0);

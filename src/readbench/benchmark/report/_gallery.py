@@ -7,8 +7,8 @@ comes from, where the fault lies in it, and a sketch of its most telling channel
 the more windows, the coarser the sketches. A source whose licence does not let its data be passed on has rows without
 sketches. The file's metadata hold the units of the channels, and the windows of each class in each task.
 
-The content is a function of the rankings and the data, so a run that was interrupted ends with the same bytes, and a
-finished one does not write it again.
+The content is a function of the rankings and the data. A report makes it where the data are at hand and keeps it in the
+run folder; while the rankings stay the same it is not made again.
 
 Windows small enough to be drawn in a browser: few points, few bits, spikes kept.
 
@@ -17,8 +17,6 @@ Which channels tell the classes of a corpus apart: those worth drawing where the
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,13 +24,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Task
-from readbench.common.files import write_atomically
+from readbench.benchmark.protocol import Task, load_task
+from readbench.benchmark.report._results import Results
+from readbench.benchmark.runs import RunFolder, plan_of
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.preparation import channel_axis, thin_series
 from readbench.engine.windows import NORMAL, WindowSet, concatenate
+from readbench.errors import ReadbenchError, RunError
 
 FINEST = 512
 """Most points of a channel; more than a drawing has pixels."""
@@ -174,7 +174,6 @@ def _features(windows: WindowSet, channels: tuple[str, ...]) -> NDArray[np.float
     return out
 
 
-NAME = "gallery.parquet"
 FORMAT = 1
 """Raised whenever the same rankings make another file."""
 DEPTH = 10
@@ -250,104 +249,88 @@ class Gallery:
     facts: Facts
 
 
-def write_gallery(folder: Path, datasets: Iterable[str], load: Loader) -> Path | None:
-    """Write the gallery of a run folder, unless it is up to date.
+def keep_gallery(results: Results, load: Loader) -> str:
+    """Make the gallery of a run, unless the folder keeps one that is up to date.
 
     Args:
-        folder: a run folder with its rankings.
-        datasets: names, in plan order; those without rankings are left out.
+        results: of a run.
         load: gives the tasks that were ranked.
 
     Returns:
-        The file, or None where there are no rankings.
+        Why there is none, in one sentence; empty where there is one.
     """
-    rankings = _rankings(folder, datasets)
-    if not rankings:
-        return None
-    origin = _origin(rankings)
-    if _metadata(folder / NAME).get("origin") == origin:
-        return folder / NAME
+    folder = RunFolder(results.folder)
+    datasets = [dataset for dataset in results.datasets if folder.holds_rankings(dataset)]
+    if not datasets:
+        return "This run folder holds no rankings, from which cases are chosen."
+    origin = folder.hash_rankings(datasets, FORMAT)
+    known = folder.read_gallery()
+    if known is not None and known[1].get("origin") == origin:
+        return ""
+    try:
+        table, facts = draw_gallery(folder, datasets, load)
+    except (ReadbenchError, OSError) as error:
+        return f"Cases are drawn from the data, which are not at hand here: {error}"
+    folder.write_gallery(table, {"origin": origin, "datasets": facts})
+    return ""
+
+
+def tasks_of(
+    results: Results, root: Path | None = None, cache: Path | None = None, progress: Progress = SILENT
+) -> Loader:
+    """Loads the tasks of a run, and refuses one that is not what was ranked."""
+    settings = plan_of(results.manifest).composition
+
+    def load(dataset: str, seed: int) -> Task:
+        task = load_task(dataset, seed, root, cache, settings, progress)
+        ranked = results.manifest.get("tasks", {}).get(f"{dataset}/seed-{seed}")
+        if ranked != task.fingerprint():
+            raise RunError(f"{dataset} under split seed {seed} is not the task that was run; its data have changed.")
+        return task
+
+    return load
+
+
+def draw_gallery(folder: RunFolder, datasets: Iterable[str], load: Loader) -> tuple[pa.Table, Facts]:
+    """All queries and the windows found for them, with facts about each dataset."""
     tables: list[pa.Table] = []
     facts: Facts = {}
-    for dataset, ranking in rankings.items():
-        for seed, wanted in _tops(ranking).items():
+    for dataset in datasets:
+        for seed, wanted in _tops(folder, dataset).items():
             task = load(dataset, seed)
             told = rank_channels(task.corpus)
             units = {channel.name: channel.unit for channel in task.info.channels if channel.unit}
             facts.setdefault(dataset, {"units": units, "tasks": {}})["tasks"][str(seed)] = _task_facts(task, told)
-            tables.append(_sorted(_table(dataset, seed, _exhibits(task, told, wanted))))
-    return _write(folder, tables, {"origin": origin, "datasets": facts})
-
-
-def merge_galleries(parts: Iterable[Path], folder: Path, datasets: Iterable[str]) -> Path | None:
-    """Write the gallery of a run folder whose rankings were merged from parts of one run.
-
-    The bytes are those of a run in one piece: how a window is drawn depends on its task alone.
-    """
-    rankings = _rankings(folder, datasets)
-    sources = [part / NAME for part in parts if (part / NAME).exists()]
-    if not rankings or not sources:
-        return None
-    facts: Facts = {}
-    for dataset in rankings:
-        known = [own for source in sources if (own := _metadata(source)["datasets"].get(dataset))]
-        tasks = {seed: task for own in known for seed, task in own["tasks"].items()}
-        facts[dataset] = known[0] | {"tasks": {seed: tasks[seed] for seed in sorted(tasks, key=int)}}
-    tables = [
-        _sorted(pa.concat_tables([pq.read_table(source, filters=_of(dataset, int(seed))) for source in sources]))
-        for dataset, own in facts.items()
-        for seed in own["tasks"]
-    ]
-    return _write(folder, tables, {"origin": _origin(rankings), "datasets": facts})
+            tables.append(_sort(_table(dataset, seed, _exhibits(task, told, wanted))))
+    return pa.concat_tables(tables).combine_chunks().cast(SCHEMA), facts
 
 
 def read_gallery(folder: Path) -> Gallery | None:
-    """The gallery of a run folder; None where it has none."""
-    path = folder / NAME
-    if not path.exists():
+    """The gallery of a run folder; None where it has none, or one of other rankings."""
+    held = RunFolder(folder)
+    kept = held.read_gallery()
+    if kept is None:
+        return None
+    table, facts = kept
+    ranked = all(map(held.holds_rankings, facts["datasets"]))
+    if not ranked or facts["origin"] != held.hash_rankings(facts["datasets"], FORMAT):
         return None
     exhibits: dict[tuple[str, int], list[GalleryWindow]] = {}
-    for row in pq.read_table(path).to_pylist():
+    for row in table.to_pylist():
         exhibits.setdefault((row["dataset"], row["seed"]), []).append(_exhibit(row))
-    return Gallery(exhibits, _metadata(path)["datasets"])
+    return Gallery(exhibits, facts["datasets"])
 
 
-def _rankings(folder: Path, datasets: Iterable[str]) -> dict[str, Path]:
-    return {name: path for name in datasets if (path := folder / "rankings" / f"{name}.parquet").exists()}
-
-
-def _origin(rankings: dict[str, Path]) -> str:
-    """Hash of what the gallery is made from."""
-    digest = hashlib.sha256(repr(FORMAT).encode())
-    for name, path in rankings.items():
-        digest.update(name.encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _of(dataset: str, seed: int) -> list[tuple[str, str, Any]]:
-    return [("dataset", "=", dataset), ("seed", "=", seed)]
-
-
-def _sorted(rows: pa.Table) -> pa.Table:
+def _sort(rows: pa.Table) -> pa.Table:
     """Rows of one task, each window once: queries first, both by id."""
     keys = zip(rows["query"].to_pylist(), rows["window"].to_pylist(), strict=True)
     first = {(not query, window): i for i, (query, window) in enumerate(keys)}
     return rows.take([first[key] for key in sorted(first)])
 
 
-def _metadata(path: Path) -> dict[str, Any]:
-    """What the file says about itself; nothing where it is not there or cannot be read."""
-    try:
-        content: dict[str, Any] = json.loads(pq.read_schema(path).metadata[b"readbench"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return content
-
-
-def _tops(ranking: Path) -> dict[int, set[str]]:
+def _tops(folder: RunFolder, dataset: str) -> dict[int, set[str]]:
     """Items among the first places of any list, by split seed."""
-    table = pq.read_table(ranking, columns=["seed", "item"], filters=[("place", "<=", DEPTH)])
+    table = folder.read_rankings(dataset, [("place", "<=", DEPTH)], ["seed", "item"])
     seeds, items = table["seed"].to_numpy(), table["item"].combine_chunks()
     return {int(s): set(items.filter(pa.array(seeds == s)).unique().to_pylist()) for s in np.unique(seeds)}
 
@@ -429,17 +412,3 @@ def _exhibit(row: dict[str, Any]) -> GalleryWindow:
         span=(row["start"], row["stop"]),
         drawn=drawn,
     )
-
-
-def _write(folder: Path, tables: list[pa.Table], metadata: dict[str, Any]) -> Path:
-    """Write the file whole, or not at all."""
-    path = folder / NAME
-    table = (
-        pa.concat_tables(tables)
-        .combine_chunks()
-        .cast(SCHEMA)
-        .replace_schema_metadata({"readbench": json.dumps(metadata)})
-    )
-    with write_atomically(path) as partial:
-        pq.write_table(table, partial, compression="zstd")
-    return path

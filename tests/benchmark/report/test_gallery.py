@@ -4,48 +4,71 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from shutil import copytree, rmtree
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from readbench.benchmark.protocol import Task, load_task
-from readbench.benchmark.runs import DEPTH, FINEST, merge, parse_shard, read_gallery, run
-from readbench.benchmark.runs import _gallery as module
-from readbench.benchmark.runs._gallery import (
-    MOST_CHANNELS,
-    NAME,
-    ChannelRelevance,
-    rank_channels,
-    sketch,
-    write_gallery,
+from readbench.benchmark.protocol import Task
+from readbench.benchmark.report import (
+    DEPTH,
+    FINEST,
+    Gallery,
+    Results,
+    keep_gallery,
+    read_gallery,
+    read_results,
+    tasks_of,
 )
+from readbench.benchmark.report import _gallery as module
+from readbench.benchmark.report._gallery import MOST_CHANNELS, ChannelRelevance, rank_channels, sketch
+from readbench.benchmark.runs import merge, parse_shard, run
 from readbench.engine.registry import SOURCES
-from readbench.engine.spec import build_source
 from readbench.engine.windows import WindowSet
+from readbench.errors import DataError
 from tests.benchmark.runs.helpers import small_plan
 
+NAME = "gallery.parquet"
 PLAN = small_plan(methods=("random", "euclidean"))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("gallery")
-    run(PLAN, folder, cache=tmp_path_factory.getbasetemp() / "cache")
+    """A run folder whose report was made."""
+    folder, cache = tmp_path_factory.mktemp("gallery"), tmp_path_factory.getbasetemp() / "cache"
+    run(PLAN, folder, cache=cache)
+    assert not (folder / NAME).exists()
+    assert not keep(folder, cache)
     return folder
 
 
-def load(cache: Path, dataset: str, seed: int) -> Task:
-    return load_task(build_source(dataset), seed=seed, cache=cache)
+def keep(folder: Path, cache: Path) -> str:
+    results = read_results(folder)
+    return keep_gallery(results, tasks_of(results, cache=cache))
 
 
-def copied(folder: Path, target: Path) -> Path:
-    """A run folder with the rankings of another."""
-    (target / "rankings").mkdir(parents=True)
-    (target / "rankings" / "sim_tanks.parquet").write_bytes((folder / "rankings" / "sim_tanks.parquet").read_bytes())
-    return target
+def load(folder: Path, cache: Path) -> Task:
+    return tasks_of(read_results(folder), cache=cache)("sim_tanks", 7)
+
+
+def kept(folder: Path) -> Gallery:
+    gallery = read_gallery(folder)
+    assert gallery is not None
+    return gallery
+
+
+def copied(folder: Path, target: Path) -> Results:
+    """The same run before its report."""
+    copytree(folder, target)
+    (target / NAME).unlink()
+    return read_results(target)
+
+
+def absent(dataset: str, seed: int) -> Task:
+    """A machine without data."""
+    raise DataError(f"no files of {dataset} for seed {seed}.")
 
 
 class TestSketch:
@@ -89,9 +112,8 @@ class TestTelling:
 
 
 def test_a_run_keeps_its_queries_and_the_first_ten_of_every_list(folder: Path, private_cache: Path) -> None:
-    task = load(private_cache, "sim_tanks", 7)
-    gallery = read_gallery(folder)
-    assert gallery is not None
+    task = load(folder, private_cache)
+    gallery = kept(folder)
     exhibits = {exhibit.window: exhibit for exhibit in gallery.exhibits["sim_tanks", 7]}
     rankings = pq.read_table(folder / "rankings" / "sim_tanks.parquet", filters=[("place", "<=", DEPTH)])
     assert {name for name, one in exhibits.items() if not one.query} == set(rankings["item"].to_pylist())
@@ -110,9 +132,8 @@ def test_a_run_keeps_its_queries_and_the_first_ten_of_every_list(folder: Path, p
 
 
 def test_facts_count_the_windows_of_each_class(folder: Path, private_cache: Path) -> None:
-    task = load(private_cache, "sim_tanks", 7)
-    gallery = read_gallery(folder)
-    assert gallery is not None
+    task = load(folder, private_cache)
+    gallery = kept(folder)
     facts = gallery.facts["sim_tanks"]["tasks"]["7"]
     assert sum(own["queries"] for own in facts.values()) == len(task.queries)
     assert sum(own["corpus"] for own in facts.values()) == len(task.corpus)
@@ -121,10 +142,32 @@ def test_facts_count_the_windows_of_each_class(folder: Path, private_cache: Path
     assert {own["telling"] for name, own in facts.items() if name != "normal"} <= drawn
 
 
-def test_a_finished_run_does_not_write_it_again(folder: Path, private_cache: Path) -> None:
+def test_it_is_made_once_and_used_where_no_data_are(folder: Path, private_cache: Path) -> None:
     before = (folder / NAME).stat().st_mtime_ns
-    run(PLAN, folder, cache=private_cache)
+    assert not keep(folder, private_cache)
+    assert not keep_gallery(read_results(folder), absent)
     assert (folder / NAME).stat().st_mtime_ns == before
+
+
+def test_without_data_or_gallery_a_sentence_says_why(folder: Path, tmp_path: Path) -> None:
+    results = copied(folder, tmp_path / "run")
+    reason = keep_gallery(results, absent)
+    assert reason == "Cases are drawn from the data, which are not at hand here: no files of sim_tanks for seed 7."
+    assert not (tmp_path / "run" / NAME).exists()
+
+
+def test_data_that_are_not_those_of_the_run_are_refused(folder: Path, tmp_path: Path, private_cache: Path) -> None:
+    results = copied(folder, tmp_path / "run")
+    results.manifest["tasks"]["sim_tanks/seed-7"] = "other"
+    assert "not the task that was run" in keep_gallery(results, tasks_of(results, cache=private_cache))
+
+
+def test_one_of_other_rankings_is_not_used(folder: Path, tmp_path: Path, private_cache: Path) -> None:
+    copytree(folder, tmp_path / "run")
+    run(small_plan(methods=("random",)), tmp_path / "run", cache=private_cache)
+    assert read_gallery(tmp_path / "run") is None
+    assert not keep(tmp_path / "run", private_cache)
+    assert len(kept(tmp_path / "run").exhibits["sim_tanks", 7]) < len(kept(folder).exhibits["sim_tanks", 7])
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a table"])
@@ -134,27 +177,28 @@ def test_a_damaged_or_missing_file_is_written_anew_with_the_same_bytes(
     copied(folder, tmp_path / "run")
     if damage:
         (tmp_path / "run" / NAME).write_bytes(damage)
-    write_gallery(tmp_path / "run", PLAN.datasets, partial(load, private_cache))
+    assert not keep(tmp_path / "run", private_cache)
     assert (tmp_path / "run" / NAME).read_bytes() == (folder / NAME).read_bytes()
 
 
-def test_parts_of_a_run_merge_to_the_same_bytes(folder: Path, tmp_path: Path, private_cache: Path) -> None:
+def test_a_run_merged_from_parts_gives_the_same_bytes(folder: Path, tmp_path: Path, private_cache: Path) -> None:
     parts = [tmp_path / "one", tmp_path / "two"]
     for i, part in enumerate(parts, start=1):
         run(PLAN, part, cache=private_cache, shard=parse_shard(f"{i}/2"))
-    assert (parts[0] / NAME).read_bytes() != (folder / NAME).read_bytes()
+    assert not keep(parts[0], private_cache)  # as parts of earlier versions have one
     merge(parts, tmp_path / "whole")
+    assert read_gallery(tmp_path / "whole") is None
+    assert not keep(tmp_path / "whole", private_cache)
     assert (tmp_path / "whole" / NAME).read_bytes() == (folder / NAME).read_bytes()
 
 
 def test_a_licence_that_forbids_it_leaves_the_series_out(folder: Path, tmp_path: Path, private_cache: Path) -> None:
-    def locked(dataset: str, seed: int) -> Task:
-        task = load(private_cache, dataset, seed)
+    def locked(*_: object) -> Task:
+        task = load(folder, private_cache)
         return replace(task, info=replace(task.info, redistributable=False))
 
-    write_gallery(copied(folder, tmp_path / "run"), PLAN.datasets, locked)
-    gallery = read_gallery(tmp_path / "run")
-    assert gallery is not None
+    keep_gallery(copied(folder, tmp_path / "run"), locked)
+    gallery = kept(tmp_path / "run")
     exhibits = gallery.exhibits["sim_tanks", 7]
     assert all(exhibit.drawn is None for exhibit in exhibits)
     assert {exhibit.label for exhibit in exhibits} > {"leak in tank 1"}
@@ -164,17 +208,19 @@ def test_the_more_channels_the_coarser_and_never_above_the_budget(
     folder: Path, tmp_path: Path, private_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_VALUES", 600_000)
-    write_gallery(copied(folder, tmp_path / "run"), PLAN.datasets, partial(load, private_cache))
-    gallery = read_gallery(tmp_path / "run")
-    assert gallery is not None
+    copied(folder, tmp_path / "run")
+    keep(tmp_path / "run", private_cache)
+    gallery = kept(tmp_path / "run")
     sizes = [one.drawn.codes.size for one in gallery.exhibits["sim_tanks", 7] if one.drawn]
     assert max(sizes) == MOST_CHANNELS * 64
     assert sum(sizes) <= 600_000
 
 
-def test_no_rankings_no_gallery(tmp_path: Path, private_cache: Path) -> None:
-    assert write_gallery(tmp_path, PLAN.datasets, partial(load, private_cache)) is None
-    assert read_gallery(tmp_path) is None
+def test_no_rankings_no_gallery(folder: Path, tmp_path: Path, private_cache: Path) -> None:
+    copytree(folder, tmp_path / "run")
+    rmtree(tmp_path / "run" / "rankings")
+    assert "no rankings" in keep(tmp_path / "run", private_cache)
+    assert read_gallery(tmp_path / "run") is None
 
 
 @pytest.mark.parametrize("name", sorted(entry.name for entry in SOURCES))

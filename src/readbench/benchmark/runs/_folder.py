@@ -1,0 +1,331 @@
+"""The run folder: one small file per finished cell, and the tables made from them.
+
+```
+cells/DATASET/seed-S/rho-R/METHOD.parquet   written whole as soon as the cell ends: what resuming relies on;
+                    under a label budget in a folder labels-BUDGET below rho-R
+scores.csv          one row per cell in plan order; a failed cell has its reason in `status`
+scores_mean.csv     mean and standard deviation over the split seeds
+per_query.parquet   long rows: dataset, seed, rho, labels, method, query, group, metric, value
+opinions.parquet    where methods have a calibrated opinion on the fault type: one row a query, columns of `OPINION`
+rankings/DATASET.parquet   top-100 lists
+gallery.parquet     queries and the windows found for them, as a case browser draws them: a report makes and
+                    keeps it, for machines without the data
+usage.csv           where language models ran: calls, tokens, dollars and failures of their answers, one row each
+tasks/DATASET/seed-S.parquet   ids and labels of queries and corpus: what metrics can be computed from again
+run.json            plan, versions, fingerprints, machine, wall time, facts about the metrics
+```
+
+Which metrics a run has is said by its cells: those of plug-ins come after those of the benchmark, and stay where the
+plug-in is not installed any more. A cell without a metric that others have leaves its column empty.
+
+Everything but the time columns of `scores.csv` and `run.json` is a function of plan, data and code: the same bytes,
+whatever was interrupted and whoever computed which cell. A long table names the cells that it was made of, and is not
+written again while they stay the same.
+
+Nobody but `RunFolder` knows where things are in it.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from readbench.benchmark.metrics import metric_order
+from readbench.benchmark.protocol import Task
+from readbench.benchmark.runs._budget import ALL
+from readbench.benchmark.runs._cells import Outcome
+from readbench.benchmark.runs._opinions import OPINION
+from readbench.benchmark.runs._plan import Cell, Plan
+from readbench.benchmark.runs._tables import (
+    BESIDE,
+    DONE,
+    KEY,
+    LISTS,
+    Qrels,
+    cell_table,
+    mean_rows,
+    metric_columns,
+    opinion_rows,
+    per_query_rows,
+    ranking_rows,
+    score_columns,
+)
+from readbench.common.files import write_atomically, write_bytes
+from readbench.engine.registry import METRICS
+from readbench.errors import RunError
+
+FORMAT = 1
+"""Raised whenever the same cells make other tables."""
+SCORES, MANIFEST, PER_QUERY, OPINIONS, GALLERY = (
+    "scores.csv",
+    "run.json",
+    "per_query.parquet",
+    "opinions.parquet",
+    "gallery.parquet",
+)
+
+Rows = Callable[[Cell, pa.Table], pa.Table]
+Filters = list[tuple[str, str, Any]]
+"""Conditions on columns that all must hold."""
+
+
+class RunFolder:
+    """Reads and writes one run folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        self._summaries: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
+
+    def cell_path(self, cell: Cell) -> Path:
+        """Where a cell's file is."""
+        slug = re.sub(r"[^\w.+|-]", "_", cell.method).replace("|", "_")[:80]
+        unique = hashlib.sha256(cell.method.encode()).hexdigest()[:8]
+        level = self.path / "cells" / cell.dataset / f"seed-{cell.seed}" / f"rho-{cell.rho}"
+        place = level if cell.labels == str(ALL) else level / f"labels-{cell.labels}"
+        return place / f"{slug}-{unique}.parquet"
+
+    def save(self, outcome: Outcome) -> None:
+        """Write a cell's file whole, or not at all."""
+        _write_table(self.cell_path(outcome.cell), cell_table(outcome))
+
+    def finished(self, cell: Cell) -> str:
+        """Fingerprint of a stored, successful cell; empty where there is none."""
+        summary = self._summary(cell)
+        return summary["fingerprint"] if summary and summary["status"] == DONE else ""
+
+    def read(self, cell: Cell) -> pa.Table | None:
+        """The rows of a cell, one a query; None where it is missing or failed."""
+        path = self.cell_path(cell)
+        table = pq.read_table(path) if path.exists() else None
+        return table if table is not None and len(table) else None
+
+    def write_tables(self, plan: Plan) -> None:
+        """Write all tables from the cells that are there; one that is already made of them stays."""
+        self.write_scores(plan)
+        cells = list(plan.cells())
+        metrics = self._metrics(cells)
+        self._write_long(PER_QUERY, cells, metrics, lambda cell, table: per_query_rows(cell, table, metrics))
+        self._write_long(OPINIONS, [cell for cell in cells if self._opined(cell)], OPINION, opinion_rows)
+        for dataset in plan.datasets:
+            own = [cell for cell in cells if cell.dataset == dataset]
+            self._write_long(_ranking_name(dataset), own, LISTS, ranking_rows)
+        if usage := [row for cell in cells for row in self._usage(cell)]:
+            write_bytes(self.path / "usage.csv", _csv((*KEY, "what", "value"), usage))
+
+    def write_scores(self, plan: Plan) -> None:
+        """Write `scores.csv` and `scores_mean.csv`."""
+        rows = [row for cell in plan.cells() if (row := self._row(cell))]
+        found = dict.fromkeys(name for row in rows for name in metric_columns(row))
+        metrics = metric_order(found or METRICS.names())
+        write_bytes(self.path / SCORES, _csv(score_columns(metrics), rows))
+        write_bytes(self.path / "scores_mean.csv", _csv(*mean_rows(rows, metrics)))
+
+    def write_manifest(self, manifest: dict[str, Any]) -> None:
+        """Write `run.json`, with what must be known of the metrics where they are not installed."""
+        facts = {metric.name: metric.facts() for metric in METRICS} | manifest.get("metrics", {})
+        write_bytes(self.path / MANIFEST, json.dumps(manifest | {"metrics": facts}, indent=1).encode() + b"\n")
+
+    def read_manifest(self) -> dict[str, Any]:
+        """What `run.json` says; OSError or ValueError where it is not there or cannot be read."""
+        manifest: dict[str, Any] = json.loads((self.path / MANIFEST).read_text())
+        return manifest
+
+    @property
+    def holds_run(self) -> bool:
+        """Whether a run has written here."""
+        return (self.path / MANIFEST).exists()
+
+    def read_scores(self) -> tuple[tuple[str, ...], list[dict[str, str]]]:
+        """Header and rows of `scores.csv`."""
+        with (self.path / SCORES).open(newline="") as file:
+            reader = csv.DictReader(file)
+            return tuple(reader.fieldnames or ()), list(reader)
+
+    def copy_scores(self) -> bytes:
+        """`scores.csv` as it is."""
+        return (self.path / SCORES).read_bytes()
+
+    def read_per_query(self, filters: Filters) -> pa.Table:
+        """Long rows of all metrics of some queries, cell after cell."""
+        return pq.read_table(self.path / PER_QUERY, filters=filters)
+
+    def read_opinions(self) -> pa.Table | None:
+        """What methods stated of the queries; None where none has an opinion, or the run is an old one."""
+        path = self.path / OPINIONS
+        return pq.read_table(path) if path.exists() else None
+
+    def holds_rankings(self, dataset: str) -> bool:
+        """Whether there are lists of a dataset."""
+        return (self.path / _ranking_name(dataset)).exists()
+
+    def read_rankings(self, dataset: str, filters: Filters, columns: Sequence[str] | None = None) -> pa.Table:
+        """Places of the lists of a dataset, cell after cell."""
+        return pq.read_table(self.path / _ranking_name(dataset), columns=columns, filters=filters)
+
+    def hash_rankings(self, datasets: Iterable[str], version: int) -> str:
+        """Hash of the lists of some datasets, and of the version of what is made of them."""
+        digest = hashlib.sha256(repr(version).encode())
+        for dataset in datasets:
+            digest.update(dataset.encode())
+            digest.update((self.path / _ranking_name(dataset)).read_bytes())
+        return digest.hexdigest()
+
+    def keep_qrels(self, dataset: str, task: Task, fingerprint: str) -> None:
+        """Write the labels of a task, unless they are there."""
+        path = self._qrels_path(dataset, task.seed)
+        if not path.exists() or _read_metadata(pq.read_schema(path)).get("fingerprint") != fingerprint:
+            _write_table(path, Qrels.of(task, fingerprint).table())
+
+    def read_qrels(self, dataset: str, seed: int) -> Qrels:
+        """The labels of a task."""
+        path = self._qrels_path(dataset, seed)
+        if not path.exists():
+            raise RunError(
+                f"{self.path} does not hold the labels of {dataset} seed {seed} ({path.name} is missing). Run the same"
+                " command again: finished cells are kept."
+            )
+        return Qrels.from_table(pq.read_table(path))
+
+    def write_gallery(self, table: pa.Table, facts: dict[str, Any]) -> None:
+        """Write what a case browser draws, and what is known of it."""
+        _write_table(self.path / GALLERY, table.replace_schema_metadata({"readbench": json.dumps(facts)}))
+
+    def read_gallery(self) -> tuple[pa.Table, dict[str, Any]] | None:
+        """What a case browser draws, and what is known of it; None where it is not there or cannot be read."""
+        try:
+            table = pq.read_table(self.path / GALLERY)
+            return table, json.loads(table.schema.metadata[b"readbench"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def take(self, other: RunFolder, cell: Cell) -> None:
+        """Copy a cell, and the labels of its task, from another folder; what is here already stays."""
+        _copy(other.cell_path(cell), self.cell_path(cell))
+        _copy(other._qrels_path(cell.dataset, cell.seed), self._qrels_path(cell.dataset, cell.seed))
+
+    def _qrels_path(self, dataset: str, seed: int) -> Path:
+        return self.path / "tasks" / dataset / f"seed-{seed}.parquet"
+
+    def _row(self, cell: Cell) -> dict[str, str] | None:
+        summary = self._summary(cell)
+        if not summary:
+            return None
+        row = {name: str(getattr(cell, name)) for name in KEY}
+        row |= {"queries": str(summary["queries"]), "status": summary["status"]}
+        row |= {name: f"{value:.6f}" for name, value in summary["means"].items()}
+        return row | {f"{stage}_s": f"{value:.4f}" for stage, value in summary["seconds"].items()}
+
+    def _usage(self, cell: Cell) -> list[dict[str, str]]:
+        used = self._summary(cell).get("usage", {})
+        key = {name: str(getattr(cell, name)) for name in KEY}
+        return [key | {"what": what, "value": f"{value:g}"} for what, value in sorted(used.items())]
+
+    def _metrics(self, cells: Iterable[Cell]) -> list[str]:
+        """Per-query metrics of any finished cell, in the order of columns."""
+        held = (self._summary(cell)["columns"] for cell in cells if self.finished(cell))
+        return metric_order(dict.fromkeys(name for own in held for name in own if name not in BESIDE))
+
+    def _opined(self, cell: Cell) -> bool:
+        return bool(self._summary(cell).get("opinions"))
+
+    def _summary(self, cell: Cell) -> dict[str, Any]:
+        """What a cell's file says of itself, read once; empty where there is none."""
+        path = self.cell_path(cell)
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            return {}
+        version = (found.st_mtime_ns, found.st_ino)
+        known = self._summaries.get(path)
+        if known is None or known[0] != version:
+            known = self._summaries[path] = (version, _describe_file(path))
+        return known[1]
+
+    def _write_long(self, name: str, cells: Sequence[Cell], columns: Sequence[str], rows: Rows) -> None:
+        """Write the long rows of all finished cells, those of one corpus a row group; no file where there are none.
+
+        Args:
+            name: of the file.
+            cells: in plan order.
+            columns: of a cell's table, beside query and group.
+            rows: from a cell and these columns to long rows.
+        """
+        path, made_of = self.path / name, [cell for cell in cells if self.finished(cell)]
+        origin = self._origin(made_of)
+        if not made_of:
+            path.unlink(missing_ok=True)
+        elif not path.exists() or _read_metadata(pq.read_schema(path)).get("origin") != origin:
+            wanted = ["query", "group", *columns]
+            parts = (
+                pa.concat_tables([rows(cell, self._columns(cell, wanted)) for cell in own]).unify_dictionaries()
+                for _, own in groupby(made_of, key=lambda cell: (cell.dataset, cell.seed, cell.rho))
+            )
+            _write_groups(path, parts, {"origin": origin})
+
+    def _columns(self, cell: Cell, names: list[str]) -> pa.Table:
+        """Some columns of a cell, those it has; threads cost more than they save on so small a file."""
+        held = self._summary(cell)["columns"]
+        return pq.read_table(self.cell_path(cell), columns=[name for name in names if name in held], use_threads=False)
+
+    def _origin(self, cells: Iterable[Cell]) -> str:
+        """Hash of what a long table is made of."""
+        digest = hashlib.sha256(repr(FORMAT).encode())
+        for cell in cells:
+            digest.update(f"{cell} {self.finished(cell)}\n".encode())
+        return digest.hexdigest()
+
+
+def _read_metadata(schema: pa.Schema) -> dict[str, Any]:
+    """What a file says of itself."""
+    content: dict[str, Any] = json.loads((schema.metadata or {}).get(b"readbench", b"{}"))
+    return content
+
+
+def _describe_file(path: Path) -> dict[str, Any]:
+    """What a cell's file says of itself, and the columns that it has."""
+    schema = pq.read_schema(path)
+    return _read_metadata(schema) | {"columns": schema.names}
+
+
+def _csv(header: Iterable[str], rows: Iterable[dict[str, str]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(header), restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def _ranking_name(dataset: str) -> str:
+    return f"rankings/{dataset}.parquet"
+
+
+def _write_table(path: Path, table: pa.Table) -> None:
+    """Write a table whole, or not at all."""
+    with write_atomically(path) as partial:
+        pq.write_table(table, partial, compression="zstd")
+
+
+def _write_groups(path: Path, parts: Iterator[pa.Table], metadata: dict[str, str]) -> None:
+    """Write tables of one schema as row groups of one file, one in memory at a time; whole or not at all."""
+    first = next(parts)
+    schema = first.schema.with_metadata({"readbench": json.dumps(metadata)})
+    with write_atomically(path) as partial, pq.ParquetWriter(partial, schema, compression="zstd") as writer:
+        for part in chain([first], parts):
+            writer.write_table(part.replace_schema_metadata(schema.metadata), row_group_size=len(part))
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.exists() and not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)

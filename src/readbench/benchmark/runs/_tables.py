@@ -1,0 +1,196 @@
+"""Tables of a run: what a cell leaves behind, the long rows made of it, means, and relevance judgments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from readbench.benchmark.protocol import Task
+from readbench.benchmark.runs._cells import Outcome
+from readbench.benchmark.runs._opinions import OPINION
+from readbench.benchmark.runs._plan import Cell
+from readbench.engine.legs import STAGES
+
+KEY = ("dataset", "seed", "rho", "labels", "method")
+TIMES = tuple(f"{stage}_s" for stage in STAGES)
+BEFORE, AFTER = (*KEY, "queries"), (*TIMES, "status")
+"""Columns of `scores.csv` before and after those of the metrics."""
+DONE = "ok"
+LISTS = ("items", "scores")
+BESIDE = ("query", "group", "predicted", *LISTS, *OPINION)
+"""Columns of a cell's file that are no metric."""
+
+
+def score_columns(metrics: Iterable[str]) -> tuple[str, ...]:
+    """The header of `scores.csv` for these metrics."""
+    return (*BEFORE, *metrics, *AFTER)
+
+
+def metric_columns(header: Iterable[str]) -> tuple[str, ...]:
+    """The metrics among the columns of `scores.csv`."""
+    return tuple(name for name in header if name not in {*BEFORE, *AFTER})
+
+
+def per_query_rows(cell: Cell, table: pa.Table, metrics: Sequence[str]) -> pa.Table:
+    """All metrics of each query; NaN where the cell has no such column, so that every query has as many rows."""
+    n, missing = len(table), np.full(len(table), np.nan)
+    held = set(table.column_names)
+    values = np.column_stack([table[name].to_numpy() if name in held else missing for name in metrics])
+    return pa.table(
+        {
+            **_key_columns(cell, n * len(metrics)),
+            "query": _repeat(table["query"], len(metrics)),
+            "group": _repeat(table["group"], len(metrics)),
+            "metric": pa.array(list(metrics) * n).dictionary_encode(),
+            "value": values.ravel(),
+        }
+    )
+
+
+def opinion_rows(cell: Cell, table: pa.Table) -> pa.Table:
+    """One row a query."""
+    own = {name: table[name] for name in OPINION}
+    return pa.table({**_key_columns(cell, len(table)), "query": table["query"], "group": table["group"], **own})
+
+
+def ranking_rows(cell: Cell, table: pa.Table) -> pa.Table:
+    """One row a place of each list."""
+    depth = len(table["items"][0])
+    return pa.table(
+        {
+            **_key_columns(cell, len(table) * depth),
+            "query": _repeat(table["query"], depth),
+            "place": pa.array(np.tile(np.arange(1, depth + 1, dtype=np.int32), len(table))),
+            "item": table["items"].combine_chunks().flatten().dictionary_encode(),
+            "score": table["scores"].combine_chunks().flatten(),
+        }
+    )
+
+
+def cell_table(outcome: Outcome) -> pa.Table:
+    """One row a query; the means and what else is known of the cell are in the metadata."""
+    columns: dict[str, Any] = {
+        "query": pa.array(outcome.queries, pa.string()),
+        "group": pa.array(outcome.groups, pa.string()),
+    }
+    means: dict[str, float] = {}
+    if outcome.per_query is not None and outcome.ranking is not None and outcome.scores is not None:
+        columns |= outcome.per_query.values
+        columns["predicted"] = outcome.per_query.predicted
+        columns["items"] = pa.array(outcome.ranking.tolist(), pa.list_(pa.string()))
+        columns["scores"] = pa.array(list(outcome.scores), pa.list_(pa.float32()))
+        means = outcome.per_query.means()
+    if outcome.opinions is not None:
+        stated = outcome.opinions.stated
+        columns |= {name: getattr(stated, name) for name in OPINION}
+    summary = {
+        "fingerprint": outcome.fingerprint,
+        "queries": len(outcome.queries),
+        "means": means,
+        "seconds": outcome.seconds,
+        "usage": outcome.usage,
+        "opinions": outcome.opinions is not None,
+        "status": f"failed: {outcome.failure}" if outcome.failure else DONE,
+    }
+    return pa.table(columns).replace_schema_metadata({"readbench": json.dumps(summary)})
+
+
+def mean_rows(rows: list[dict[str, str]], metrics: Sequence[str]) -> tuple[tuple[str, ...], list[dict[str, str]]]:
+    """Header and rows of `scores_mean.csv`; a mean is that of the seeds which have the metric."""
+    names = tuple(name for name in KEY if name != "seed")
+    header = (*names, "seeds", *(f"{c}{suffix}" for c in metrics for suffix in ("", "_sd")))
+    groups: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for row in rows:
+        if row["status"] == DONE:
+            groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    means = []
+    for key, members in groups.items():
+        mean = dict(zip(names, key, strict=True)) | {"seeds": str(len(members))}
+        for column in metrics:
+            values = np.array([float(member[column]) for member in members if column in member])
+            if not len(values):
+                continue
+            mean[column] = f"{values.mean():.6f}"
+            mean[f"{column}_sd"] = f"{values.std(ddof=1) if len(values) > 1 else 0.0:.6f}"
+        means.append(mean)
+    return header, means
+
+
+def _key_columns(cell: Cell, n: int) -> dict[str, Any]:
+    return {
+        "dataset": pa.array([cell.dataset] * n).dictionary_encode(),
+        "seed": np.full(n, cell.seed, np.int32),
+        "rho": np.full(n, cell.rho, np.int32),
+        "labels": pa.array([cell.labels] * n).dictionary_encode(),
+        "method": pa.array([cell.method] * n).dictionary_encode(),
+    }
+
+
+def _repeat(column: pa.ChunkedArray, times: int) -> pa.DictionaryArray:
+    values = column.combine_chunks().dictionary_encode()
+    return values.take(pa.array(np.repeat(np.arange(len(values)), times)))
+
+
+QUERY = -1
+"""Stands for the level of a query: it is in no corpus."""
+QRELS_COLUMNS = ("id", "label", "level")
+
+
+@dataclass(frozen=True, eq=False)
+class Qrels:
+    """Ids and labels of one task.
+
+    Args:
+        fingerprint: of the task.
+        queries: (Q,) ids.
+        query_labels: (Q,) fault types.
+        items: (N,) ids of the largest corpus, in its order.
+        item_labels: (N,) fault types.
+        item_levels: (N,) lowest pollution level in percent whose corpus holds the item.
+    """
+
+    fingerprint: str
+    queries: NDArray[Any]
+    query_labels: NDArray[np.int32]
+    items: NDArray[Any]
+    item_labels: NDArray[np.int32]
+    item_levels: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, task: Task, fingerprint: str) -> Qrels:
+        """Those of a task."""
+        levels = np.empty(len(task.corpus), np.int32)
+        for rho in sorted(task.levels, reverse=True):
+            levels[task.levels[rho]] = rho
+        queries, corpus = task.queries, task.corpus
+        return cls(fingerprint, queries.ids, queries.labels, corpus.ids, corpus.labels, levels)
+
+    def at(self, rho: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Ids and labels of the corpus of one level."""
+        here = self.item_levels <= rho
+        return self.items[here], self.item_labels[here]
+
+    def table(self) -> pa.Table:
+        """Queries, then items; the fingerprint is in the metadata."""
+        levels = np.full(len(self.queries), QUERY, np.int32)
+        columns = [
+            pa.array([*self.queries.tolist(), *self.items.tolist()], pa.string()),
+            np.concatenate([self.query_labels, self.item_labels]).astype(np.int32),
+            np.concatenate([levels, self.item_levels]),
+        ]
+        table = pa.table(dict(zip(QRELS_COLUMNS, columns, strict=True)))
+        return table.replace_schema_metadata({"readbench": json.dumps({"fingerprint": self.fingerprint})})
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Qrels:
+        """Inverse of `table`."""
+        ids, labels, levels = (table[name].to_numpy() for name in QRELS_COLUMNS)
+        query = levels == QUERY
+        fingerprint = json.loads(table.schema.metadata[b"readbench"])["fingerprint"]
+        return cls(fingerprint, ids[query], labels[query], ids[~query], labels[~query], levels[~query])
