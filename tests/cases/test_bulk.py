@@ -136,12 +136,17 @@ class Killing:
         self.killed: list[int] = []
 
     def __call__(self, work: Callable[[Item], Result], items: Sequence[Item], /) -> Iterator[Result]:
-        for result in self.each(work, items):
-            deadline = time.monotonic() + 20
+        def slowly(item: Item) -> Result:
+            time.sleep(0.5)  # so that somebody is at work when the first result is there
+            return work(item)
+
+        deadline = time.monotonic() + 60
+        for result in self.each(slowly, items):
             while not self.killed and time.monotonic() < deadline:
                 if working := workers_at_work():
                     self.killed = working[:1]
                     os.kill(working[0], signal.SIGKILL)
+                time.sleep(0.05)
             yield result
 
 

@@ -12,7 +12,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from readbench.benchmark.report import FIGURES, TableStudy, figures, read_results, write_report
+from readbench.benchmark.report import (
+    FIGURES,
+    TableStudy,
+    figures,
+    keep_gallery,
+    read_results,
+    tasks_of,
+    write_report,
+)
 from readbench.benchmark.report._case_figures import _movement, fault_against_shape
 from readbench.benchmark.report._figures import (
     FigureEntry,
@@ -51,9 +59,11 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> TableStudy:
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> TableStudy:
-    folder = tmp_path_factory.mktemp("real")
-    run(small_plan(methods=("stats", "euclidean")), folder, cache=tmp_path_factory.getbasetemp() / "cache")
-    return TableStudy(read_results(folder))
+    folder, cache = tmp_path_factory.mktemp("real"), tmp_path_factory.getbasetemp() / "cache"
+    run(small_plan(methods=("stats", "euclidean")), folder, cache=cache)
+    results = read_results(folder)
+    assert not keep_gallery(results, tasks_of(results, cache=cache))
+    return TableStudy(results)
 
 
 def test_a_whole_study_has_every_figure_that_needs_no_windows(study: TableStudy) -> None:
