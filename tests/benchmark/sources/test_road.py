@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def read_all(root: Path) -> list[Recording]:
     return recordings
 
 
-def values_of(recordings: list[Recording]) -> list[NDArray[np.float32]]:
+def values_of(recordings: list[Recording]) -> list[NDArray[np.floating[Any]]]:
     """All values of each recording but those of ids that are not on the bus."""
     return [recording.values[~np.isnan(recording.values)] for recording in recordings]
 
