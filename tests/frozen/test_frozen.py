@@ -157,12 +157,14 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_library_of_whole_windows_answers_as_before(inputs: Path, tmp_path: Path) -> None:
+    pytest.importorskip("lancedb")
     recipes.make_library(tmp_path / "plant", inputs, "cases-whole.csv")
     got = recipes.ask(tmp_path / "plant", inputs, recipes.WHOLE) | recipes.ask_about(tmp_path / "plant")
     compare_answers("library-whole", got)
 
 
 def test_a_library_of_windows_with_gaps_answers_as_before(inputs: Path, tmp_path: Path) -> None:
+    pytest.importorskip("lancedb")
     recipes.make_library(tmp_path / "plant", inputs, "cases-gaps.csv")
     windows = (*recipes.WHOLE, *recipes.GAPPY)
     got = recipes.ask(tmp_path / "plant", inputs, windows) | recipes.ask_about(tmp_path / "plant")
@@ -170,6 +172,7 @@ def test_a_library_of_windows_with_gaps_answers_as_before(inputs: Path, tmp_path
 
 
 def test_a_library_of_the_state_before_opens_and_answers_as_before(inputs: Path, tmp_path: Path) -> None:
+    pytest.importorskip("lancedb")
     library = unpack("library", tmp_path / "plant")
     got = recipes.ask(library, inputs, (*recipes.WHOLE, *recipes.GAPPY)) | recipes.ask_about(library)
     compare_answers("library-gaps", got)  # its cases were filled when they came in
@@ -179,6 +182,7 @@ def test_a_library_of_the_state_before_opens_and_answers_as_before(inputs: Path,
 
 
 def test_an_exported_library_of_the_state_before_is_imported(inputs: Path, tmp_path: Path) -> None:
+    pytest.importorskip("lancedb")
     readbench("cases", "init", tmp_path / "plant")
     readbench("cases", "import", tmp_path / "plant", inputs / "exported.parquet")
     stats = json.loads(readbench("cases", "stats", tmp_path / "plant", "--json"))

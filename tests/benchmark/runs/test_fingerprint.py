@@ -258,6 +258,8 @@ def test_windows_of_two_sources_have_their_own_code() -> None:
 
 
 def test_packages_that_compute_are_part_of_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("aeon")
     spec = parse(WHOLE)
     packages = provenance_of_cells(spec).packages
     assert {"numpy", "scipy", "numba", "onnxruntime"} <= set(packages)
