@@ -38,11 +38,23 @@ class Searcher(Protocol):
 
 
 class ScalesWindows(Protocol):
-    """A retriever of raw windows that says how it scales them; rerankers then see windows on that scale."""
+    """A part that says how it scales windows; rerankers see the windows behind a retriever on its scale.
+
+    One that scales by the time `before` sees the windows' context.
+    """
 
     @property
     def norm(self) -> Normalisation:
         """The scale."""
+        ...
+
+
+class UsesContext(Protocol):
+    """A part that uses what windows bring along (`readbench.engine.context`); from all others it is kept away."""
+
+    @property
+    def uses_context(self) -> bool:
+        """Whether it does, with the parameters it has."""
         ...
 
 
@@ -150,6 +162,7 @@ class GivesOpinion(Protocol):
 ABILITIES: tuple[type, ...] = (
     Searcher,
     ScalesWindows,
+    UsesContext,
     Indexed,
     Keyed,
     Pretrained,

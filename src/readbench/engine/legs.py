@@ -23,6 +23,7 @@ from readbench.engine.abilities import (
     Pretrained,
     ScalesWindows,
     Searcher,
+    UsesContext,
 )
 from readbench.engine.llm import ModelOptions
 from readbench.engine.preparation import Normalisation, Scaler, channel_axis, dense
@@ -48,7 +49,9 @@ STAGES = ("encode", "fit", "score", "rerank")
 
 
 def conceal(windows: WindowSet, *, in_place: bool = False) -> WindowSet:
-    """The windows as a method may see them: values and channel names, no label, class, group, asset, time, telling id.
+    """The windows as a method may see them: values, channel names and context, which those legs see that use it.
+
+    No label, class, group, asset, time or telling id.
 
     Args:
         windows: to be shown.
@@ -112,15 +115,16 @@ class BuiltLeg:
         self.embedding: EmbeddingRetriever | None = None
         self.retriever: Retriever
         self.part: MethodPart[Any]
+        self.transforms: tuple[MethodPart[Any], ...] = ()
         if leg.stage.name in RETRIEVERS:
             self.part = build_part(RETRIEVERS, leg.stage)
             self.retriever = self.part.component
         else:
             self.part = build_part(ENCODERS, leg.stage)
-            transforms = tuple(build_part(TRANSFORMS, stage).component for stage in leg.transforms)
+            self.transforms = tuple(build_part(TRANSFORMS, stage) for stage in leg.transforms)
             self.embedding = EmbeddingRetriever(
                 self.part.component,
-                transforms,
+                tuple(part.component for part in self.transforms),
                 vectors,
                 stored,
                 device=self.part.able(OnDevice),
@@ -153,6 +157,18 @@ class BuiltLeg:
     def corpus_dependent(self) -> bool:
         """Whether it must be fitted anew when the corpus grows."""
         return self.retriever.corpus_dependent
+
+    @property
+    def uses_context(self) -> bool:
+        """Whether it uses what windows bring along; from others it is kept away."""
+        scaling = self.part.able(ScalesWindows)
+        using = [part.able(UsesContext) for part in (self.part, *self.transforms)]
+        by_before = scaling is not None and scaling.norm == "before"
+        return by_before or any(part is not None and part.uses_context for part in using)
+
+    def see(self, windows: WindowSet) -> WindowSet:
+        """The windows as this leg sees them: with their context only where it uses any."""
+        return windows if self.uses_context else windows.with_context(None)
 
     @property
     def embeds(self) -> bool:
@@ -191,6 +207,11 @@ class GivenLeg(BuiltLeg):
         self.part = MethodPart(retriever, frozenset())
         self.retriever = retriever
 
+    @property
+    def uses_context(self) -> bool:
+        """It may: nobody declared what an object uses, so it sees all that a method may see."""
+        return True
+
     def again(self, stored: StoredVectors | None = None) -> BuiltLeg:  # noqa: ARG002 - it has no vectors
         """The same, not fitted."""
         return GivenLeg(deepcopy(self.retriever))
@@ -207,7 +228,7 @@ class FittedLeg:
 
     def __init__(self, built: BuiltLeg, corpus: WindowSet, normals: WindowSet) -> None:
         self.built = built
-        self._corpus, self._normals = corpus, normals
+        self._corpus, self._normals = built.see(corpus), built.see(normals)
         self._fitted = False
 
     def __repr__(self) -> str:
@@ -226,7 +247,7 @@ class FittedLeg:
 
     def score(self, queries: WindowSet) -> Scores:
         """(Q, N) checked scores of concealed queries."""
-        scores = self.fit().built.retriever.score(queries)
+        scores = self.fit().built.retriever.score(self.built.see(queries))
         return check_scores(scores, len(queries), len(self._corpus), str(self.built.spec))
 
     def measure(self, queries: WindowSet) -> Scored:
@@ -249,13 +270,13 @@ class FittedLeg:
 
         Without queries, the first of the corpus stands for them.
         """
-        queries = self._corpus[:1] if queries is None else queries
+        queries = self._corpus[:1] if queries is None else self.built.see(queries)
         if embedding := self.built.embedding:
             self.fit()
             return View(embedding.represent(queries), embedding.vectors_)
         scaling = self.built.part.able(ScalesWindows)
         norm: Normalisation = scaling.norm if scaling and scaling.norm != "normals" else "channel"
-        both = [*map(Scaler.of(norm, self._corpus), (queries, self._corpus))]
+        both = [*map(Scaler.of(norm, self._corpus, self._normals), (queries, self._corpus))]
         axis, length = channel_axis(*both), int(max(windows.lengths.max(initial=1) for windows in both))
         flat = [dense(windows, channels=axis, length=length).reshape(len(windows), -1) for windows in both]
         return View(flat[0], flat[1])
@@ -266,7 +287,7 @@ class FittedLeg:
         if searcher is None:
             return top(self.score(queries), k)
         self.fit()
-        return searcher.search(queries, k)
+        return searcher.search(self.built.see(queries), k)
 
     @property
     def index_bytes(self) -> int | None:

@@ -284,7 +284,7 @@ class Method:
         shown = conceal(corpus), conceal(normals)
         for leg in (leg.again() for leg in self.legs):
             if leg.embedding and not leg.corpus_dependent:
-                yield leg.leg.stage, leg.embedding.encoder.fit(*shown)
+                yield leg.leg.stage, leg.embedding.encoder.fit(*map(leg.see, shown))
 
     def forecasts(self, queries: WindowSet, corpus: WindowSet) -> Iterator[tuple[str, Spending]]:
         """What each language model that it asks may cost on these queries, by the model's name."""
@@ -430,7 +430,7 @@ class FittedMethod:
 
     def scene(self, queries: WindowSet) -> Scene:
         """The windows behind a pool, for rerankers that read them."""
-        return Scene(queries, self._items, self.corpus.classes)
+        return Scene(queries.with_context(None), self._items.with_context(None), self.corpus.classes)
 
     def _learn(self, items: Sequence[Vectors], knowledge: Knowledge) -> LabelModel | None:
         former = self.method.opinion_former

@@ -5,8 +5,8 @@ As the paper's appendix "Raw-window distances" has it:
 * **gaps** (`fill_gaps`): a gap takes the last valid reading, a leading gap the next one. The benchmark applies this
   inside each stretch of constant label of a recording, the case library to each window.
 * **scale** (`Scaler`): `none`, `window` (z-score per window and channel), `channel` or `normals` (z-score per channel
-  by statistics of the corpus, or of normal windows). It comes before padding, so that a missing channel reads as "at
-  its mean".
+  by statistics of the corpus, or of normal windows) or `before` (z-score per channel by the time before each window).
+  It comes before padding, so that a missing channel reads as "at its mean".
 * **channels** (`dense`, `WindowRows`): a channel that a window lacks is a row of zeros. Rows are matched by name
   (default) or, as the paper words it, by position with zeros on the right.
 * **length** (`dense`): linear interpolation onto the longest grid, so that no measured point is discarded.
@@ -25,16 +25,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.common.files import digest
+from readbench.engine.context import ABSENT, Context
 from readbench.engine.windows import WindowSet, allocate
 from readbench.errors import ParameterError, UsageError
 
-Normalisation = Literal["channel", "window", "none", "normals"]
+Normalisation = Literal["channel", "window", "none", "normals", "before"]
 """How raw values are scaled; `normals` is `channel` with the statistics of the normal windows."""
 Alignment = Literal["name", "position"]
 LARGEST_SCORE = 1e15
 """Scaled values end here, so that a reading off an almost dead channel, and sums of its square, stay finite."""
 RESOLUTION = float(np.finfo(np.float32).eps)
 """Share of a channel's mean below which its spread is rounding of float32."""
+LEAST_SPREAD = 0.1
+"""A channel's usual spread is at least this share of its spread in the corpus: else the first movement of a valve that
+hardly moves in normal operation would be off every scale."""
+LENT_STEPS = 2048
+"""Most steps of normal windows that stand in for the time before a case."""
 SCALED_AT_ONCE = 2**18
 """Numbers that are scaled at a time, so that what is computed on the way stays in the cache of the processor."""
 
@@ -83,8 +89,10 @@ class Scaler:
     """The one way to scale windows, by statistics that are settled once.
 
     Args:
-        norm: `none`, `window`, `channel` or `normals`.
-        stats: what `channel` and `normals` scale by; None where that is not settled yet, or not needed.
+        norm: `none`, `window`, `channel`, `normals` or `before`.
+        stats: what `channel` and `normals` scale by, and `before` windows that bring none; None where that is not
+            settled yet, or not needed.
+        whole: of the corpus; a spread in the time `before` counts as at least a share of it.
 
     >>> corpus = WindowSet.from_arrays([[[1.0, 3.0]], [[5.0, 7.0]]])
     >>> Scaler.of("channel", corpus)(corpus[1:]).values(0).astype(float).round(2).tolist()
@@ -93,6 +101,7 @@ class Scaler:
 
     norm: Normalisation
     stats: ChannelStats | None = None
+    whole: ChannelStats | None = None
 
     @classmethod
     def of(cls, norm: Normalisation, corpus: WindowSet, normals: WindowSet | None = None) -> Self:
@@ -108,6 +117,9 @@ class Scaler:
             raise ParameterError(f"norm must be one of {', '.join(get_args(Normalisation))}. Got {norm!r} instead.")
         if norm == "channel":
             return cls(norm, corpus.stats or ChannelStats.of(corpus))
+        if norm == "before":
+            whole = corpus.stats or ChannelStats.of(corpus)
+            return cls(norm, operating_statistics(corpus, corpus[:0] if normals is None else normals), whole)
         if norm != "normals":
             return cls(norm)
         if normals is None or not len(normals):
@@ -126,7 +138,7 @@ class Scaler:
         scaled = windows.compact()
         for i in range(len(scaled)):
             values = scaled.values(i)
-            values[:] = _standardise(values, *self._moments(values, scaled.channels(i)))
+            values[:] = _standardise(values, *self.moments_of(scaled, i))
         return scaled
 
     def moments(self, channels: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -141,18 +153,33 @@ class Scaler:
         std = np.array([self.stats.std.get(name, 0.0) for name in channels])
         return mean, _resolved(mean, std)
 
-    def fingerprint(self) -> str:
-        """Hash of the statistics; empty where it has none."""
-        return self.stats.fingerprint() if self.stats else ""
+    def moments_of(self, windows: WindowSet, i: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and deviation (C,) that window i is scaled by.
 
-    def _moments(
-        self, values: NDArray[np.float32], channels: tuple[str, ...]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        Under `before` those of its own time before, where it brings one: the deviation of a channel is at least a share
+        of its deviation in the corpus.
+        """
+        if self.norm == "before":
+            before = windows.context.before_of(i) if windows.context is not None else None
+            return self.moments(windows.channels(i)) if before is None else self._usual(before, windows.channels(i))
         if self.norm != "window":
-            return self.moments(channels)
-        wide = values.astype(np.float64)
+            return self.moments(windows.channels(i))
+        wide = windows.values(i).astype(np.float64)
         mean = wide.mean(axis=1)
         return mean, _resolved(mean, wide.std(axis=1))
+
+    def fingerprint(self) -> str:
+        """Hash of the statistics; empty where it has none."""
+        own = self.stats.fingerprint() if self.stats else ""
+        return own + (self.whole.fingerprint() if self.whole else "")
+
+    def _usual(
+        self, before: NDArray[np.float32], channels: Sequence[str]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        wide = before.astype(np.float64)
+        mean = wide.mean(axis=1)
+        whole = np.array([self.whole.std.get(name, 0.0) if self.whole else 0.0 for name in channels])
+        return mean, _resolved(mean, np.maximum(wide.std(axis=1), LEAST_SPREAD * whole))
 
     def _scale_stacked(self, values: NDArray[np.float32], channels: tuple[str, ...]) -> NDArray[np.float32]:
         """(N, C, T) scaled, some windows at a time: the numbers in between are twice as wide as the windows."""
@@ -162,6 +189,53 @@ class Scaler:
         for start in range(0, len(values), some):
             out[start : start + some] = _standardise(values[start : start + some], *moments)
         return out
+
+
+def operating_statistics(corpus: WindowSet, normals: WindowSet) -> ChannelStats:
+    """Mean and spread of each channel in normal operation; those of the corpus where normals know nothing of it.
+
+    A spread counts as at least `LEAST_SPREAD` of that in the corpus.
+    """
+    whole = corpus.stats or ChannelStats.of(corpus)
+    if not len(normals):
+        return whole
+    own = ChannelStats.of(normals)
+    mean = whole.mean | own.mean
+    std = {n: max(own.std[n], LEAST_SPREAD * whole.std.get(n, 0.0)) if n in own.std else whole.std[n] for n in mean}
+    return ChannelStats(mean, std)
+
+
+def lend_before(cases: WindowSet, normals: WindowSet) -> WindowSet:
+    """Cases that bring no time before them get normal windows of their own asset in its place, where there are any.
+
+    For what is searched alone: of a query the asset stays hidden.
+
+    >>> case = WindowSet.from_arrays([[[5.0]]], assets=["pump"])
+    >>> lend_before(case, WindowSet.from_arrays([[[1.0, 2.0]]], assets=["pump"]))[0].before.tolist()
+    [[1.0, 2.0]]
+    """
+    context = cases.context or Context.unknown(len(cases))
+    numbers = np.full(len(cases), ABSENT, np.int32)
+    lent: list[NDArray[np.float32]] = []
+    own = (cases.assets != "") & ~context.has_before & np.isin(cases.assets, normals.assets)
+    for asset, channel_set in dict.fromkeys(
+        zip(cases.assets[own].tolist(), cases.channel_set[own].tolist(), strict=True)
+    ):
+        before = _usual_rows(normals[normals.assets == asset], cases.channel_sets[channel_set])
+        if before is not None:
+            numbers[own & (cases.assets == asset) & (cases.channel_set == channel_set)] = len(lent)
+            lent.append(before)
+    return cases.with_context(context.with_befores(lent, numbers)) if lent else cases
+
+
+def _usual_rows(normals: WindowSet, channels: tuple[str, ...]) -> NDArray[np.float32] | None:
+    """(C, at most LENT_STEPS) readings of these channels, evenly from the windows that have them all."""
+    having = [i for i in range(len(normals)) if set(channels) <= set(normals.channels(i))]
+    if not having:
+        return None
+    rows = [normals.values(i)[[normals.channels(i).index(name) for name in channels]] for i in having]
+    share = max(1, LENT_STEPS // len(rows))
+    return np.concatenate([row[:, -share:] for row in rows], axis=1)[:, -LENT_STEPS:]
 
 
 def _standardise(

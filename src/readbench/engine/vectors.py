@@ -1,7 +1,8 @@
 """Where vectors are kept: in a folder by the content of their windows, or in one file for a large corpus.
 
 Vectors that were computed once are never computed again. In a `VectorFolder` a vector is filed under the hash of its
-window (values, shape, channel names) and its encoder's fingerprint, so that datasets and runs share it.
+window (values, shape, channel names, and the context that its encoder may see) and its encoder's fingerprint, so that
+datasets and runs share it.
 `encode_missing` is the one loop that computes what a store does not hold.
 
 `StoredVectors` serves a corpus that is too large for memory: one file, written block by block and used in place.
@@ -179,12 +180,13 @@ def blocks_of(places: list[int], size: int) -> Iterator[list[int]]:
 
 
 def window_digests(windows: WindowSet) -> list[str]:
-    """Hash of values, shape and channel names of each window: what an encoder can see of it."""
+    """Hash of values, shape, channel names and context of each window: what an encoder can see of it."""
     names = [repr(own).encode() for own in windows.channel_sets]
     digests = []
     for i in range(len(windows)):
         digest = hashlib.blake2b(names[windows.channel_set[i]], digest_size=16)
         digest.update(np.ascontiguousarray(windows.values(i)).tobytes())
+        digest.update(b"" if windows.context is None else windows.context.digest_of(i))
         digests.append(digest.hexdigest())
     return digests
 

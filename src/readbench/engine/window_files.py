@@ -3,7 +3,10 @@
 ```
 part-00000.arrow   one row per window: values (C * T floats, channel after channel), length, channel_set, label, id,
 ...                group, asset, time, span; uncompressed Arrow IPC, so that values are used in place
-windows.json       format version, class names, channel names, number of windows and parts
+context-00000.arrow   one row per window of the part, where windows bring context: before (a row of the next file, or
+...                   -1), rate, units (an entry of `unit_sets`, or -1), facts (in the order of `fact_names`)
+before-00000.arrow    one row per distinct `before`: values (C * T_b floats) and length
+windows.json       format version, class names, channel names, units, names of facts, number of windows and parts
 ```
 
 Writing streams: memory holds one part. The folder appears under its name only when it is complete; until then it grows
@@ -24,10 +27,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from readbench.common.files import write_json
+from readbench.engine.context import ABSENT, Context, join_contexts
 from readbench.engine.windows import WindowSet, concatenate, strings
 from readbench.errors import DataError
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, FORMAT)
+"""Format 1 has no context."""
 PART_BYTES = 64 * 2**20
 """Values collected in memory before a part is written."""
 _SCHEMA = pa.schema(
@@ -44,6 +50,10 @@ _SCHEMA = pa.schema(
         ("span_stop", pa.int32()),
     ]
 )
+_CONTEXT = pa.schema(
+    [("before", pa.int32()), ("rate", pa.float64()), ("units", pa.int32()), ("facts", pa.list_(pa.float64()))]
+)
+_BEFORES = pa.schema([("values", pa.large_list(pa.float32())), ("length", pa.int32())])
 
 
 class WindowWriter:
@@ -68,6 +78,8 @@ class WindowWriter:
         self.mark = 0
         self._parts = 0
         self._channel_sets: dict[tuple[str, ...], int] = {}
+        self._unit_sets: dict[tuple[str, ...], int] = {}
+        self._fact_names: dict[str, int] = {}
         self._pending: list[WindowSet] = []
         self._pending_bytes = 0
 
@@ -99,6 +111,7 @@ class WindowWriter:
         self.count += len(windows)
         self._pending.append(windows)
         self._pending_bytes += 4 * int((windows.channel_counts.astype(np.int64) * windows.lengths).sum())
+        self._pending_bytes += sum(before.nbytes for before in windows.context.befores) if windows.context else 0
 
     def checkpoint(self, mark: int) -> None:
         """Say that all input up to `mark` is appended; a part is written when enough has come together."""
@@ -121,8 +134,11 @@ class WindowWriter:
         self._pending, self._pending_bytes = [], 0
 
     def _write_part(self, windows: WindowSet) -> None:
-        with pa.ipc.new_file(str(self._partial / part_name(self._parts)), _SCHEMA) as sink:
-            sink.write_batch(self._batch(windows.compact()))
+        windows = windows.compact()
+        _write_file(self._partial / part_name(self._parts), self._batch(windows))
+        if windows.context is not None and windows.context.known:
+            _write_file(self._partial / part_name(self._parts, "context"), self._context_batch(windows.context))
+            _write_file(self._partial / part_name(self._parts, "before"), _before_batch(windows.context))
         self._parts += 1
 
     def _finish(self) -> None:
@@ -137,6 +153,8 @@ class WindowWriter:
             "format": FORMAT,
             "classes": self.classes,
             "channel_sets": list(self._channel_sets),
+            "unit_sets": list(self._unit_sets),
+            "fact_names": list(self._fact_names),
             "windows": self.count,
             "parts": self._parts,
             "mark": self.mark,
@@ -152,6 +170,8 @@ class WindowWriter:
             return False
         self.count, self.mark, self._parts = state["windows"], state["mark"], state["parts"]
         self._channel_sets = {tuple(names): i for i, names in enumerate(state["channel_sets"])}
+        self._unit_sets = {tuple(units): i for i, units in enumerate(state["unit_sets"])}
+        self._fact_names = {name: i for i, name in enumerate(state["fact_names"])}
         return True
 
     def _batch(self, windows: WindowSet) -> pa.RecordBatch:
@@ -174,6 +194,19 @@ class WindowWriter:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
+    def _context_batch(self, context: Context) -> pa.RecordBatch:
+        codes = [self._unit_sets.setdefault(units, len(self._unit_sets)) for units in context.unit_sets]
+        places = [self._fact_names.setdefault(name, len(self._fact_names)) for name in context.fact_names]
+        facts = np.full((len(context), len(self._fact_names)), np.nan)
+        facts[:, places] = context.facts
+        columns = [
+            pa.array(context.before, pa.int32()),
+            pa.array(context.rates, pa.float64()),
+            pa.array(np.array([*codes, ABSENT], np.int32)[context.unit_set], pa.int32()),
+            pa.array(facts.tolist(), pa.list_(pa.float64())),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=_CONTEXT)
+
 
 def save_windows(windows: WindowSet, folder: Path) -> None:
     """Write a whole set at once."""
@@ -186,13 +219,14 @@ def load_windows(folder: Path) -> WindowSet:
     folder = Path(folder)
     try:
         meta = json.loads((folder / "windows.json").read_text())
-        if meta["format"] != FORMAT:
-            raise DataError(f"{folder} has format {meta['format']}, this version reads {FORMAT}. Build it again.")
+        if meta["format"] not in READABLE:
+            raise DataError(f"{folder} has format {meta['format']}, this version reads {READABLE}. Build it again.")
         batches = [_open_part(folder / part_name(i)) for i in range(meta["parts"])]
         table = pa.Table.from_batches(batches, schema=_SCHEMA)
         count = meta["windows"]
         if len(table) != count:
             raise DataError(f"{folder} holds {len(table)} windows, but should hold {count}. Build it again.")
+        contexts = [(batch.num_rows, _read_context(folder, i, batch, meta)) for i, batch in enumerate(batches)]
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowInvalid) as error:
         raise DataError(f"{folder} is not a complete set of windows ({error}). Build it again.") from error
     return WindowSet(
@@ -209,12 +243,56 @@ def load_windows(folder: Path) -> WindowSet:
         assets=strings(table["asset"].to_pylist(), count),
         times=table["time"].to_numpy(),
         spans=np.column_stack([table["span_start"].to_numpy(), table["span_stop"].to_numpy()]),
+        context=join_contexts(contexts) if contexts else None,
     )
 
 
-def part_name(number: int) -> str:
-    """File name of a part."""
-    return f"part-{number:05d}.arrow"
+def part_name(number: int, kind: str = "part") -> str:
+    """File name of a part, or of what goes with it."""
+    return f"{kind}-{number:05d}.arrow"
+
+
+def _write_file(path: Path, batch: pa.RecordBatch) -> None:
+    with pa.ipc.new_file(str(path), batch.schema) as sink:
+        sink.write_batch(batch)
+
+
+def _before_batch(context: Context) -> pa.RecordBatch:
+    sizes = [before.size for before in context.befores]
+    flat = np.concatenate([before.ravel() for before in context.befores]) if sizes else np.empty(0, np.float32)
+    columns = [
+        pa.LargeListArray.from_arrays(pa.array(np.cumsum([0, *sizes]), pa.int64()), pa.array(flat)),
+        pa.array([before.shape[1] for before in context.befores], pa.int32()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_BEFORES)
+
+
+def _read_context(folder: Path, part: int, windows: pa.RecordBatch, meta: dict[str, Any]) -> Context | None:
+    """The context of a part, used in place; None where it has none."""
+    path = folder / part_name(part, "context")
+    if not path.exists():
+        return None
+    rows, matrices = _open_part(path), _open_part(folder / part_name(part, "before"))
+    if rows.num_rows != windows.num_rows:
+        raise DataError(f"{path} holds the context of {rows.num_rows} windows, not of {windows.num_rows}.")
+    flat, ends = matrices.column(0).values.to_numpy(zero_copy_only=True), matrices.column(0).offsets.to_numpy()
+    lengths = matrices.column(1).to_numpy()
+    names = tuple(meta["fact_names"])
+    facts = np.full((len(windows), len(names)), np.nan)
+    for row, own in enumerate(rows.column(3).to_pylist()):
+        facts[row, : len(own)] = own
+    return Context(
+        befores=tuple(
+            flat[start:stop].reshape(-1, length)
+            for start, stop, length in zip(ends[:-1], ends[1:], lengths, strict=True)
+        ),
+        before=rows.column(0).to_numpy(),
+        rates=rows.column(1).to_numpy(),
+        unit_sets=tuple(tuple(units) for units in meta["unit_sets"]),
+        unit_set=rows.column(2).to_numpy(),
+        fact_names=names,
+        facts=facts,
+    )
 
 
 def _open_part(path: Path) -> pa.RecordBatch:

@@ -15,13 +15,14 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from readbench.engine.context import Context, Facts, Matrix, join_contexts
 from readbench.errors import DataError, NotFiniteError
 
 if TYPE_CHECKING:
@@ -72,7 +73,21 @@ D = TypeVar("D", bound=np.generic)
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """One window: `values` (C, T) float32 and what is known about it."""
+    """One window: `values` (C, T) float32, what is known about it, and the context that it brings.
+
+    Args:
+        values: (C, T).
+        channels: C names.
+        label: class index; 0 is normal, -1 unlabelled.
+        group: what must not straddle a split.
+        asset: where it comes from; "" where unknown.
+        time: seconds; NaN where unknown.
+        id: its name.
+        before: (C, T_b) of the same asset in the time before; None where there is none.
+        rate: samples a second; NaN where unknown.
+        units: of the channels; empty where unknown.
+        facts: numbers that are known beforehand, by name.
+    """
 
     values: NDArray[np.float32]
     channels: tuple[str, ...]
@@ -81,6 +96,10 @@ class Window:
     asset: str
     time: float
     id: str
+    before: Matrix | None = None
+    rate: float = float("nan")
+    units: tuple[str, ...] = ()
+    facts: Facts = field(default_factory=dict)
 
     def __repr__(self) -> str:
         channels, steps = self.values.shape
@@ -108,6 +127,7 @@ class WindowSet:
         spans: (N, 2) first and one past the last step of the fault inside the window; equal where there is none or
             none is known.
         stats: channel statistics that windows are scaled by, where a task fixes them (the clean corpus's).
+        context: what the windows bring along: the time before, rate, units and facts; None where they bring nothing.
 
     >>> ws = WindowSet.from_arrays([np.zeros((2, 5)), np.ones((1, 3))], channels=[("a", "b"), ("a",)])
     >>> len(ws), ws.lengths.tolist(), ws.channel_counts.tolist()
@@ -130,6 +150,7 @@ class WindowSet:
     times: NDArray[np.float64]
     spans: NDArray[np.int32]
     stats: ChannelStats | None = None
+    context: Context | None = None
 
     @classmethod
     def from_arrays(  # noqa: PLR0913 - one keyword a column
@@ -144,6 +165,7 @@ class WindowSet:
         assets: Sequence[str] | None = None,
         times: ArrayLike | None = None,
         spans: ArrayLike | None = None,
+        context: Context | None = None,
     ) -> WindowSet:
         """Copy matrices of shape (C, T) into one buffer.
 
@@ -157,6 +179,7 @@ class WindowSet:
             assets: where each window comes from; default unknown.
             times: seconds; default unknown.
             spans: (N, 2) faulty steps; default unknown.
+            context: what the windows bring along; default nothing.
         """
         arrays = [_matrix(v, i) for i, v in enumerate(values)]
         n = len(arrays)
@@ -179,7 +202,7 @@ class WindowSet:
             assets=strings([""] * n if assets is None else assets, n),
             times=_column(times, n, np.float64, np.nan),
             spans=_spans(spans, n),
-        )
+        ).with_context(context)
 
     @classmethod
     def of(cls, windows: WindowsLike, like: WindowSet | None = None) -> WindowSet:
@@ -240,9 +263,11 @@ class WindowSet:
             assets=self.assets[key],
             times=self.times[key],
             spans=self.spans[key],
+            context=None if self.context is None else self.context[key],
         )
 
     def _window(self, i: int) -> Window:
+        context = self.context
         return Window(
             values=self.values(i),
             channels=self.channels(i),
@@ -251,6 +276,10 @@ class WindowSet:
             asset=str(self.assets[i]),
             time=float(self.times[i]),
             id=str(self.ids[i]),
+            before=None if context is None else context.before_of(i),
+            rate=float("nan") if context is None else float(context.rates[i]),
+            units=() if context is None else context.units_of(i),
+            facts={} if context is None else context.facts_of(i),
         )
 
     def values(self, i: int) -> NDArray[np.float32]:
@@ -292,12 +321,13 @@ class WindowSet:
             offset=offset,
             channel_set=channel_set.astype(np.int32),
             channel_sets=tuple(self.channel_sets[i] for i in used),
+            context=None if self.context is None else self.context.compact(),
         )
 
     def anonymous(self, *, in_place: bool = False) -> WindowSet:
-        """The windows and nothing else: no label, class name, group, asset, time or telling id; own memory.
+        """The windows and their context: no label, class name, group, asset, time or telling id; own memory.
 
-        This is what a method sees of a query, and of a corpus whose labels it may not use.
+        This is the most that a method sees of a query, and of a corpus whose labels it may not use.
 
         Args:
             in_place: leave the values where they are instead of copying them into memory of their own.
@@ -319,6 +349,12 @@ class WindowSet:
         """The same windows, to be scaled by `stats`."""
         return replace(self, stats=stats)
 
+    def with_context(self, context: Context | None) -> WindowSet:
+        """The same windows, with this context; None for none."""
+        if context is not None and len(context) != len(self):
+            raise DataError(f"Got the context of {len(context)} windows for {len(self)}.")
+        return replace(self, context=context if context is not None and context.known else None)
+
     def require_finite(self) -> None:
         """Raise `NotFiniteError` naming the first window and channel that hold NaN or infinity."""
         for i in range(len(self)):
@@ -331,12 +367,13 @@ class WindowSet:
                 )
 
     def fingerprint(self) -> str:
-        """Hash of everything in the set: values, names, labels, groups, assets, times, spans, order."""
+        """Hash of everything in the set: values, names, labels, groups, assets, times, spans, context, order."""
         digest = hashlib.sha256()
         for i in range(len(self)):
             digest.update(np.ascontiguousarray(self.values(i)).tobytes())
             row = (self.lengths[i], self.channels(i), self.labels[i], self.ids[i], self.groups[i], self.assets[i])
             digest.update(repr((*map(str, row), float(self.times[i]), self.spans[i].tolist())).encode())
+            digest.update(b"" if self.context is None else self.context.digest_of(i))
         digest.update(repr(self.classes).encode())
         if self.stats is not None:
             digest.update(self.stats.fingerprint().encode())
@@ -378,6 +415,7 @@ def concatenate(sets: Sequence[WindowSet]) -> WindowSet:
         times=np.concatenate([s.times for s in sets]),
         spans=np.concatenate([s.spans for s in sets]),
         stats=sets[0].stats,
+        context=join_contexts([(len(s), s.context) for s in sets]),
     )
 
 
@@ -398,6 +436,13 @@ def _join_windows(windows: Sequence[Window]) -> WindowSet:
         groups=[window.group for window in windows],
         assets=[window.asset for window in windows],
         times=[window.time for window in windows],
+        context=Context.of(
+            len(windows),
+            befores=[window.before for window in windows],
+            rates=[window.rate for window in windows],
+            units=[window.units for window in windows],
+            facts=[window.facts for window in windows],
+        ),
     )
 
 

@@ -23,6 +23,8 @@ OTHER = Protocol(
     test_share=0.3,
     native_split=True,
     composition="query-classes",
+    before="preceding",
+    before_steps=7,
 )
 """Differs from `WINDOWED` in every field."""
 

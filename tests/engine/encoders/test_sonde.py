@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from readbench.engine.encoders import Sonde
 from readbench.engine.encoders import _sonde as sonde
 from readbench.engine.encoders._channels import FEWEST, KEYED_WIDTH, Pooling, names_of
-from readbench.engine.encoders._sonde import LEAST_SPREAD, REFERENCE_WINDOWS, operating_statistics
-from readbench.engine.preparation import ChannelStats
+from readbench.engine.encoders._sonde import REFERENCE_WINDOWS
+from readbench.engine.preparation import LEAST_SPREAD, ChannelStats, operating_statistics
 from readbench.engine.protocols import Vectors
 from readbench.engine.windows import WindowSet, concatenate
 from readbench.errors import NotFiniteError, UsageError

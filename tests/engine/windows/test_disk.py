@@ -360,5 +360,5 @@ def test_another_number_of_windows_than_promised_is_refused(folder: Path) -> Non
 
 def test_another_format_is_refused(folder: Path) -> None:
     _rewrite(folder, format=disk.FORMAT + 1)
-    with pytest.raises(DataError, match=rf"format {disk.FORMAT + 1}, this version reads {disk.FORMAT}"):
+    with pytest.raises(DataError, match=rf"format {disk.FORMAT + 1}, this version reads"):
         load_windows(folder)

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from readbench.engine.context import Context
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.testing import sample_windows
 from readbench.engine.testing._samples import CLASSES
@@ -64,6 +65,7 @@ CHANGES: dict[str, Callable[[WindowSet], WindowSet]] = {
     "assets": lambda w: _renamed(w, "assets"),
     "times": _later,
     "spans": lambda w: replace(w, spans=w.spans + np.array([[0, 0], [0, 1], [0, 0]], np.int32)),
+    "context": lambda w: w.with_context(Context.of(3, facts=[{}, {"speed": 29.5}, {}])),
     "stats": lambda w: w.with_stats(ChannelStats({"a": 0.0}, {"a": 1.0})),
 }
 

@@ -169,7 +169,7 @@ def test_scaling_by_normals_needs_normals(normals: WindowSet | None) -> None:
 
 def test_an_unknown_scaling_is_refused_with_the_known_ones() -> None:
     windows = sample_windows(2)
-    with pytest.raises(ParameterError, match=r"norm must be one of channel, window, none, normals\. Got 'zscore'"):
+    with pytest.raises(ParameterError, match=r"one of channel, window, none, normals, before\. Got 'zscore'"):
         Scaler.of("zscore", windows)(windows)  # type: ignore[arg-type]
 
 

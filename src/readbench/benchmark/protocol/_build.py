@@ -125,6 +125,7 @@ def write_windows_of(source: Source, root: Path | None, folder: Path, progress: 
     info = source.info
     what, total = f"building {info.name}", source.runs if isinstance(source, Counted) else None
     sides: dict[str, Side] = {}
+    units = {channel.name: channel.unit for channel in info.channels}
     with WindowWriter(folder, info.classes) as writer:
         number = done = writer.mark
         progress(what, done, total)
@@ -132,7 +133,7 @@ def write_windows_of(source: Source, root: Path | None, folder: Path, progress: 
             _note_side(sides, recording)
             if number <= done:
                 continue
-            windows = windows_of(recording, info.protocol, info.classes)
+            windows = windows_of(recording, info.protocol, info.classes, units)
             if windows is not None:
                 writer.append(windows)
             writer.checkpoint(number)

@@ -30,6 +30,9 @@ def clean(recording: Recording, convention: Missing) -> Recording:
 
 def fill_missing(recording: Recording) -> Recording:
     """Forward-fill, then back-fill, inside each stretch of constant label; what stays empty becomes zero."""
+    if recording.before is not None:
+        filled = fill_gaps(recording.before, is_reading(recording.before))
+        recording = replace(recording, before=filled)
     readings = is_reading(recording.values)
     if readings.all():
         return recording
@@ -44,11 +47,16 @@ def drop_missing(recording: Recording) -> Recording:
     read = is_reading(recording.values)
     present = read.any(axis=1)
     rows = read[present].all(axis=0)
+    before = recording.before
+    if before is not None:
+        before = before[present]
+        before = before[:, is_reading(before).all(axis=0)]
     return replace(
         recording,
         values=recording.values[present][:, rows],
         channels=tuple(recording.channels[c] for c in np.flatnonzero(present)),
         labels=recording.labels[rows],
+        before=before,
     )
 
 

@@ -6,13 +6,19 @@ rules of labelling come first, then the cutting (`windows_of`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol._clean import clean
 from readbench.benchmark.protocol._source import Protocol, Recording
+from readbench.engine.context import Context, Matrix
 from readbench.engine.windows import NORMAL, UNLABELLED, WindowSet
 from readbench.errors import DataError
+
+LEAST_BEFORE = 0.25
+"""Shortest time before a window that is worth keeping, as a share of the window's length."""
 
 
 def merge_onsets(labels: NDArray[np.int32], codes: tuple[tuple[int, int], ...]) -> NDArray[np.int32]:
@@ -127,10 +133,18 @@ def _bounds(present: NDArray[np.bool_], starts: NDArray[np.intp], length: int) -
     return bounds
 
 
-def windows_of(recording: Recording, protocol: Protocol, classes: tuple[str, ...]) -> WindowSet | None:
+def windows_of(
+    recording: Recording, protocol: Protocol, classes: tuple[str, ...], units: Mapping[str, str] | None = None
+) -> WindowSet | None:
     """Clean, cut and label one recording; None where it is too short or nothing of it is labelled.
 
     Window ids are `<recording id>@<first step>`, counted after cleaning.
+
+    Args:
+        recording: as its source wrote it.
+        protocol: how it is cut and labelled, and what windows bring as the time before them.
+        classes: class names, normal first.
+        units: of channels, by name.
     """
     recording = clean(recording, protocol.missing)
     if not recording.values.size:
@@ -150,6 +164,7 @@ def windows_of(recording: Recording, protocol: Protocol, classes: tuple[str, ...
     if not len(starts):
         return None
     values = recording.values.astype(np.float32)
+    spans = fault_spans(labels, starts, length, window_labels)
     return WindowSet.from_arrays(
         [values[:, s : s + length] for s in starts],
         channels=recording.channels,
@@ -159,8 +174,74 @@ def windows_of(recording: Recording, protocol: Protocol, classes: tuple[str, ...
         groups=[recording.group] * len(starts),
         assets=[recording.asset] * len(starts),
         times=recording.start + recording.step * starts,
-        spans=fault_spans(labels, starts, length, window_labels),
+        spans=spans,
+        context=Context.of(
+            len(starts),
+            befores=_befores(recording, labels, starts, spans, kept, protocol),
+            rates=[recording.rate] * len(starts),
+            units=[[(units or {}).get(name, "") for name in recording.channels]] * len(starts),
+            facts=_facts(recording, kept),
+        ),
     )
+
+
+def _befores(
+    recording: Recording,
+    labels: NDArray[np.int32],
+    starts: NDArray[np.intp],
+    spans: NDArray[np.int32],
+    kept: NDArray[np.bool_],
+    protocol: Protocol,
+) -> list[Matrix | None]:
+    """The time before each window, as the source gives it or the protocol takes it from the recording's rows."""
+    if protocol.before == "none":
+        return [None] * len(starts)
+    if recording.cuts is not None and recording.cuts.befores is not None:
+        return [recording.cuts.befores[i] for i in np.flatnonzero(kept)]
+    earlier = np.empty((len(recording.channels), 0)) if recording.before is None else recording.before
+    rows = np.concatenate([earlier, recording.values], axis=1).astype(np.float32)
+    lead = earlier.shape[1]
+    if protocol.before == "preceding":
+        usable, ends = np.arange(rows.shape[1]), starts + lead
+    else:
+        usable = np.flatnonzero(np.concatenate([np.full(lead, NORMAL), labels]) == NORMAL)
+        ends = known_normal_until(labels, starts, spans, max(1, protocol.before_steps // 2)) + lead
+    least = max(1, int(LEAST_BEFORE * (protocol.length or recording.values.shape[1])))
+    taken: dict[int, Matrix | None] = {}
+    for end in np.unique(ends).tolist():
+        last = int(np.searchsorted(usable, end))
+        chosen = usable[max(0, last - protocol.before_steps) : last]
+        taken[end] = np.ascontiguousarray(rows[:, chosen]) if len(chosen) >= least else None
+    return [taken[end] for end in ends.tolist()]
+
+
+def known_normal_until(
+    labels: NDArray[np.int32], starts: NDArray[np.intp], spans: NDArray[np.int32], grain: int
+) -> NDArray[np.intp]:
+    """(W,) the step until which somebody who knows when the fault began takes the time before each window.
+
+    That is the first step of the stretch of faulty steps that the window lies in, or the window's own first step where
+    that comes earlier. A normal window has no onset: its own first step counts, on a grid of `grain` steps, so that
+    neighbours share what is before them.
+
+    >>> known_normal_until(np.array([0, 0, 0, 1, 1, 1], np.int32), np.array([0, 4]), np.array([[0, 0], [0, 2]]), 2)
+    array([0, 3])
+    """
+    faulty = labels != NORMAL
+    onsets = np.flatnonzero(faulty & ~np.concatenate([[False], faulty[:-1]]))
+    first = starts + spans[:, 0]
+    own = onsets[np.maximum(np.searchsorted(onsets, first, side="right") - 1, 0)] if len(onsets) else starts
+    shared = np.where(starts >= grain, starts // grain * grain, starts)
+    has_fault = spans[:, 1] > spans[:, 0]
+    return np.where(has_fault, np.minimum(own, starts), shared).astype(np.intp)
+
+
+def _facts(recording: Recording, kept: NDArray[np.bool_]) -> list[dict[str, float]]:
+    """What is known of each window beforehand."""
+    own = recording.cuts.facts if recording.cuts is not None else {}
+    return [
+        {**recording.facts, **{name: float(column[i]) for name, column in own.items()}} for i in np.flatnonzero(kept)
+    ]
 
 
 def window_starts(steps: int, length: int, stride: int) -> NDArray[np.intp]:

@@ -5,7 +5,7 @@ A `Recording` is raw: a series as its source wrote it, with per-timestep labels,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import shorten
@@ -23,10 +23,20 @@ Side = Literal["train", "test"]
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Windows that a source chose itself: `starts` (W,) first steps and `labels` (W,) class indices."""
+    """Windows that a source chose itself.
+
+    Args:
+        starts: (W,) first steps.
+        labels: (W,) class indices.
+        befores: (W,) the time before each window, (C, T_b) or None; windows may share one. Without it, that of the
+            recording's rows is taken (`Protocol.before`).
+        facts: (W,) numbers that are known of each window beforehand, by name; NaN where unknown.
+    """
 
     starts: NDArray[np.intp]
     labels: NDArray[np.int32]
+    befores: tuple[NDArray[np.float32] | None, ...] | None = None
+    facts: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +55,10 @@ class Recording:
         step: seconds between samples.
         side: the side of the source's own split, where it has one.
         cuts: where a source says itself which windows there are (around heartbeats, say): their first steps and labels.
+        rate: samples a second; NaN where unknown.
+        before: (C, T_b) readings of the same asset just before the first step, normal as far as anyone knew; None where
+            there are none, or where they are part of `values`.
+        facts: numbers that are known beforehand, by name (shaft speed, load); nothing that is part of the truth.
     """
 
     id: str
@@ -57,6 +71,9 @@ class Recording:
     step: float = 1.0
     side: Side | None = None
     cuts: Cuts | None = None
+    rate: float = float("nan")
+    before: NDArray[np.float32] | NDArray[np.float64] | None = None
+    facts: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         channels, steps = self.values.shape
@@ -72,6 +89,10 @@ class Recording:
             )
         if self.labels.shape != shape[1:]:
             raise DataError(f"Recording {self.id}: {shape[1]} timesteps but labels of shape {self.labels.shape}.")
+        if self.before is not None and (self.before.ndim != 2 or len(self.before) != shape[0]):
+            raise DataError(
+                f"Recording {self.id}: the time before has shape {self.before.shape}, not {shape[0]} channels."
+            )
 
 
 Domain = Literal[
@@ -88,6 +109,7 @@ CutLabelRule = Literal["majority", "majority-or-coverage"]
 Missing = Literal["fill", "drop"]
 CompositionRule = Literal["stratified", "query-classes"]
 SplitUnit = Literal["group", "asset"]
+BeforeRule = Literal["onset", "preceding", "none"]
 NORMAL_CLASS = "normal"
 """Name of class 0 of every source."""
 
@@ -119,6 +141,10 @@ class Protocol:
         native_split: keep the source's own train and test sides.
         composition: `stratified` (corpus and queries in native class proportions) or `query-classes` (far more classes
             than queries: the corpus holds the queries' classes only, other classes stand in for normals).
+        before: what windows bring as the time before them. `onset`: somebody knows when the fault began; the latest
+            normal steps before that, and before the window. `preceding`: the steps just before the window, whatever
+            they hold. `none`: nothing.
+        before_steps: most steps of it.
     """
 
     length: int | None
@@ -131,6 +157,8 @@ class Protocol:
     test_share: float = 0.2
     native_split: bool = False
     composition: CompositionRule = "stratified"
+    before: BeforeRule = "onset"
+    before_steps: int = 2048
 
 
 @dataclass(frozen=True)
@@ -197,6 +225,8 @@ class CutSource:
         normal_stride: stride in recordings without any fault.
         label_rule: `majority` or `majority-or-coverage`.
         min_coverage: least share of the window that a fault must fill to claim it by coverage.
+        before: what windows bring as the time before them: `onset`, `preceding` or `none`.
+        before_steps: most steps of it.
     """
 
     window: Annotated[int, ParameterRange(2)] | None = None
@@ -204,6 +234,8 @@ class CutSource:
     normal_stride: Annotated[int, ParameterRange(1)] | None = None
     label_rule: CutLabelRule | None = None
     min_coverage: Annotated[float, ParameterRange(0, 1)] | None = None
+    before: BeforeRule | None = None
+    before_steps: Annotated[int, ParameterRange(1)] | None = None
     info: SourceInfo = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -215,6 +247,8 @@ class CutSource:
             normal_stride=self.normal_stride or own.normal_stride,
             label_rule=self.label_rule or own.label_rule,
             min_coverage=own.min_coverage if self.min_coverage is None else self.min_coverage,
+            before=self.before or own.before,
+            before_steps=self.before_steps or own.before_steps,
         )
         if self.min_coverage is not None and protocol.label_rule != "majority-or-coverage":
             raise ParameterError(

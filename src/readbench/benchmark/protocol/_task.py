@@ -21,7 +21,7 @@ from readbench.benchmark.protocol._source import Source, SourceInfo
 from readbench.benchmark.protocol._split import Split, split_by_group
 from readbench.common.files import digest, write_json
 from readbench.common.progress import SILENT, Progress
-from readbench.engine.preparation import ChannelStats
+from readbench.engine.preparation import ChannelStats, lend_before
 from readbench.engine.windows import NORMAL, WindowSet
 from readbench.errors import DataError
 
@@ -102,14 +102,15 @@ def compose_task(built: Built, *, seed: int, settings: Composition) -> Task:
         )
     if info.protocol.composition == "query-classes":
         windows = _others_as_normal(windows, windows.labels[chosen.queries])
-    corpus, queries = windows[chosen.corpus], windows[chosen.queries]
+    queries, normals = windows[chosen.queries], windows[chosen.normals]
+    corpus = lend_before(windows[chosen.corpus], normals)
     return Task(
         info=info,
         seed=seed,
         queries=queries,
         corpus=corpus.with_stats(ChannelStats.of(corpus[corpus.labels > NORMAL])),
         levels=chosen.levels,
-        normals=windows[chosen.normals],
+        normals=normals,
         notes=(*chosen.notes, *_unasked(corpus, queries, settings)),
         origin=built.parts.origin if built.parts else None,
     )

@@ -16,7 +16,7 @@ from readbench.benchmark.runs._execute import Setting, load_cell_task
 from readbench.benchmark.runs._executors import Executor
 from readbench.benchmark.runs._plan import Job
 from readbench.common.progress import Progress, within
-from readbench.engine.legs import conceal
+from readbench.engine.legs import BuiltLeg, conceal
 from readbench.engine.method import Method
 from readbench.engine.protocols import Encoder
 from readbench.engine.spec import Leg, MethodSpec, Stage
@@ -62,7 +62,8 @@ def encode_block(block: EncodingBlock, progress: Progress, setting: Setting) -> 
             task, _ = load_cell_task(block.dataset, block.seed, setting)
             encoder = _fitted(block.dataset, block.seed, block.encoder, setting)
             windows = _share(task.corpus, task.normals, task.queries)[block.share][list(block.places)]
-            shown, what = conceal(windows), str(block.encoder)
+            leg = BuiltLeg(Leg(block.encoder))
+            shown, what = leg.see(conceal(windows)), str(block.encoder)
             encode_missing(VectorFolder(setting.cache), encoder, shown, progress, what=what)
         except Exception:  # noqa: BLE001 - the same error comes back in each cell, with its reason
             return 0

@@ -113,6 +113,7 @@ class Simulator(ABC):
                 asset=f"{self.INFO.asset_unit}-{batch.asset[b]:03d}",
                 start=0.0,
                 step=self.STEP,
+                rate=1 / self.STEP,
             )
 
     def faults_of(self, index: NDArray[np.int64]) -> NDArray[np.int32]:

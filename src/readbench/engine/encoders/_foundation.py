@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from readbench.common.files import cache_root
-from readbench.engine.abilities import OnDevice, Pretrained
+from readbench.engine.abilities import OnDevice, Pretrained, ScalesWindows
 from readbench.engine.devices import Torch, import_optional
 from readbench.engine.encoders._pretrained import FrozenEncoder
 from readbench.engine.encoders._weights import explain_missing_weights
@@ -58,7 +58,7 @@ POINTS = 2**17
     family="embedder",
     requires=("torch", "mantis"),
     extra="models",
-    abilities=(Pretrained, OnDevice),
+    abilities=(Pretrained, OnDevice, ScalesWindows),
     unavailable=partial(explain_missing_weights, MANTIS_WEIGHTS, MANTIS_FILES),
 )
 @dataclass(eq=False)
@@ -112,7 +112,7 @@ CHRONOS2_WEIGHTS, CHRONOS2_FILES = "amazon/chronos-2", ("config.json", "model.sa
     family="embedder",
     requires=("torch", "chronos"),
     extra="models",
-    abilities=(Pretrained, OnDevice),
+    abilities=(Pretrained, OnDevice, ScalesWindows),
     unavailable=partial(explain_missing_weights, CHRONOS2_WEIGHTS, CHRONOS2_FILES),
 )
 @dataclass(eq=False)
@@ -165,7 +165,7 @@ LICENCE = (
     family="embedder",
     requires=("torch", "tirex"),
     extra="models",
-    abilities=(Pretrained, OnDevice),
+    abilities=(Pretrained, OnDevice, ScalesWindows),
     unavailable=partial(explain_missing_weights, TIREX_WEIGHTS, TIREX_FILES),
 )
 @dataclass(eq=False)
@@ -271,7 +271,7 @@ NO_WEIGHTS = (
     family="embedder",
     requires=("torch",),
     extra="models",
-    abilities=(Pretrained, OnDevice),
+    abilities=(Pretrained, OnDevice, ScalesWindows),
     positional="weights",
     unavailable=lambda: NO_WEIGHTS,
 )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.common.files import digest
+from readbench.engine.abilities import ScalesWindows
 from readbench.engine.preparation import Normalisation, Scaler, channel_axis, dense
 from readbench.engine.protocols import BatchEncoder, Metric, Vectors
 from readbench.engine.registry import ENCODERS
@@ -62,7 +63,7 @@ class ChannelGrid:
         return digest(self.scale.norm, self.scale.fingerprint(), self.axis, self.length)
 
 
-@ENCODERS.register("raw", title="Raw window", family="embedder")
+@ENCODERS.register("raw", title="Raw window", family="embedder", abilities=(ScalesWindows,))
 class Raw(BatchEncoder):
     """The window itself: scaled, on the corpus's channel axis and longest length, flattened.
 

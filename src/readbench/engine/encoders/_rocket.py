@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.engine.abilities import ScalesWindows
 from readbench.engine.encoders._raw import ChannelGrid
 from readbench.engine.kernels.threads import Team
 from readbench.engine.parameters import ParameterRange
@@ -40,7 +41,7 @@ class _Features(Protocol):
         ...
 
 
-@ENCODERS.register("rocket", title="MiniRocket", family="embedder", positional="kind")
+@ENCODERS.register("rocket", title="MiniRocket", family="embedder", positional="kind", abilities=(ScalesWindows,))
 class Rocket(BatchEncoder):
     """MiniRocket features, standardised on the corpus: shares of responses above levels drawn from the corpus.
 

@@ -25,7 +25,7 @@ from readbench.engine.encoders._channels import ChannelEncoder, NormalOperation,
 from readbench.engine.encoders._weights import digest_weights, locate_weights
 from readbench.engine.kernels.threads import Team
 from readbench.engine.parameters import ParameterRange
-from readbench.engine.preparation import ChannelStats, Scaler
+from readbench.engine.preparation import Scaler, operating_statistics
 from readbench.engine.protocols import Metric, Vectors
 from readbench.engine.registry import ENCODERS
 from readbench.engine.vectors import code_key, window_digests
@@ -37,8 +37,6 @@ VERSION = 1
 """Raised whenever vectors change, so that stored ones are not mixed."""
 REFERENCE_WINDOWS = 256
 """Normal windows that the reference is taken from, at most: evenly spread over those there are."""
-LEAST_SPREAD = 0.1
-"""A channel's scale is its spread in normal operation, and at least this share of its spread in the corpus."""
 Reference = Literal["normals", "corpus", "none"]
 Runtime = Literal["cpu", "cuda"]
 SHIPPED = "shipped"
@@ -152,21 +150,6 @@ class Sonde(ChannelEncoder):
             return NormalOperation.of(np.empty((0, WIDTH), np.float32), np.empty(0, np.str_))
         parts = [(self.channel_vectors(scale(b)), names_of(b)) for b in self.batches(normals)]
         return NormalOperation.of(np.concatenate([v for v, _ in parts]), np.concatenate([n for _, n in parts]))
-
-
-def operating_statistics(corpus: WindowSet, normals: WindowSet) -> ChannelStats:
-    """Mean and spread of each channel in normal operation; those of the corpus where normals know nothing of it.
-
-    A channel that hardly moves in normal operation is scaled by a share of its spread in the corpus instead: else the
-    first movement of a valve would be off every scale.
-    """
-    whole = corpus.stats or ChannelStats.of(corpus)
-    if not len(normals):
-        return whole
-    own = ChannelStats.of(normals)
-    mean = whole.mean | own.mean
-    std = {n: max(own.std[n], LEAST_SPREAD * whole.std.get(n, 0.0)) if n in own.std else whole.std[n] for n in mean}
-    return ChannelStats(mean, std)
 
 
 def find_shipped_weights() -> Path:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.common.files import cache_root, exclusive, open_atomic
-from readbench.engine.abilities import OnDevice
+from readbench.engine.abilities import OnDevice, ScalesWindows
 from readbench.engine.devices import Device, Torch, import_optional, inference_mode, pick_device, use_one_thread
 from readbench.engine.encoders._raw import ChannelGrid
 from readbench.engine.parameters import ParameterRange
@@ -180,7 +180,12 @@ SMALL_CORPUS, FEW_STEPS, MANY_STEPS = 100_000, 200, 600
 
 
 @ENCODERS.register(
-    "ts2vec", title="TS2Vec", family="embedder", requires=("torch",), extra="models", abilities=(OnDevice,)
+    "ts2vec",
+    title="TS2Vec",
+    family="embedder",
+    requires=("torch",),
+    extra="models",
+    abilities=(OnDevice, ScalesWindows),
 )
 class TS2Vec(BatchEncoder):
     """TS2Vec, trained on the corpus without labels: the maximum over time of 320 learned numbers.

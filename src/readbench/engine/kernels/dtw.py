@@ -274,6 +274,8 @@ class TileRows:
     @classmethod
     def of(cls, windows: WindowSet, axis: tuple[str, ...], align: Alignment, scaler: Scaler) -> TileRows:
         """Rows matched to the axis by name or position, on the scaler's scale."""
+        if scaler.norm == "before":  # each window on a scale of its own
+            windows, scaler = scaler(windows), Scaler("none")
         shape = len(windows.channel_sets), len(axis)
         row, mean, scale = np.full(shape, -1, np.int64), np.zeros(shape), np.ones(shape)
         place = {name: c for c, name in enumerate(axis)}

@@ -1,0 +1,278 @@
+"""What windows bring along beside their values: the time before, the sampling rate, units and facts.
+
+An engineer on call has the hour before the alarm, the rate of the recorder and the speed of the shaft; so a window may
+bring them, for queries and cases alike:
+
+* `before`: (C, T_b) readings of the same asset in the time before the window, in the window's channels;
+* `rate`: samples a second;
+* `units`: of each channel;
+* `facts`: named numbers that are known beforehand, such as shaft speed, load or the number of rolling elements.
+
+Never context: label, group, asset, clock time, and whatever is part of the truth (severity, kind of onset).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from readbench.errors import DataError
+
+ABSENT = -1
+"""Number of a `before`, or of units, that a window does not have."""
+Facts = Mapping[str, float]
+Matrix = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """The context of N windows; windows of one recording may share a `before`.
+
+    Args:
+        befores: the distinct matrices (C, T_b), finite, in the channels of their windows.
+        before: (N,) which of them; -1 where a window has none.
+        rates: (N,) samples a second; NaN where unknown.
+        unit_sets: the distinct tuples of units, in the order of the windows' channels, "" where unknown.
+        unit_set: (N,) which of them; -1 where nothing is known.
+        fact_names: F names.
+        facts: (N, F); NaN where unknown.
+
+    >>> context = Context.of(2, befores=[[[1.0, 2.0]], None], facts=[{"speed": 29.5}, {}])
+    >>> len(context), context.before_of(1) is None, context.facts_of(0)
+    (2, True, {'speed': 29.5})
+    """
+
+    befores: tuple[Matrix, ...]
+    before: NDArray[np.int32]
+    rates: NDArray[np.float64]
+    unit_sets: tuple[tuple[str, ...], ...]
+    unit_set: NDArray[np.int32]
+    fact_names: tuple[str, ...]
+    facts: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        count: int,
+        *,
+        befores: Sequence[ArrayLike | None] | None = None,
+        rates: ArrayLike | None = None,
+        units: Sequence[Sequence[str]] | None = None,
+        facts: Sequence[Facts] | None = None,
+    ) -> Context:
+        """From one entry a window; None for what no window has. The same array given twice is kept once."""
+        distinct, numbers = _number_befores(befores, count)
+        unit_sets, unit_set = _number_units(units, count)
+        given = [{}] * count if facts is None else facts
+        _check_count(len(given), count, "facts")
+        names = tuple(dict.fromkeys(name for own in given for name in own))
+        table = np.array([[own.get(name, np.nan) for name in names] for own in given], np.float64)
+        return cls(
+            befores=distinct,
+            before=numbers,
+            rates=_rates(rates, count),
+            unit_sets=unit_sets,
+            unit_set=unit_set,
+            fact_names=names,
+            facts=table.reshape(count, len(names)),
+        )
+
+    @classmethod
+    def unknown(cls, count: int) -> Context:
+        """That of windows that bring nothing."""
+        return cls.of(count)
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+    def __getitem__(self, key: slice | NDArray[np.intp] | NDArray[np.bool_]) -> Context:
+        return replace(
+            self, before=self.before[key], rates=self.rates[key], unit_set=self.unit_set[key], facts=self.facts[key]
+        )
+
+    @property
+    def known(self) -> bool:
+        """Whether any window brings anything."""
+        numbers = np.isfinite(self.rates).any() or np.isfinite(self.facts).any()
+        return bool(numbers or self.has_before.any() or (self.unit_set != ABSENT).any())
+
+    @property
+    def has_before(self) -> NDArray[np.bool_]:
+        """(N,) which windows have a `before`."""
+        has: NDArray[np.bool_] = self.before != ABSENT
+        return has
+
+    def before_of(self, i: int) -> Matrix | None:
+        """(C, T_b) of window i; None where it has none."""
+        number = int(self.before[i])
+        return None if number == ABSENT else self.befores[number]
+
+    def units_of(self, i: int) -> tuple[str, ...]:
+        """Units of the channels of window i; empty where unknown."""
+        number = int(self.unit_set[i])
+        return () if number == ABSENT else self.unit_sets[number]
+
+    def facts_of(self, i: int) -> dict[str, float]:
+        """What is known of window i beforehand, by name."""
+        row = self.facts[i]
+        return {name: float(row[f]) for f, name in enumerate(self.fact_names) if np.isfinite(row[f])}
+
+    def with_befores(self, befores: Sequence[Matrix], numbers: NDArray[np.int32]) -> Context:
+        """The same with further matrices: `numbers` (N,) says which of them a window takes, -1 for its own."""
+        shifted = np.where(numbers == ABSENT, self.before, numbers + len(self.befores)).astype(np.int32)
+        return replace(self, befores=(*self.befores, *befores), before=shifted)
+
+    def compact(self) -> Context:
+        """A copy that holds what its windows have, and nothing else of the set it came from."""
+        used, before = _keep_used(self.before)
+        units, unit_set = _keep_used(self.unit_set)
+        named = np.flatnonzero(np.isfinite(self.facts).any(axis=0))
+        return replace(
+            self,
+            befores=tuple(np.ascontiguousarray(self.befores[i]) for i in used),
+            before=before,
+            unit_sets=tuple(self.unit_sets[i] for i in units),
+            unit_set=unit_set,
+            fact_names=tuple(self.fact_names[f] for f in named),
+            facts=self.facts[:, named],
+        )
+
+    def digest_of(self, i: int) -> bytes:
+        """Hash of what window i brings; empty where it brings nothing."""
+        number, rate = int(self.before[i]), float(self.rates[i])
+        units, facts = self.units_of(i), sorted(self.facts_of(i).items())
+        if number == ABSENT and np.isnan(rate) and not units and not facts:
+            return b""
+        text = repr((rate, units, facts)).encode()
+        return hashlib.blake2b(text + (b"" if number == ABSENT else self._digests[number]), digest_size=16).digest()
+
+    @cached_property
+    def _digests(self) -> list[bytes]:
+        return [hashlib.blake2b(repr(b.shape).encode() + b.tobytes(), digest_size=16).digest() for b in self.befores]
+
+
+def join_contexts(parts: Sequence[tuple[int, Context | None]]) -> Context | None:
+    """Contexts end to end, each with the number of its windows; None where no part has any."""
+    if all(context is None for _, context in parts):
+        return None
+    known = [Context.unknown(count) if context is None else context for count, context in parts]
+    names = tuple(dict.fromkeys(name for context in known for name in context.fact_names))
+    units = tuple(dict.fromkeys(own for context in known for own in context.unit_sets))
+    shifts = np.cumsum([0] + [len(context.befores) for context in known])
+    return Context(
+        befores=tuple(before for context in known for before in context.befores),
+        before=np.concatenate([_shift(c.before, int(s)) for c, s in zip(known, shifts, strict=False)]),
+        rates=np.concatenate([context.rates for context in known]),
+        unit_sets=units,
+        unit_set=np.concatenate([_renumber(c.unit_set, [units.index(own) for own in c.unit_sets]) for c in known]),
+        fact_names=names,
+        facts=np.concatenate([_facts_under(context, names) for context in known]),
+    )
+
+
+def check_before(before: ArrayLike, channels: Sequence[str], where: str) -> Matrix:
+    """A `before` that fits a window, else `DataError` that says what is wrong with it.
+
+    Args:
+        before: (C, T_b) readings.
+        channels: C names, the window's.
+        where: of which window, for the message.
+
+    >>> check_before([[1.0, 2.0]], ["level"], "case 7").shape
+    (1, 2)
+    """
+    matrix = _as_matrix(before, f"The time before {where}")
+    if len(matrix) != len(channels):
+        raise DataError(
+            f"The time before {where} has {len(matrix)} channels, the window {len(channels)} ({', '.join(channels)}). "
+            "Give the same channels for both."
+        )
+    if matrix.shape[1] == 0:
+        raise DataError(f"The time before {where} is empty. Leave it out where nothing is known of it.")
+    if not np.isfinite(matrix).all():
+        row = int(np.argwhere(~np.isfinite(matrix))[0][0])
+        raise DataError(f"The time before {where} has a gap in channel {channels[row]!r}. Fill it, or leave it out.")
+    return matrix
+
+
+def find_still(before: Matrix, channels: Sequence[str]) -> tuple[str, ...]:
+    """Channels that never move in a `before`: their usual spread is then taken from elsewhere."""
+    return tuple(name for name, row in zip(channels, before, strict=True) if np.ptp(row) == 0)
+
+
+def _number_befores(
+    befores: Sequence[ArrayLike | None] | None, count: int
+) -> tuple[tuple[Matrix, ...], NDArray[np.int32]]:
+    numbers = np.full(count, ABSENT, np.int32)
+    if befores is None:
+        return (), numbers
+    _check_count(len(befores), count, "befores")
+    distinct: list[Matrix] = []
+    places: dict[int, int] = {}
+    for i, before in enumerate(befores):
+        if before is None:
+            continue
+        if id(before) not in places:
+            places[id(before)] = len(distinct)
+            distinct.append(_as_matrix(before, f"The time before window {i}"))
+        numbers[i] = places[id(before)]
+    return tuple(distinct), numbers
+
+
+def _number_units(
+    units: Sequence[Sequence[str]] | None, count: int
+) -> tuple[tuple[tuple[str, ...], ...], NDArray[np.int32]]:
+    given = [()] * count if units is None else [tuple(own) for own in units]
+    _check_count(len(given), count, "units")
+    distinct = tuple(dict.fromkeys(own for own in given if any(own)))
+    places = {own: i for i, own in enumerate(distinct)}
+    return distinct, np.array([places.get(own, ABSENT) for own in given], np.int32)
+
+
+def _rates(rates: ArrayLike | None, count: int) -> NDArray[np.float64]:
+    column = np.full(count, np.nan) if rates is None else np.asarray(rates, np.float64)
+    _check_count(len(column), count, "rates")
+    if (column <= 0).any():
+        raise DataError("A rate is a positive number of samples a second, or NaN where it is unknown.")
+    return column
+
+
+def _check_count(found: int, count: int, what: str) -> None:
+    if found != count:
+        raise DataError(f"Expected {what} of {count} windows, one entry each, got {found}.")
+
+
+def _as_matrix(values: Any, what: str) -> Matrix:  # noqa: ANN401 - whatever a caller gave
+    try:
+        matrix = np.asarray(values, np.float32)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} is no matrix (channels, time) of numbers: {error}") from error
+    if matrix.ndim != 2:
+        raise DataError(f"{what} has shape {matrix.shape}; give a matrix (channels, time).")
+    return matrix
+
+
+def _keep_used(numbers: NDArray[np.int32]) -> tuple[list[int], NDArray[np.int32]]:
+    """The numbers that occur, and each entry as the place of its own among them."""
+    used = np.unique(numbers[numbers != ABSENT])
+    return used.tolist(), np.where(numbers == ABSENT, ABSENT, np.searchsorted(used, numbers)).astype(np.int32)
+
+
+def _shift(numbers: NDArray[np.int32], by: int) -> NDArray[np.int32]:
+    return np.where(numbers == ABSENT, ABSENT, numbers + by).astype(np.int32)
+
+
+def _renumber(numbers: NDArray[np.int32], places: list[int]) -> NDArray[np.int32]:
+    return np.array([*places, ABSENT], np.int32)[numbers]  # -1 picks the last
+
+
+def _facts_under(context: Context, names: tuple[str, ...]) -> NDArray[np.float64]:
+    table = np.full((len(context), len(names)), np.nan)
+    table[:, [names.index(name) for name in context.fact_names]] = context.facts
+    return table
