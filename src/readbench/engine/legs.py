@@ -127,6 +127,8 @@ class BuiltLeg:
                 tuple(part.component for part in self.transforms),
                 vectors,
                 stored,
+                contextual=tuple(part.component for part in self.transforms if _uses_context(part)),
+                shown_context=_uses_context(self.part),
                 device=self.part.able(OnDevice),
                 progress=progress,
                 what=str(leg),
@@ -161,10 +163,7 @@ class BuiltLeg:
     @property
     def uses_context(self) -> bool:
         """Whether it uses what windows bring along; from others it is kept away."""
-        scaling = self.part.able(ScalesWindows)
-        using = [part.able(UsesContext) for part in (self.part, *self.transforms)]
-        by_before = scaling is not None and scaling.norm == "before"
-        return by_before or any(part is not None and part.uses_context for part in using)
+        return any(map(_uses_context, (self.part, *self.transforms)))
 
     def see(self, windows: WindowSet) -> WindowSet:
         """The windows as this leg sees them: with their context only where it uses any."""
@@ -312,6 +311,12 @@ def build_part(registry: Registry, stage: Stage) -> MethodPart[Any]:
     entry = registry.get(stage.name)
     component = entry.build(**dict(stage.parameters))
     return MethodPart(component, frozenset(entry.abilities_of(component)))
+
+
+def _uses_context(part: MethodPart[Any]) -> bool:
+    """Whether a part uses what windows bring along, or scales them by it."""
+    using, scaling = part.able(UsesContext), part.able(ScalesWindows)
+    return bool(using and using.uses_context) or bool(scaling and scaling.norm == "before")
 
 
 def _show(leg: BuiltLeg, corpus: WindowSet, normals: WindowSet) -> tuple[WindowSet, WindowSet]:

@@ -419,6 +419,37 @@ def concatenate(sets: Sequence[WindowSet]) -> WindowSet:
     )
 
 
+def cut_befores(windows: WindowSet, most: int) -> tuple[WindowSet, NDArray[np.intp]]:
+    """The times before windows, cut into stretches as long as their windows; the latest `most` of each.
+
+    A time before that is shorter than the window is one stretch. Each has the context of the first window that brings
+    it.
+
+    Returns:
+        M stretches, and (M,) the number of the `before` that each is cut from.
+
+    >>> brought = WindowSet.from_arrays([[[9.0, 9.0]]], context=Context.of(1, befores=[[[1.0, 2.0, 3.0, 4.0, 5.0]]]))
+    >>> stretches, _ = cut_befores(brought, most=8)
+    >>> [stretch.values.tolist() for stretch in stretches]
+    [[[2.0, 3.0]], [[4.0, 5.0]]]
+    """
+    context = windows.context
+    if context is None:
+        return windows[:0], np.empty(0, np.intp)
+    numbers, first = np.unique(context.before, return_index=True)
+    cuts: list[tuple[Matrix, int]] = []
+    for i in first[numbers >= 0].tolist():
+        before, length = context.befores[context.before[i]], int(windows.lengths[i])
+        count = min(most, before.shape[1] // length)
+        starts = [before.shape[1] - (count - k) * length for k in range(count)]
+        cuts += [(before[:, start : start + length], i) for start in starts] or [(before, i)]
+    owners = np.array([i for _, i in cuts], np.intp)
+    stretches = WindowSet.from_arrays(
+        [values for values, _ in cuts], channels=[windows.channels(i) for i in owners], context=context[owners]
+    )
+    return stretches, context.before[owners].astype(np.intp)
+
+
 def strings(values: Sequence[str] | Strings, n: int) -> Strings:
     """A column of n strings."""
     column = np.asarray(values, dtype=_STRING) if len(values) else np.empty(0, _STRING)

@@ -1,5 +1,6 @@
 """From a window to a vector; importing this room registers all encoders."""
 
+from readbench.engine.encoders._departure import Departure, FactEncoder, Residual
 from readbench.engine.encoders._foundation import Charm, Chronos2, Mantis, TiRex
 from readbench.engine.encoders._raw import Raw
 from readbench.engine.encoders._rocket import Rocket
@@ -9,8 +10,11 @@ from readbench.engine.encoders._ts2vec import TS2Vec
 __all__ = [
     "Charm",
     "Chronos2",
+    "Departure",
+    "FactEncoder",
     "Mantis",
     "Raw",
+    "Residual",
     "Rocket",
     "Sonde",
     "TS2Vec",

@@ -223,7 +223,9 @@ class NormalOperation:
             np.array(deviations, np.float32).reshape(shape),
         )
 
-    def departures(self, vectors: Vectors, names: NDArray[np.str_], channels: NDArray[np.integer]) -> Vectors:
+    def departures(
+        self, vectors: Vectors, names: NDArray[np.str_], channels: NDArray[np.integer], own: Vectors | None = None
+    ) -> Vectors:
         """(M, D) departures of the channels' vectors.
 
         Unknown channels are measured by the mean of the known ones. Where no channel is known, nothing is usual: the
@@ -233,6 +235,7 @@ class NormalOperation:
             vectors: (M, D).
             names: (M,) of the channels.
             channels: (M,) how many the window of each has.
+            own: (M, D) what is usual for each, in place of the mean; rows of NaN where that is unknown.
         """
         if not self.names:
             return vectors
@@ -240,6 +243,7 @@ class NormalOperation:
         rows = np.array([place.get(str(name), len(self.names)) for name in names], np.intp)
         mean = np.vstack([self.mean, self.mean.mean(axis=0)])[rows]
         deviation = np.vstack([self.deviation, self.deviation.mean(axis=0)])[rows]
+        mean = mean if own is None else np.where(np.isfinite(own), own, mean)
         residual = (vectors - mean) / (deviation + LEAST_DEVIATION)
         away = np.mean(residual**2, axis=1, keepdims=True)
         power = SHARPNESS * np.log10(1 + channels)[:, None]

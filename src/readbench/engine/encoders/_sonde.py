@@ -19,9 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.common.files import cache_root, digest, exclusive, open_atomic
-from readbench.engine.abilities import OnDevice, Pretrained
+from readbench.engine.abilities import OnDevice, Pretrained, UsesContext
 from readbench.engine.devices import import_optional, inference_mode, pick_device
-from readbench.engine.encoders._channels import ChannelEncoder, NormalOperation, Pooling, Rows, names_of, pool_channels
+from readbench.engine.encoders._channels import (
+    ChannelEncoder,
+    NormalOperation,
+    Pooling,
+    Rows,
+    names_of,
+    owners_of,
+    pool_channels,
+)
 from readbench.engine.encoders._weights import digest_weights, locate_weights
 from readbench.engine.kernels.threads import Team
 from readbench.engine.parameters import ParameterRange
@@ -29,7 +37,7 @@ from readbench.engine.preparation import Scaler, operating_statistics
 from readbench.engine.protocols import Metric, Vectors
 from readbench.engine.registry import ENCODERS
 from readbench.engine.vectors import code_key, window_digests
-from readbench.engine.windows import WindowSet
+from readbench.engine.windows import WindowSet, cut_befores
 from readbench.errors import UsageError
 
 LENGTH, WIDTH = 512, 512
@@ -37,20 +45,22 @@ VERSION = 1
 """Raised whenever vectors change, so that stored ones are not mixed."""
 REFERENCE_WINDOWS = 256
 """Normal windows that the reference is taken from, at most: evenly spread over those there are."""
-Reference = Literal["normals", "corpus", "none"]
+STRETCHES = 4
+"""Latest stretches of the time before a window whose vectors say what is usual."""
+Reference = Literal["normals", "corpus", "before", "none"]
 Runtime = Literal["cpu", "cuda"]
 SHIPPED = "shipped"
 FILE = "sonde.onnx"
 
 
-@ENCODERS.register("sonde", title="Sonde", family="embedder", abilities=(Pretrained, OnDevice))
+@ENCODERS.register("sonde", title="Sonde", family="embedder", abilities=(Pretrained, OnDevice, UsesContext))
 class Sonde(ChannelEncoder):
     """Our own encoder: what each channel does beyond normal operation, and which channel it is.
 
     Args:
         pool: how the vectors of the channels become one.
         reference: what vectors are measured by: the windows of normal operation, those of the corpus where nobody
-            knows what is normal, or nothing.
+            knows what is normal, the time before each window where it brings one (else normal operation), or nothing.
         metric: how vectors are compared.
         device: `cpu` runs anywhere; `cuda` needs the package torch and is for bulk encoding.
         batch: series at a time.
@@ -80,14 +90,22 @@ class Sonde(ChannelEncoder):
         """Only the normals count, unless the corpus is the reference."""
         return self.reference == "corpus"
 
+    @property
+    def uses_context(self) -> bool:
+        """Whether the time before the windows is the reference."""
+        return self.reference == "before"
+
     def admissible(self, length: int) -> int:  # noqa: ARG002 - every length becomes the same
         """512 points, whatever the window has."""
         return LENGTH
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Settle how channels are scaled, and what their vectors are in normal operation."""
-        self.scale_ = scale = Scaler("normals", operating_statistics(corpus, normals))
-        usual = {"normals": normals, "corpus": corpus}.get(self.reference)
+        if self.reference == "before":
+            self.scale_ = scale = Scaler.of("before", corpus, normals)
+        else:
+            self.scale_ = scale = Scaler("normals", operating_statistics(corpus, normals))
+        usual = {"normals": normals, "before": normals, "corpus": corpus}.get(self.reference)
         self.usual_ = None if usual is None else self._normal_operation(usual, scale)
         return self
 
@@ -100,7 +118,8 @@ class Sonde(ChannelEncoder):
         vectors = self.channel_vectors(self.scale_(windows))
         if self.usual_ is not None:
             counts = np.repeat(windows.channel_counts, windows.channel_counts)
-            vectors = self.usual_.departures(vectors, names_of(windows), counts)
+            own = self._own_usual(windows, vectors.shape[1]) if self.uses_context else None
+            vectors = self.usual_.departures(vectors, names_of(windows), counts, own)
         return pool_channels(vectors, windows, self.pool)
 
     def embed(self, series: NDArray[np.float32]) -> Vectors:
@@ -126,6 +145,22 @@ class Sonde(ChannelEncoder):
         statistics = self.scale_.fingerprint() if self.scale_ else ""
         usual = self.usual_.fingerprint() if self.usual_ else ""
         return digest(self.weights_fingerprint(), self.pool, self.reference, statistics, usual)
+
+    def _own_usual(self, windows: WindowSet, width: int) -> Vectors:
+        """(M, D) mean vectors of the channels in the time before their windows; NaN where there is none."""
+        own = np.full((int(windows.channel_counts.sum()), width), np.nan, np.float32)
+        stretches, of = cut_befores(windows, STRETCHES)
+        if self.scale_ is None or windows.context is None or not len(stretches):
+            return own
+        vectors, owners = self.channel_vectors(self.scale_(stretches)), owners_of(stretches)
+        means: dict[int, Vectors] = {}
+        for number in np.unique(of).tolist():
+            rows = vectors[of[owners] == number]
+            means[number] = rows.reshape((of == number).sum(), -1, width).mean(axis=0)
+        ends = np.cumsum(windows.channel_counts)
+        for i in np.flatnonzero(windows.context.has_before):
+            own[ends[i] - windows.channel_counts[i] : ends[i]] = means[int(windows.context.before[i])]
+        return own
 
     @property
     def _file(self) -> Path:

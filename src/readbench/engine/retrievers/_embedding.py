@@ -2,18 +2,19 @@
 
 The normal residual is what a window's embedding is beyond what normal operation would explain:
 r(u) = û - mean of the k normal embeddings nearest to û, renormalised; two windows are compared by the cosine of their
-residuals (Eq. 3 of the paper). A fault is thus a departure from the normals near the same operating point.
+residuals (Eq. 3 of the paper). A fault is thus a departure from the normals near the same operating point; with
+`reference=before`, from the time before the window, where it brings one.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Annotated, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self
 
 import numpy as np
 
 from readbench.common.progress import SILENT, Progress
-from readbench.engine.abilities import Hits, OnDevice
+from readbench.engine.abilities import Hits, OnDevice, UsesContext
 from readbench.engine.devices import device_of
 from readbench.engine.kernels.threads import Team
 from readbench.engine.parameters import ParameterRange
@@ -23,10 +24,12 @@ from readbench.engine.registry import TRANSFORMS
 from readbench.engine.retrievers._euclidean import euclidean_distances
 from readbench.engine.retrievers._vector_search import top_k
 from readbench.engine.vectors import Role, StoredVectors, VectorStore, encode_missing
-from readbench.engine.windows import WindowSet
+from readbench.engine.windows import WindowSet, cut_befores
 
 BLOCK = 512
 """Vectors compared with the pool at a time."""
+STRETCHES = 8
+"""Latest stretches of the time before a window whose vectors say what is usual."""
 
 
 class Transform(Protocol):
@@ -46,18 +49,48 @@ class Transform(Protocol):
         ...
 
 
-@TRANSFORMS.register("nr", title="NR", positional="k")
+class ContextualTransform(Transform, Protocol):
+    """One that also takes what is usual for each window; it declares the ability `UsesContext`."""
+
+    @property
+    def uses_context(self) -> bool:
+        """Whether it does, with the parameters it has."""
+        ...
+
+    def apply_beside(self, vectors: Vectors, usual: Vectors) -> Vectors:
+        """(N, D) transformed embeddings.
+
+        Args:
+            vectors: (N, D).
+            usual: (N, D) unit embeddings of the time before each window; rows of NaN where there is none.
+        """
+        ...
+
+
+@TRANSFORMS.register("nr", title="NR", positional="k", abilities=(UsesContext,))
 class NormalResidual:
-    """Departure from the k nearest normal embeddings.
+    """Departure from the k nearest normal embeddings, or from the time before the window.
 
     With fewer than k normals in the pool all of them are used; with none the residual is the unit embedding itself. A
     window that is in the pool is never its own neighbour. A residual of length zero stays zero, with cosine 0 to all.
+
+    Args:
+        k: nearest normals.
+        reference: `normals`; or `before`: the mean embedding of the time before, and the normals where there is none.
     """
 
     metric: Metric = "cosine"
 
-    def __init__(self, k: Annotated[int, ParameterRange(1)] = 30) -> None:
+    def __init__(
+        self, k: Annotated[int, ParameterRange(1)] = 30, reference: Literal["normals", "before"] = "normals"
+    ) -> None:
         self.k = k
+        self.reference = reference
+
+    @property
+    def uses_context(self) -> bool:
+        """Whether the time before the windows is the reference."""
+        return self.reference == "before"
 
     def fit(self, normals: Vectors) -> Self:
         """Keep the unit embeddings of the pool."""
@@ -77,6 +110,14 @@ class NormalResidual:
 
         with Team() as team:
             team.each(work, range(0, len(units), BLOCK))
+        return out
+
+    def apply_beside(self, vectors: Vectors, usual: Vectors) -> Vectors:
+        """(N, D) unit residuals against what is usual for each window; against the pool where that is unknown."""
+        known = np.isfinite(usual).all(axis=1)
+        out = np.empty_like(vectors, dtype=np.float32)
+        out[known] = unit_vectors(unit_vectors(vectors[known]) - usual[known])
+        out[~known] = self.apply(vectors[~known])
         return out
 
     def _expected(self, rows: Vectors) -> Vectors:
@@ -104,6 +145,8 @@ class EmbeddingRetriever:
     Args:
         encoder: from window to vector.
         transforms: applied in order; the last one's metric counts.
+        contextual: those of them that take what is usual for each window.
+        shown_context: whether the encoder sees the context of windows, and not only the transforms.
         vectors: where vectors are kept; None computes them each time.
         stored: where those of a corpus that is too large for memory are kept, as they are compared; then they pass
             the store by.
@@ -114,19 +157,23 @@ class EmbeddingRetriever:
 
     uses_labels = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a leg injects
         self,
         encoder: Encoder,
         transforms: tuple[Transform, ...] = (),
         vectors: VectorStore | None = None,
         stored: StoredVectors | None = None,
         *,
+        contextual: tuple[ContextualTransform, ...] = (),
+        shown_context: bool = True,
         device: OnDevice | None = None,
         progress: Progress = SILENT,
         what: str = "encoding",
     ) -> None:
         self.encoder = encoder
         self.transforms = transforms
+        self.contextual = contextual
+        self.shown_context = shown_context
         self.vectors = vectors
         self.stored = stored
         self.device = device
@@ -145,12 +192,13 @@ class EmbeddingRetriever:
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Encode the corpus, and the normals where a transform needs them."""
-        self.encoder.fit(corpus, normals)
+        shown = (corpus, normals) if self.shown_context else (corpus.with_context(None), normals.with_context(None))
+        self.encoder.fit(*shown)
         vectors = self._encode(corpus[:0] if self.stored else corpus, "corpus")  # those of a large corpus come last
         reference = self._encode(normals, "corpus") if self.transforms and len(normals) else vectors[:0]
         for transform in self.transforms:
-            vectors = transform.fit(reference).apply(vectors)
-            reference = transform.apply(reference)
+            transform.fit(reference)
+            vectors, reference = self._apply(transform, vectors, corpus), self._apply(transform, reference, normals)
         self.vectors_ = self._fill(self.stored, corpus) if self.stored else vectors
         return self
 
@@ -169,17 +217,39 @@ class EmbeddingRetriever:
         """(N, D) vectors of windows as they are compared."""
         vectors = self._encode(windows, "queries")
         for transform in self.transforms:
-            vectors = transform.apply(vectors)
+            vectors = self._apply(transform, vectors, windows)
         return vectors
 
     def _fill(self, stored: StoredVectors, corpus: WindowSet) -> Vectors:
-        alike = EmbeddingRetriever(self.encoder, self.transforms)  # what other processes need of this
+        alike = EmbeddingRetriever(  # what other processes need of this
+            self.encoder, self.transforms, contextual=self.contextual, shown_context=self.shown_context
+        )
         vectors = stored.fill(corpus, alike.represent)
         self.encode_seconds += stored.seconds
         return vectors
 
+    def _apply(self, transform: Transform, vectors: Vectors, windows: WindowSet) -> Vectors:
+        contextual = next((own for own in self.contextual if own is transform), None)
+        if contextual is None or not len(vectors):
+            return transform.apply(vectors)
+        return contextual.apply_beside(vectors, self._usual(windows))
+
+    def _usual(self, windows: WindowSet) -> Vectors:
+        """(N, D) mean unit vector of the time before each window; NaN where there is none."""
+        stretches, of = cut_befores(windows, STRETCHES)
+        if windows.context is None or not len(stretches):
+            return np.full((len(windows), 1), np.nan, np.float32)
+        units = unit_vectors(self._encode(stretches, "corpus"))
+        numbers, place = np.unique(of, return_inverse=True)
+        means = np.stack([units[place == k].mean(axis=0) for k in range(len(numbers))])
+        usual = np.full((len(windows), units.shape[1]), np.nan, np.float32)
+        has = windows.context.has_before
+        usual[has] = means[np.searchsorted(numbers, windows.context.before[has])]
+        return usual
+
     def _encode(self, windows: WindowSet, role: Role) -> Vectors:
         began = time.perf_counter()
+        windows = windows if self.shown_context else windows.with_context(None)
         if self.vectors is not None and self.vectors.keeps(self.encoder, role):
             vectors = encode_missing(self.vectors, self.encoder, windows, self.progress, what=self.what)
         else:

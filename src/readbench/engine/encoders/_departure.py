@@ -1,0 +1,278 @@
+"""What a window does beyond its own usual course: `departure`, `residual` and `facts`; no network, no labels.
+
+A fault on a machine that nobody has seen before cannot be recognised by the levels of its sensors, which are the
+machine's own. What can be compared is how they left what was usual *there*: the time before the window.
+
+`departure` has 14 numbers for each channel. They measure it by its median m and spread s in the time before,
+
+    s^2 = (n own^2 + n0 typical^2) / (n + n0)      n steps before, n0 = T / 2, typical: median spread among normals
+
+so that a short time before counts less. The numbers are the departures (x - m) / s of the window's mean and of its four
+quarters, the difference of its halves, and the logarithms of how much its spread and its step-to-step movement grew.
+All are saturated, departures at two scales (tanh(x / 5), tanh(x / 20)): which way and roughly how far carries over to
+another machine, the exact size does not. A channel that departed further speaks louder, the more so the more channels
+there are: its numbers are multiplied by the power log10(1 + C) of their length.
+
+`residual` is for windows that are cut at an event, such as heartbeats: the course of the window less the median of the
+stretches before it, which are cut alike. `facts` are the numbers that windows bring along, relative to the corpus.
+
+A window that brings no time before, or no fact, has a vector of zeros and says nothing. The level of the time before is
+no part of any vector. A channel that a window lacks is zero, as elsewhere, which lets the set of channels be guessed.
+
+The constants of `departure` were chosen on the five simulators, with one exception: the least share of the corpus's
+spread, which they do not settle (docs/context.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.common.files import digest
+from readbench.engine.abilities import UsesContext
+from readbench.engine.encoders._raw import ChannelGrid
+from readbench.engine.preparation import ChannelStats, channel_axis
+from readbench.engine.protocols import BatchEncoder, Metric, Vectors, unit_vectors
+from readbench.engine.registry import ENCODERS
+from readbench.engine.windows import WindowSet
+from readbench.errors import UsageError
+
+VERSION = 1
+"""Raised whenever vectors change, so that stored ones are not mixed."""
+Array = NDArray[np.float64]
+SCALES = (5.0, 20.0)
+"""Departures, in spreads, at which numbers saturate."""
+TREND, QUARTER, SPREAD, MOVEMENT = 0.2, 0.2, 0.2, 0.5
+"""Weights of the numbers beside the departure of the mean."""
+MOVEMENT_SCALE = 2.0
+"""Logarithm of the growth of movement at which its number saturates."""
+PRIOR = 0.5
+"""Steps, as a share of the window, that the typical spread counts for beside those of the time before."""
+LEAST_OF_LEVEL, LEAST_OF_CORPUS = 1e-3, 5e-3
+"""A spread is at least this share of the channel's level, and of its spread in the corpus."""
+LEAST = 1e-9
+NUMBERS = 6 * len(SCALES) + 2
+"""Of each channel."""
+FACT_SCALE = 0.2
+"""Logarithm of the ratio to the corpus's median at which a fact saturates."""
+
+
+@dataclass(frozen=True, eq=False)
+class UsualCourse:
+    """What was usual for C channels in the time before a window, (C,) each.
+
+    Args:
+        centre: median.
+        spread: deviation.
+        inner: deviation inside a stretch as long as the window.
+        movement: deviation of the steps from one reading to the next.
+        steps: how many readings say so.
+    """
+
+    centre: Array
+    spread: Array
+    inner: Array
+    movement: Array
+    steps: int
+
+    @classmethod
+    def of(cls, before: NDArray[np.float32], length: int) -> UsualCourse:
+        """Measured on the time before (C, T_b) a window of `length` steps.
+
+        >>> UsualCourse.of(np.array([[1, 3, 1, 3]], np.float32), 2).inner.tolist()
+        [1.0]
+        """
+        wide = before.astype(np.float64)
+        stretches = wide[:, None] if wide.shape[1] < length else _cut(wide, length)
+        inner = np.sqrt(stretches.var(axis=2).mean(axis=1))
+        return cls(np.median(wide, axis=1), wide.std(axis=1), inner, _movement(wide), wide.shape[1])
+
+
+@ENCODERS.register("departure", title="Departure", family="embedder", abilities=(UsesContext,))
+class Departure(BatchEncoder):
+    """How each channel left what was usual in the time before the window."""
+
+    metric: Metric = "cosine"
+    corpus_dependent = False
+    uses_context = True
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
+        """Settle the channels, and how far they usually spread."""
+        self.axis_ = channel_axis(corpus)
+        whole = corpus.stats or ChannelStats.of(corpus)
+        self.whole_ = np.array([whole.std.get(name, 0.0) for name in self.axis_])
+        typical = measure_typical_spread(normals, self.axis_)
+        known = np.isfinite(typical)
+        self.typical_ = typical if known.all() else np.where(known, typical, measure_typical_spread(corpus, self.axis_))
+        return self
+
+    def encode_batch(self, windows: WindowSet) -> Vectors:
+        """(B, C * NUMBERS) float32, channel by channel; zeros where a window brings no time before."""
+        if not hasattr(self, "axis_"):
+            raise UsageError("Fit the encoder first: it needs to know the channels of the corpus.")
+        place = {name: c for c, name in enumerate(self.axis_)}
+        out = np.zeros((len(windows), len(self.axis_), NUMBERS))
+        for i, usual in _usual_courses(windows):
+            names = windows.channels(i)
+            kept = [k for k, name in enumerate(names) if name in place]
+            columns = [place[names[k]] for k in kept]
+            out[i, columns] = self._numbers(windows.values(i).astype(np.float64), usual, place, names)[kept]
+        loudness = np.linalg.norm(out, axis=2, keepdims=True)
+        out *= loudness ** np.log10(1 + len(self.axis_))
+        return out.reshape(len(windows), -1).astype(np.float32)
+
+    def fingerprint(self) -> str:
+        """Hash of the channels and of what was settled."""
+        return digest("departure", VERSION, self.axis_, self.whole_.tolist(), self.typical_.tolist())
+
+    def _numbers(self, values: Array, usual: UsualCourse, place: dict[str, int], names: tuple[str, ...]) -> Array:
+        """(C, NUMBERS) of the channels of one window (C, T)."""
+        columns = [place.get(name, 0) for name in names]
+        least = np.maximum(LEAST_OF_LEVEL * np.abs(usual.centre), LEAST_OF_CORPUS * self.whole_[columns]) + LEAST
+        prior = PRIOR * values.shape[1]
+        shrunk = (usual.steps * usual.spread**2 + prior * self.typical_[columns] ** 2) / (usual.steps + prior)
+        scale = np.maximum(np.sqrt(shrunk), least)
+        quarters = (_quarters(values) - usual.centre[:, None]) / scale[:, None]
+        trend = quarters[:, 2:].mean(axis=1) - quarters[:, :2].mean(axis=1)
+        departures = np.column_stack([(values.mean(axis=1) - usual.centre) / scale, trend, quarters])
+        weights = np.array([1.0, TREND, *[QUARTER] * 4]) / np.sqrt(len(SCALES))
+        grown = np.log(values.std(axis=1) / np.maximum(usual.inner, least) + 1e-3)
+        moved = np.log((_movement(values) + 1e-3 * scale) / (usual.movement + 1e-3 * scale))
+        return np.column_stack(
+            [
+                *(weights * np.tanh(departures / size) for size in SCALES),
+                SPREAD * np.tanh(grown),
+                MOVEMENT * np.tanh(moved / MOVEMENT_SCALE),
+            ]
+        )
+
+
+@ENCODERS.register("residual", title="Residual", family="embedder", abilities=(UsesContext,))
+class Residual(BatchEncoder):
+    """The course of the window less the usual course: the median of the stretches in the time before it.
+
+    For windows that are cut at an event, as the stretches before them are. Each channel is centred, and scaled by the
+    deviation of its usual course.
+    """
+
+    metric: Metric = "cosine"
+    corpus_dependent = False
+    uses_context = True
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
+        """Settle channels and length."""
+        self.grid_ = ChannelGrid.of(corpus, normals, "none")
+        return self
+
+    def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
+        """(N,) numbers of each window, and of its vector on the grid."""
+        return super().footprint(windows) + self.grid_.size
+
+    def encode_batch(self, windows: WindowSet) -> Vectors:
+        """(B, C * T) unit vectors, channel by channel; zeros where a window brings no whole stretch."""
+        own = windows.compact()
+        for i in range(len(own)):
+            before = None if own.context is None else own.context.before_of(i)
+            own.values(i)[:] = _residual(own.values(i), before)
+        return unit_vectors(self.grid_(own).reshape(len(windows), self.grid_.size))
+
+    def fingerprint(self) -> str:
+        """Hash of the grid."""
+        return digest("residual", VERSION, self.grid_.fingerprint())
+
+
+@ENCODERS.register("facts", title="Facts", family="embedder", abilities=(UsesContext,))
+class FactEncoder(BatchEncoder):
+    """The facts that windows bring along, relative to their median in the corpus."""
+
+    metric: Metric = "euclidean"
+    corpus_dependent = True
+    uses_context = True
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
+        """Settle the names of the facts and their medians."""
+        context = corpus.context
+        self.names_ = () if context is None else context.compact().fact_names
+        table = _fact_table(corpus, self.names_)
+        self.median_ = np.nanmedian(table, axis=0) if len(self.names_) else np.empty(0)
+        return self
+
+    def encode_batch(self, windows: WindowSet) -> Vectors:
+        """(B, F) saturated logarithms of the ratios to the median; zero where a fact is unknown."""
+        table = _fact_table(windows, self.names_)
+        comparable = (table > 0) & (self.median_ > 0)
+        ratio = np.divide(table, self.median_, out=np.ones_like(table), where=comparable)
+        vectors = np.tanh(np.log(ratio) / FACT_SCALE).astype(np.float32)
+        return vectors if len(self.names_) else np.zeros((len(windows), 1), np.float32)
+
+    def fingerprint(self) -> str:
+        """Hash of names and medians."""
+        return digest("facts", VERSION, self.names_, self.median_.tolist())
+
+
+def measure_typical_spread(windows: WindowSet, axis: tuple[str, ...]) -> Array:
+    """(C,) median spread of channels in the times before these windows, or in the windows; NaN where unknown."""
+    context, spreads = windows.context, {name: list[float]() for name in axis}
+    for i in range(len(windows)):
+        before = None if context is None else context.before_of(i)
+        measured = (windows.values(i) if before is None else before).astype(np.float64).std(axis=1)
+        for name, spread in zip(windows.channels(i), measured, strict=True):
+            if name in spreads:
+                spreads[name].append(float(spread))
+    return np.array([np.median(own) if own else np.nan for own in spreads.values()])
+
+
+def _usual_courses(windows: WindowSet) -> Iterator[tuple[int, UsualCourse]]:
+    """The windows that bring a time before, and what was usual there; measured once where windows share it."""
+    context, known = windows.context, dict[tuple[int, int], UsualCourse]()
+    for i in range(len(windows)):
+        before = None if context is None else context.before_of(i)
+        if context is not None and before is not None:
+            key = int(context.before[i]), int(windows.lengths[i])
+            if key not in known:
+                known[key] = UsualCourse.of(before, key[1])
+            yield i, known[key]
+
+
+def _residual(values: NDArray[np.float32], before: NDArray[np.float32] | None) -> Array:
+    """(C, T) the window less its usual course, in deviations of that; zeros where there is none."""
+    if before is None or before.shape[1] < values.shape[1]:
+        return np.zeros(values.shape)
+    usual = np.median(_cut(before.astype(np.float64), values.shape[1]), axis=1)
+    usual -= usual.mean(axis=1, keepdims=True)
+    spread = usual.std(axis=1, keepdims=True)
+    course = values - values.mean(axis=1, keepdims=True, dtype=np.float64) - usual
+    return np.divide(course, spread, out=np.zeros_like(course), where=spread > LEAST)
+
+
+def _cut(series: Array, length: int) -> Array:
+    """(C, S, length) the latest whole stretches of a series (C, T)."""
+    return series[:, series.shape[1] % length :].reshape(len(series), -1, length)
+
+
+def _quarters(values: Array) -> Array:
+    """(C, 4) means of the quarters of a window; of the whole where a quarter would be empty."""
+    bounds = np.arange(5) * values.shape[1] // 4
+    return np.stack(
+        [values[:, a:b].mean(axis=1) if b > a else values.mean(axis=1) for a, b in pairwise(bounds)], axis=1
+    )
+
+
+def _movement(values: Array) -> Array:
+    """(C,) deviation of the steps from one reading to the next; zero where there is one reading only."""
+    return np.diff(values, axis=1).std(axis=1) if values.shape[1] > 1 else np.zeros(len(values))
+
+
+def _fact_table(windows: WindowSet, names: tuple[str, ...]) -> Array:
+    """(N, F) facts of windows; NaN where unknown."""
+    table = np.full((len(windows), len(names)), np.nan)
+    if windows.context is not None:
+        for f, name in enumerate(names):
+            if name in windows.context.fact_names:
+                table[:, f] = windows.context.facts[:, windows.context.fact_names.index(name)]
+    return table
