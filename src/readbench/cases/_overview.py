@@ -70,7 +70,7 @@ def _calibrate(lesson: LabelModel | None) -> Array | None:
 
 def _names(snapshot: Snapshot, lesson: LabelModel | None) -> list[str]:
     """(K,) names of the fault types that the labels teach."""
-    return [] if lesson is None else [snapshot.classes[label] for label in lesson.judgement.ridge.classes]
+    return [] if lesson is None else [snapshot.classes[label] for label in lesson.judgement.classes]
 
 
 def draw_map(snapshot: Snapshot) -> LibraryOverview:

@@ -137,6 +137,7 @@ class GivesOpinion(Protocol):
         labels: NDArray[np.int32],
         groups: NDArray[np.int64],
         rejected: NDArray[np.bool_] | None = None,
+        assets: NDArray[np.int64] | None = None,
     ) -> LabelModel | None:
         """What the labels of a corpus teach; None where they teach nothing.
 
@@ -145,6 +146,7 @@ class GivesOpinion(Protocol):
             labels: (N,) -1 where unknown.
             groups: (N,) numbers of the recordings.
             rejected: (N, K) classes that an item is known not to be.
+            assets: (N,) numbers of the assets; None where nobody knows them.
         """
         ...
 

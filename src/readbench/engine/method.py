@@ -333,6 +333,7 @@ class FittedMethod:
         built = [leg.again(stored) for leg in method.legs]
         self.legs = tuple(FittedLeg(leg, *((corpus, normals) if leg.uses_labels else hidden)) for leg in built)
         self._groups = group_numbers(corpus)
+        self._assets = asset_numbers(corpus)
         self._units: tuple[Vectors, ...] | None = None
         self._learned: tuple[str, LabelModel | None] | None = None
 
@@ -397,6 +398,11 @@ class FittedMethod:
         return self._groups
 
     @property
+    def assets(self) -> NDArray[np.int64] | None:
+        """(N,) numbers of the assets that the corpus's windows come from; None where nobody knows them."""
+        return self._assets
+
+    @property
     def viewing(self) -> tuple[FittedLeg, ...]:
         """The legs whose representation the rerankers see."""
         return tuple(leg for leg in self.legs if leg.built.embeds) or self.legs[:1]
@@ -437,7 +443,7 @@ class FittedMethod:
         learner = former.able(GivesOpinion) if former else None
         if learner is None or not knowledge.common:
             return None
-        return learner.learn(items, knowledge.labels, self._groups, knowledge.rejected)
+        return learner.learn(items, knowledge.labels, self._groups, knowledge.rejected, self._assets)
 
     def _looks_the_same_beside(self, queries: WindowSet) -> bool:
         """Whether the corpus is represented beside these windows as it is alone: raw windows share a grid."""
@@ -532,11 +538,11 @@ class QueryBatch:
         """The pool as a reranker sees it: without labels unless it uses them, and without windows likewise."""
         reading = part.able(ReadsWindows)
         scene = self.fitted.scene(self.queries) if reading and reading.reads_windows else None
-        labels, groups = known.rows(len(self.queries)), self.fitted.groups
+        labels, groups, assets = known.rows(len(self.queries)), self.fitted.groups, self.fitted.assets
         if not part.component.uses_labels:
-            labels, groups = np.full_like(labels, UNLABELLED), np.zeros_like(groups)
+            labels, groups, assets = np.full_like(labels, UNLABELLED), np.zeros_like(groups), None
             scene = scene and replace(scene, classes=())
-        return Pool(first, scores, self.views, labels, groups, self.fitted.similarity(), scene)
+        return Pool(first, scores, self.views, labels, groups, self.fitted.similarity(), scene, assets)
 
     def _known(self, knowledge: Knowledge | Labels | None) -> Knowledge:
         if isinstance(knowledge, Knowledge):
@@ -591,6 +597,14 @@ def add_up(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def group_numbers(corpus: WindowSet) -> NDArray[np.int64]:
     """(N,) the recording of each window as a number, which says nothing else about it."""
     return np.unique(np.array(corpus.groups.tolist()), return_inverse=True)[1].astype(np.int64)
+
+
+def asset_numbers(corpus: WindowSet) -> NDArray[np.int64] | None:
+    """(N,) the asset of each window as a number; its recording where the asset is unknown, None where all are."""
+    if not (corpus.assets != "").any():
+        return None
+    names = [(asset, "" if asset else group) for asset, group in zip(corpus.assets, corpus.groups, strict=True)]
+    return np.unique(np.array([repr(name) for name in names]), return_inverse=True)[1].astype(np.int64)
 
 
 def _similarity(

@@ -176,6 +176,7 @@ class Pool:
         groups: (N,) numbers of the corpus's recordings: cases of one recording are no evidence for each other.
         similarity: computes the base scorer's (N, N) scores between corpus items when first asked for.
         scene: the windows, for rerankers that read them (`ReadsWindows`); None for all others.
+        assets: (N,) numbers of the assets that they come from; None where nobody knows them, or labels are hidden.
     """
 
     candidates: NDArray[np.int64]
@@ -185,6 +186,7 @@ class Pool:
     groups: NDArray[np.int64]
     similarity: Callable[[], Scores]
     scene: Scene | None = None
+    assets: NDArray[np.int64] | None = None
 
     @property
     def queries(self) -> Vectors:

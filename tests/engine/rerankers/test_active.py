@@ -32,7 +32,7 @@ def naive(items: list[Floats], labels: NDArray[np.int32], groups: NDArray[np.int
     if len(set(labels[cases].tolist())) > 1:
         judgement = fit_verdict(tuple(View(own[:0], own) for own in items), cases, labels, groups)
         for x in range(len(labels)):
-            doubt[x] = 1.0 - float(judgement.ridge.posterior(judgement.item_likeness(np.array([x]))).max())
+            doubt[x] = 1.0 - float(judgement.item_posterior(np.array([x])).max())
 
     def alike(x: int, y: int) -> float:
         return float(np.mean([own[x] @ own[y] for own in items]))

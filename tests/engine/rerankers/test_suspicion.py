@@ -48,7 +48,7 @@ def test_probabilities_are_those_of_held_out_recordings_calibrated() -> None:
     labels = true.copy()
     labels[7] = 3
     judgement = archive(labels, true)
-    found, held_out = suspects(judgement, 0.8), sharpen(judgement.ridge.held_out, 0.8)
+    found, held_out = suspects(judgement, 0.8), sharpen(judgement.held_out, 0.8)
     contradicted = [x for x in range(len(labels)) if held_out[x].argmax() != labels[x] - 1]
     assert found.positions.tolist() == sorted(contradicted, key=lambda x: held_out[x, labels[x] - 1])
     assert found.positions[0] == 7

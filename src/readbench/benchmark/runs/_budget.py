@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -182,10 +183,15 @@ ALL = Budget()
 
 
 def _labelled(windows: WindowSet, labels: Labels) -> WindowSet:
-    """The windows with these labels, numbered recordings and nothing else."""
-    numbers: dict[str, str] = {}  # by appearance: the order of names may tell the fault
-    groups = [numbers.setdefault(group, str(len(numbers))) for group in windows.groups.tolist()]
-    return replace(conceal(windows), labels=labels, classes=windows.classes, groups=strings(groups, len(windows)))
+    """The windows with these labels, numbered recordings and assets, and nothing else."""
+    groups, assets = (strings(_numbered(names.tolist()), len(windows)) for names in (windows.groups, windows.assets))
+    return replace(conceal(windows), labels=labels, classes=windows.classes, groups=groups, assets=assets)
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Numbers by appearance, since the order of names may tell the fault; "" stays as it is."""
+    numbers: dict[str, str] = {}
+    return [numbers.setdefault(name, str(len(numbers))) if name else "" for name in names]
 
 
 def parse_budget(text: str) -> Budget:

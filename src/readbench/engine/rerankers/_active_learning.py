@@ -112,7 +112,7 @@ def _doubt(
     if len(np.unique(labels[cases])) < 2:
         return np.ones(len(still))
     judgement = fit_verdict(tuple(View(own[:0], own) for own in items), cases, labels, groups)
-    doubt: NDArray[np.float64] = 1.0 - judgement.ridge.posterior(judgement.item_likeness(still)).max(axis=1)
+    doubt: NDArray[np.float64] = 1.0 - judgement.item_posterior(still).max(axis=1)
     return doubt
 
 
@@ -155,16 +155,16 @@ def suspects(judgement: FittedVerdict, exponent: float) -> Suspects:
         judgement: what the labels teach.
         exponent: that calibrates its posteriors (`Calibration`).
     """
-    ridge, rows = judgement.ridge, np.arange(len(judgement.cases))
-    held_out = sharpen(ridge.held_out, exponent)
-    codes = np.searchsorted(ridge.classes, judgement.labels[judgement.cases])
+    classes, rows = judgement.classes, np.arange(len(judgement.cases))
+    held_out = sharpen(judgement.held_out, exponent)
+    codes = np.searchsorted(classes, judgement.labels[judgement.cases])
     own, likeliest = held_out[rows, codes], held_out.argmax(axis=1)
-    told = np.bincount(codes, minlength=len(ridge.classes))[codes] > 1
+    told = np.bincount(codes, minlength=len(classes))[codes] > 1
     found = np.flatnonzero(told & (likeliest != codes))
     found = found[np.argsort(own[found], kind="stable")]
     return Suspects(
         positions=judgement.cases[found],
         own=own[found],
-        labels=ridge.classes[likeliest[found]],
+        labels=classes[likeliest[found]],
         others=held_out[found, likeliest[found]],
     )

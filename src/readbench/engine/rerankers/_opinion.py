@@ -30,15 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.engine.protocols import Vectors, View
-from readbench.engine.rerankers._ridge import Array, FittedVerdict, Novelty, find_single_group_cases, fit_novelty
+from readbench.engine.rerankers._ridge import TINY, Array, FittedVerdict, Novelty, find_single_group_cases, fit_novelty
 from readbench.engine.windows import UNLABELLED
 
 ALPHA = 0.1
 FALSE_ALARMS = 0.05
 FLOOR = 0.02
 """Least doubt: what no case explains is strange even where one fault type is certain."""
-TINY = 1e-30
-"""Least probability: what was rounded to zero is not impossible."""
 EXPONENTS = 2.0 ** np.arange(-3, 3.01, 1 / 16)
 """Exponents of the posterior that are tried; 1 leaves it as it is."""
 DECIMALS = 12
@@ -125,12 +123,12 @@ class Calibration:
     @classmethod
     def of(cls, judgement: FittedVerdict) -> Self:
         """Measured on the cases of a judgement."""
-        ridge, cases = judgement.ridge, judgement.cases
+        cases = judgement.cases
         labels, groups = judgement.labels[cases], judgement.groups[cases]
-        reach = fit_novelty(judgement.item_likeness(cases), labels, groups, ridge.penalty)
-        codes = np.searchsorted(ridge.classes, labels)
-        exponent = best_exponent(ridge.held_out, codes, groups)
-        held_out = sharpen(ridge.held_out, exponent)
+        reach = fit_novelty(judgement.item_likeness(cases), labels, groups, judgement.penalty)
+        codes = np.searchsorted(judgement.classes, labels)
+        exponent = best_exponent(judgement.held_out, codes, groups)
+        held_out = sharpen(judgement.held_out, exponent)
         use = informative_cases(codes, groups)
         return cls(
             reach=reach,
@@ -157,17 +155,16 @@ def give_opinions(
         false_alarms: share of queries with a known fault type that may be called novel.
         calibration: of the same cases, where it is known already.
     """
-    ridge, fitted = judgement.ridge, calibration or Calibration.of(judgement)
-    likeness = judgement.query_likeness(queries)
-    posterior = sharpen(ridge.posterior(likeness), fitted.exponent)
+    fitted, classes = calibration or Calibration.of(judgement), judgement.classes
+    posterior = sharpen(judgement.query_posterior(queries), fitted.exponent)
     possible = prediction_sets(posterior, fitted.surprise, alpha)
-    own = nonconformity(posterior, fitted.reach.unexplained_share(likeness))
+    own = nonconformity(posterior, fitted.reach.unexplained_share(judgement.query_likeness(queries)))
     p = fitted.strange.p_values(own)
     return [
         Opinion(
-            classes=ridge.classes,
+            classes=classes,
             posterior=posterior[q],
-            candidates=_by_probability(ridge.classes, posterior[q], possible[q]),
+            candidates=_by_probability(classes, posterior[q], possible[q]),
             strangeness=float(own[q]),
             novelty=float(1.0 - p[q]),
             novel=bool(p[q] <= false_alarms),
@@ -265,7 +262,7 @@ class FittedLabels:
         guesses: Array = np.concatenate(blocks)
         if self.rejected is not None:
             silent = self.judgement.labels == UNLABELLED
-            guesses[silent] = _renormalise(guesses[silent], self.rejected[silent][:, self.judgement.ridge.classes])
+            guesses[silent] = _renormalise(guesses[silent], self.rejected[silent][:, self.judgement.classes])
         return guesses
 
 
@@ -310,7 +307,7 @@ class LabelModel:
     @property
     def classes(self) -> NDArray[np.int32]:
         """(K,) labels of the fault types."""
-        return self.judgement.ridge.classes
+        return self.judgement.classes
 
     @property
     def cases(self) -> NDArray[np.intp]:
@@ -327,7 +324,7 @@ class LabelModel:
         Args:
             ruled_out: by label, fault types that the queries are known not to be.
         """
-        posterior = self.judgement.ridge.posterior(self.judgement.query_likeness(self._numbers))
+        posterior = self.judgement.query_posterior(self._numbers)
         shares: Array = self._without(posterior, ruled_out) @ self.guesses.T
         return shares
 
@@ -338,9 +335,7 @@ class LabelModel:
 
     def votes(self, query: int, opinion: Opinion) -> Array:
         """(L,) what each case adds to the decision value of a query's most likely fault type; positive is for it."""
-        likeness = self.judgement.query_likeness(np.array([query]))[0]
-        votes: Array = (likeness + 1.0) * self.judgement.ridge.dual[:, opinion.posterior.argmax()]
-        return votes
+        return self.judgement.votes(query, int(opinion.posterior.argmax()))
 
     def _without(self, posterior: Array, ruled_out: NDArray[np.bool_] | None) -> Array:
         return posterior if ruled_out is None else _renormalise(posterior, ruled_out[self.classes][None])

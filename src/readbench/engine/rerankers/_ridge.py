@@ -17,15 +17,23 @@ is f, for a new case and for a case by all cases of other groups
 
     v(q) = s(q, q) - k(q) D A D k(q)^T,     v_-g = diag((A_gg)^-1 - λ) / W_g
 
-`fit_ridge` and `fit_novelty` compute these for one kernel. `fit_verdict` takes the views, or the combination of them,
-that explain held-out cases best. `estimate_unseen_share` says how likely the next recording is of a type that no label
-names yet: the one estimate of unseen types, for Verdict's order and for a library's "unlike anything here".
+`fit_ridge` and `fit_novelty` compute these for one kernel. `fit_verdict` takes the views, or
+the combination of them, that explain held-out groups best. Where cases are of several assets, the next query may come
+from a machine that nobody has seen, and which views carry over to it cannot be told from a few machines
+(docs/flagship.md). There it can pool instead of choosing: the ridges of all combinations of views, at three penalties,
+are averaged (the mean of their logits), each as certain as *held-out assets* let it be. One that fails on them hardly
+counts.
+
+`estimate_unseen_share` says how likely the next recording is of a type that no label names yet: the one estimate of
+unseen types, for Verdict's order and for a library's "unlike anything here".
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +42,14 @@ from readbench.engine.protocols import Vectors, View
 from readbench.engine.windows import UNLABELLED
 
 Array = NDArray[np.float64]
+Blocks = list[NDArray[np.intp]]
+"""Cases that are held out together."""
 PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+POOLED_PENALTIES = (0.01, 0.1, 1.0)
+"""Those of the ridges that are pooled: more of them give the same and take longer."""
 TEMPERATURES = tuple(2.0 ** np.arange(-1, 7, 0.5))
+TINY = 1e-30
+"""Least probability: what was rounded to zero is not impossible."""
 LARGEST = 2.0
 """Likeness of a window and itself: a cosine of one, and the constant."""
 BALANCE = 0.5
@@ -62,9 +76,14 @@ class Ridge:
     loss: float
     held_out: Array
 
+    def logits(self, kernel: Array) -> Array:
+        """(Q, K) decision values from likenesses (Q, L) to the cases, times the temperature."""
+        logits: Array = self.temperature * ((kernel + 1.0) @ self.dual)
+        return logits
+
     def posterior(self, kernel: Array) -> Array:
         """(Q, K) probabilities of the classes from likenesses (Q, L) to the cases."""
-        return _softmax(self.temperature * ((kernel + 1.0) @ self.dual))
+        return _softmax(self.logits(kernel))
 
 
 def fit_ridge(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.integer]) -> Ridge:
@@ -80,24 +99,65 @@ def fit_ridge(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.integ
     >>> ridge.posterior(kernel[:1]).argmax()
     np.int64(0)
     """
-    classes, codes = np.unique(labels, return_inverse=True)
-    if len(classes) == 1:
-        return Ridge(classes, np.zeros((len(labels), 1)), 1.0, 1.0, 0.0, np.ones((len(labels), 1)))
-    targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0 / (len(classes) - 1))
-    weights = case_weights(codes)
-    root = np.sqrt(weights)[:, None]
-    # One decomposition of D S D serves all penalties; the constant in S is the level, which is penalised like the rest.
-    values, vectors = np.linalg.eigh(root * (kernel + 1.0) * root.T)
-    values = np.maximum(values, 0.0)  # a kernel has none below zero; rounding has
-    turned = vectors.T @ (root * targets)
-    blocks = held_out_blocks(codes, groups)
-    trials = []
-    for penalty in PENALTIES:
-        solution = vectors @ (turned / (values + penalty)[:, None])
-        decision = _without_own_block(vectors / np.sqrt(values + penalty), solution, root, targets, blocks)
-        temperature, loss = _calibrated(decision, codes, weights)
-        trials.append(Ridge(classes, root * solution, penalty, temperature, loss, _softmax(temperature * decision)))
+    problem = _Problem.of(kernel, labels)
+    if problem is None:
+        return _certain(labels)
+    blocks = held_out_blocks(problem.codes, groups)
+    trials = (problem.fit(penalty, blocks) for penalty in PENALTIES)
     return min(trials, key=lambda trial: trial.loss)
+
+
+def _certain(labels: NDArray[np.int32]) -> Ridge:
+    """What cases of one class teach."""
+    return Ridge(labels[:1], np.zeros((len(labels), 1)), 1.0, 1.0, 0.0, np.ones((len(labels), 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Cases of several classes, ready to be fitted with any penalty.
+
+    One decomposition of D S D serves all penalties; the constant in S is the level, which is penalised like the rest.
+    """
+
+    classes: NDArray[np.int32]
+    codes: NDArray[np.intp]
+    targets: Array
+    weights: Array
+    values: Array
+    vectors: Array
+
+    @classmethod
+    def of(cls, kernel: Array, labels: NDArray[np.int32]) -> Self | None:
+        """The problem of a kernel (L, L); None where all cases are of one class."""
+        classes, codes = np.unique(labels, return_inverse=True)
+        if len(classes) == 1:
+            return None
+        targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0 / (len(classes) - 1))
+        weights = case_weights(codes)
+        root = np.sqrt(weights)[:, None]
+        values, vectors = np.linalg.eigh(root * (kernel + 1.0) * root.T)
+        # A kernel has no values below zero; rounding has.
+        return cls(classes, codes, targets, weights, np.maximum(values, 0.0), vectors)
+
+    def fit(self, penalty: float, blocks: Blocks, *, certain_by: Blocks | None = None) -> Ridge:
+        """The ridge with this penalty.
+
+        Args:
+            penalty: λ.
+            blocks: which cases are held out together, for its loss and its held-out posteriors.
+            certain_by: which are held out for its temperature; by default the same.
+        """
+        root = np.sqrt(self.weights)[:, None]
+        solution = self.vectors @ ((self.vectors.T @ (root * self.targets)) / (self.values + penalty)[:, None])
+        half = self.vectors / np.sqrt(self.values + penalty)
+        decision = _without_own_block(half, solution, root, self.targets, blocks)
+        if certain_by is None:
+            temperature, loss = _calibrated(decision, self.codes, self.weights)
+        else:
+            other = _without_own_block(half, solution, root, self.targets, certain_by)
+            temperature, loss = _calibrated(other, self.codes, self.weights)
+        held_out = _softmax(temperature * decision)
+        return Ridge(self.classes, root * solution, penalty, temperature, loss, held_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +218,15 @@ def find_single_group_cases(codes: NDArray[np.intp], groups: NDArray[np.integer]
     return single
 
 
-def held_out_blocks(codes: NDArray[np.intp], groups: NDArray[np.integer]) -> list[NDArray[np.intp]]:
+def held_out_assets(
+    codes: NDArray[np.intp], groups: NDArray[np.integer], assets: NDArray[np.integer]
+) -> NDArray[np.integer]:
+    """(L,) what each case is held out with: its asset, or its group where the class has one asset only."""
+    single = find_single_group_cases(codes, assets)
+    return np.where(single, assets.max(initial=0) + 1 + groups, assets)
+
+
+def held_out_blocks(codes: NDArray[np.intp], groups: NDArray[np.integer]) -> Blocks:
     """Which cases are held out together: groups, but single cases of a class that has one group only."""
     lonely = find_single_group_cases(codes, groups)
     singly = [np.array([row]) for row in np.flatnonzero(lonely)]
@@ -166,9 +234,7 @@ def held_out_blocks(codes: NDArray[np.intp], groups: NDArray[np.integer]) -> lis
     return singly + together
 
 
-def _without_own_block(
-    half: Array, solution: Array, root: Array, targets: Array, blocks: list[NDArray[np.intp]]
-) -> Array:
+def _without_own_block(half: Array, solution: Array, root: Array, targets: Array, blocks: Blocks) -> Array:
     """(L, K) decision values of each case by the cases outside its block.
 
     Args:
@@ -209,6 +275,14 @@ MOST_CASES = 4096
 
 
 @dataclass(frozen=True, eq=False)
+class Expert:
+    """A ridge on the mean cosine of some views, by their numbers."""
+
+    views: tuple[int, ...]
+    ridge: Ridge
+
+
+@dataclass(frozen=True, eq=False)
 class FittedVerdict:
     """What one set of labelled cases teaches: posteriors of queries and of items.
 
@@ -217,16 +291,35 @@ class FittedVerdict:
         labels: (N,) of the corpus, -1 where unknown.
         groups: (N,) numbers of the corpus's recordings.
         cases: (L,) positions in the corpus of the labelled cases.
-        chosen: numbers of the views that it was fitted on.
-        ridge: fitted on the cases.
+        experts: fitted on the cases; where there are several, their logits are averaged.
+        temperature: of the mean of their logits.
+        held_out: (L, K) posteriors of the cases by cases of other groups.
     """
 
     views: tuple[View, ...]
     labels: NDArray[np.int32]
     groups: NDArray[np.int64]
     cases: NDArray[np.intp]
-    chosen: tuple[int, ...]
-    ridge: Ridge
+    experts: tuple[Expert, ...]
+    temperature: float
+    held_out: Array
+
+    @property
+    def classes(self) -> NDArray[np.int32]:
+        """(K,) labels of the fault types."""
+        return self.experts[0].ridge.classes
+
+    @property
+    def chosen(self) -> tuple[int, ...]:
+        """Numbers of the views that it uses."""
+        return tuple(sorted({view for expert in self.experts for view in expert.views}))
+
+    @property
+    def penalty(self) -> float:
+        """The penalty of its ridges; of several the geometric mean."""
+        if len(self.experts) == 1:
+            return self.experts[0].ridge.penalty
+        return float(np.exp(np.mean([np.log(expert.ridge.penalty) for expert in self.experts])))
 
     @property
     def unseen_share(self) -> float:
@@ -235,14 +328,55 @@ class FittedVerdict:
 
     def query_likeness(self, queries: NDArray[np.intp]) -> Array:
         """(M, L) mean cosine, over the chosen views, of queries (M,) and the cases."""
-        return self._likeness([view.queries[queries] for view in self.views])
+        return self._mean_likeness([view.queries[queries] for view in self.views])
 
     def item_likeness(self, items: NDArray[np.intp]) -> Array:
         """(M, L) mean cosine, over the chosen views, of corpus items (M,) and the cases."""
-        return self._likeness([view.items[items] for view in self.views])
+        return self._mean_likeness([view.items[items] for view in self.views])
 
-    def _likeness(self, vectors: list[Vectors]) -> Array:
-        cosines = [vectors[v] @ self.views[v].items[self.cases].T for v in self.chosen]
+    def query_posterior(self, queries: NDArray[np.intp]) -> Array:
+        """(M, K) probabilities of the classes of queries (M,)."""
+        return self._posterior([view.queries[queries] for view in self.views])
+
+    def item_posterior(self, items: NDArray[np.intp]) -> Array:
+        """(M, K) probabilities of the classes of corpus items (M,), by the cases alone."""
+        return self._posterior([view.items[items] for view in self.views])
+
+    def votes(self, query: int, column: int) -> Array:
+        """(L,) what each case adds to the logit of one class for a query."""
+        vectors = [view.queries[query : query + 1] for view in self.views]
+        asked = self._asked(vectors)[0]
+        votes = np.zeros(len(self.cases))
+        for expert in asked:
+            likeness = self._likeness(vectors, expert.views)[0]
+            votes += expert.ridge.temperature * (likeness + 1.0) * expert.ridge.dual[:, column]
+        return votes / len(asked)
+
+    def _posterior(self, vectors: list[Vectors]) -> Array:
+        asked = self._asked(vectors)
+        logits = np.empty((len(asked), len(self.classes)))
+        for experts in dict.fromkeys(asked):
+            rows = np.array([own is experts for own in asked])
+            some = [own[rows] for own in vectors]
+            logits[rows] = np.mean([e.ridge.logits(self._likeness(some, e.views)) for e in experts], axis=0)
+        return _softmax(self.temperature * logits)
+
+    def _asked(self, vectors: list[Vectors]) -> list[tuple[Expert, ...]]:
+        """The experts that each window is shown to: of several, those whose views all see something of it."""
+        if len(self.experts) == 1:
+            return [self.experts] * len(vectors[0])
+        sees = np.stack([own.any(axis=1) for own in vectors], axis=1)
+        known: dict[bytes, tuple[Expert, ...]] = {}
+        for row in np.unique(sees, axis=0):
+            able = tuple(expert for expert in self.experts if row[list(expert.views)].all())
+            known[row.tobytes()] = able or self.experts
+        return [known[row.tobytes()] for row in sees]
+
+    def _mean_likeness(self, vectors: list[Vectors]) -> Array:
+        return self._likeness(vectors, self.chosen)
+
+    def _likeness(self, vectors: list[Vectors], chosen: tuple[int, ...]) -> Array:
+        cosines = [vectors[v] @ self.views[v].items[self.cases].T for v in chosen]
         mean: Array = np.mean(cosines, axis=0, dtype=np.float64)
         return mean
 
@@ -254,43 +388,73 @@ class FittedVerdict:
             items: (M, K) positions in the corpus, one row a query.
         """
         used, places = np.unique(items, return_inverse=True)
-        posterior = self.ridge.posterior(self.query_likeness(queries))
-        alike = posterior @ self.opinion(used).T
+        alike = self.query_posterior(queries) @ self.opinion(used).T
         return np.take_along_axis(alike, places.reshape(items.shape), axis=1)
 
     def opinion(self, items: NDArray[np.intp]) -> Array:
-        """(M, K) probabilities of the classes of items: their label, else the ridge's opinion.
+        """(M, K) probabilities of the classes of items: their label, else the ridges' opinion.
 
         A label that is no class, as that of a known normal which taught nothing, leaves a row of zeros.
         """
         labels = self.labels[items]
-        opinion = (labels[:, None] == self.ridge.classes).astype(np.float64)
+        opinion = (labels[:, None] == self.classes).astype(np.float64)
         silent = labels == UNLABELLED
         if silent.any():
-            opinion[silent] = self.ridge.posterior(self.item_likeness(items[silent]))
+            opinion[silent] = self.item_posterior(items[silent])
         return opinion
 
 
 def fit_verdict(
-    views: tuple[View, ...], cases: NDArray[np.intp], labels: NDArray[np.int32], groups: NDArray[np.int64]
+    views: tuple[View, ...],
+    cases: NDArray[np.intp],
+    labels: NDArray[np.int32],
+    groups: NDArray[np.int64],
+    assets: NDArray[np.int64] | None = None,
 ) -> FittedVerdict:
-    """Learn from labelled cases on the views, or the combination of them, that explains held-out cases best.
+    """Learn from labelled cases: on the views that explain held-out groups best, or on all that see half of the cases.
 
     Args:
-        views: queries and items, rows of length one.
+        views: queries and items, rows of length one, zero where a view sees nothing of a window.
         cases: positions in the corpus of those to learn from, at least one.
         labels: (N,) of the corpus, -1 where unknown.
         groups: (N,) of the corpus.
+        assets: (N,) of the corpus, to pool views where there are several; None chooses views.
     """
     cases = subsample_cases(cases, labels)
-    kernels = [view.items[cases].astype(np.float64) @ view.items[cases].T for view in views]
-    numbers = range(len(views))
-    choices = [chosen for size in numbers for chosen in combinations(numbers, size + 1)]
-    ridges = [
-        fit_ridge(np.mean([kernels[v] for v in chosen], axis=0), labels[cases], groups[cases]) for chosen in choices
-    ]
-    best = int(np.argmin([ridge.loss for ridge in ridges]))
-    return FittedVerdict(views, labels, groups, cases, choices[best], ridges[best])
+    seeing = [v for v, view in enumerate(views) if 2 * view.items[cases].any(axis=1).sum() >= len(cases)]
+    numbers = seeing or [*range(len(views))]
+    kernels = {v: views[v].items[cases].astype(np.float64) @ views[v].items[cases].T for v in numbers}
+    choices = [chosen for size in range(len(numbers)) for chosen in combinations(numbers, size + 1)]
+    joined = ((chosen, np.mean([kernels[v] for v in chosen], axis=0)) for chosen in choices)
+    own, known_assets = labels[cases], np.zeros(1, np.int64) if assets is None else assets[cases]
+    if len(np.unique(known_assets)) == 1 or len(np.unique(own)) == 1:
+        fits = [Expert(chosen, fit_ridge(kernel, own, groups[cases])) for chosen, kernel in joined]
+        best = min(fits, key=lambda expert: expert.ridge.loss)
+        return FittedVerdict(views, labels, groups, cases, (best,), 1.0, best.ridge.held_out)
+    experts = _fit_pool(joined, own, groups[cases], known_assets)
+    codes = np.unique(own, return_inverse=True)[1]
+    mean = np.mean([np.log(np.maximum(expert.ridge.held_out, TINY)) for expert in experts], axis=0)
+    temperature, _ = _calibrated(mean, codes, case_weights(codes))
+    return FittedVerdict(views, labels, groups, cases, experts, temperature, _softmax(temperature * mean))
+
+
+def _fit_pool(
+    kernels: Iterable[tuple[tuple[int, ...], Array]],
+    labels: NDArray[np.int32],
+    groups: NDArray[np.int64],
+    assets: NDArray[np.int64],
+) -> tuple[Expert, ...]:
+    """The ridges of all combinations of views and pooled penalties, each as certain as held-out assets let it be."""
+    codes = np.unique(labels, return_inverse=True)[1]
+    blocks = held_out_blocks(codes, groups)
+    other_assets = held_out_blocks(codes, held_out_assets(codes, groups, assets))
+    experts = []
+    for chosen, kernel in kernels:
+        problem = _Problem.of(kernel, labels)
+        if problem is not None:
+            fits = (problem.fit(penalty, blocks, certain_by=other_assets) for penalty in POOLED_PENALTIES)
+            experts += [Expert(chosen, ridge) for ridge in fits]
+    return tuple(experts)
 
 
 def estimate_unseen_share(labels: NDArray[np.int32], groups: NDArray[np.int64]) -> float:

@@ -17,7 +17,7 @@ have no label; with many labels it is nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,13 +43,22 @@ class Verdict:
     Args:
         pool: see only this many candidates and their labels; none: the whole corpus.
         drop_normals: cases known to be normal teach nothing and come last; otherwise they are one more class.
+        views: `chosen`: the combination that explains held-out recordings best. `pooled`: where the cases are of several
+            assets, all of them, each as certain as held-out assets let it be: the query's machine may be a new one.
     """
 
     uses_labels = True
 
-    def __init__(self, pool: Annotated[int, ParameterRange(2)] | None = None, *, drop_normals: bool = True) -> None:
+    def __init__(
+        self,
+        pool: Annotated[int, ParameterRange(2)] | None = None,
+        *,
+        drop_normals: bool = True,
+        views: Literal["chosen", "pooled"] = "chosen",
+    ) -> None:
         self.pool = pool
         self.drop_normals = drop_normals
+        self.views = views
 
     @property
     def depth(self) -> int | None:
@@ -66,7 +75,7 @@ class Verdict:
         for rows, labels in self._lessons(pool):
             cases = self.cases(labels)
             if len(cases):
-                judgement = fit_verdict(views, cases, labels, pool.groups)
+                judgement = fit_verdict(views, cases, labels, pool.groups, self._pooled_over(pool.assets))
                 shared = judgement.shared(rows, pool.candidates[rows])
                 scores[rows] = self.weigh(shared, judgement, pool.labels[rows])
             elif self.drop_normals:
@@ -79,12 +88,14 @@ class Verdict:
         labels: NDArray[np.int32],
         groups: NDArray[np.int64],
         rejected: NDArray[np.bool_] | None = None,
+        assets: NDArray[np.int64] | None = None,
     ) -> LabelModel | None:
         """What the labels teach, apart from any query; None where no case teaches anything."""
         cases = self.cases(labels)
         if not len(cases):
             return None
-        return LabelModel.of(fit_verdict(tuple(View(own[:0], own) for own in items), cases, labels, groups), rejected)
+        views = tuple(View(own[:0], own) for own in items)
+        return LabelModel.of(fit_verdict(views, cases, labels, groups, self._pooled_over(assets)), rejected)
 
     def rerank_by(self, lesson: LabelModel, pool: Pool, ruled_out: NDArray[np.bool_] | None = None) -> Scores:
         """(Q, K) as `rerank`, by a lesson at the pool's queries that was learned ahead."""
@@ -107,6 +118,9 @@ class Verdict:
     def cases(self, labels: NDArray[np.int32]) -> NDArray[np.intp]:
         """Positions of the items that teach something, by the labels (N,) of the corpus, -1 where unknown."""
         return np.flatnonzero(labels > NORMAL if self.drop_normals else labels != UNLABELLED)
+
+    def _pooled_over(self, assets: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        return assets if self.views == "pooled" else None
 
     def _lessons(self, pool: Pool) -> list[tuple[NDArray[np.intp], NDArray[np.int32]]]:
         """Queries that know the same labels, and those (N,) labels."""
