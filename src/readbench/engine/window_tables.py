@@ -17,14 +17,21 @@ group             group (N,)          what must not straddle a split; default th
 asset             asset (N,)          machine, well, patient ...
 time              time (N,)           seconds
 span_start, span_stop   (N,)          first and one past the last faulty step
+before            before (N, C, T_b)  the time before a window, laid out as `values`; null or empty where there is none
+before_length     before_length (N,)  its timesteps; 0 where there is none
+rate              rate (N,) or ()     samples a second
+units             units (C,)          of the channels; in Parquet a list per row
+fact.NAME         fact.NAME (N,)      a number that is known beforehand, such as fact.speed
 ```
 
-Only `values` and, in Parquet, `channels` must be there. Other columns are left alone.
+Only `values` and, in Parquet, `channels` must be there. Other columns are left alone. The last five are the windows'
+context (`readbench.engine.context`); they are written where windows bring any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePath
@@ -37,6 +44,7 @@ from numpy.typing import NDArray
 
 from readbench.common.files import write_atomically
 from readbench.common.tables import Arrays, Given, Limits, Table, open_given, read_arrays, read_parquet
+from readbench.engine.context import Context, Matrix, check_before
 from readbench.engine.windows import UNLABELLED, WindowSet, strings
 from readbench.errors import DataError, UsageError
 
@@ -253,6 +261,8 @@ def _repeated(cells: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 ROW_GROUP = 256
 """Windows written together."""
+FACT = "fact."
+"""What the names of columns with facts begin with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +306,7 @@ def read_packed(
     if ending == ".parquet":
         return _Rows(name, read_parquet(name, file, limits), part).packed(normal, classes)
     if ending == ".npz":
-        arrays = read_arrays(name, file, limits, (part, "channels") if part else ("",))
+        arrays = read_arrays(name, file, limits, (part, "channels", "units") if part else ("",))
         return _Arrays(name, arrays, part).packed(normal, classes)
     raise DataError(f"{name}: windows are read from .parquet and .npz. Save them as one of these.")
 
@@ -310,7 +320,7 @@ def write_windows(windows: WindowSet, path: Path, **columns: pa.Array) -> None:
     >>> read_windows(path)[0].values.tolist()
     [[1.0, 1.0, 1.0]]
     """
-    schema = _schema(columns)
+    schema = _schema(windows.context, columns)
     with (
         write_atomically(path) as partial,
         pyarrow.parquet.ParquetWriter(partial, schema, compression="zstd") as writer,
@@ -321,7 +331,8 @@ def write_windows(windows: WindowSet, path: Path, **columns: pa.Array) -> None:
             writer.write_table(pa.table([*_columns(block), *further], schema=schema))
 
 
-def _schema(columns: dict[str, pa.Array]) -> pa.Schema:
+def _schema(context: Context | None, columns: dict[str, pa.Array]) -> pa.Schema:
+    """Of all rows: the columns of the context are there where the set has one, also in a block that lacks it."""
     return pa.schema(
         [
             ("_id", pa.string()),
@@ -334,9 +345,20 @@ def _schema(columns: dict[str, pa.Array]) -> pa.Schema:
             ("time", pa.float64()),
             ("span_start", pa.int32()),
             ("span_stop", pa.int32()),
+            *(_context_fields(context) if context is not None else ()),
             *((name, column.type) for name, column in columns.items()),
         ]
     )
+
+
+def _context_fields(context: Context) -> list[tuple[str, pa.DataType]]:
+    return [
+        ("before", pa.list_(pa.float32())),
+        ("before_length", pa.int32()),
+        ("rate", pa.float64()),
+        ("units", pa.list_(pa.string())),
+        *((FACT + name, pa.float64()) for name in context.fact_names),
+    ]
 
 
 def _columns(windows: WindowSet) -> list[pa.Array]:
@@ -354,6 +376,18 @@ def _columns(windows: WindowSet) -> list[pa.Array]:
         pa.array(windows.times, pa.float64()),
         pa.array(windows.spans[:, 0], pa.int32()),
         pa.array(windows.spans[:, 1], pa.int32()),
+        *(_context_columns(windows.context) if windows.context is not None else ()),
+    ]
+
+
+def _context_columns(context: Context) -> list[pa.Array]:
+    befores = [context.before_of(i) for i in range(len(context))]
+    return [
+        pa.array([None if before is None else before.ravel() for before in befores], pa.list_(pa.float32())),
+        pa.array([0 if before is None else before.shape[1] for before in befores], pa.int32()),
+        pa.array(context.rates, pa.float64(), mask=np.isnan(context.rates)),
+        pa.array([context.units_of(i) or None for i in range(len(context))], pa.list_(pa.string())),
+        *(pa.array(column, pa.float64(), mask=np.isnan(column)) for column in context.facts.T),
     ]
 
 
@@ -387,18 +421,61 @@ class _Rows:
         if wrong := next((own for own in sets if len(set(own)) != len(own) or None in own), None):
             raise DataError(f"{self.name}: the channels of a window need distinct names. Got {wrong}.")
         laid = _Values(
-            flat=self._floats(values.values),
+            flat=self._floats(values.values, "values"),
             offset=offsets[:-1],
             lengths=lengths,
             channel_set=np.array([position[own] for own in names], np.int32),
             channel_sets=sets,
         )
-        return Packed(_windows(table, laid, _ids(table, self.part), _vocabulary(table, normal, classes)), table)
+        windows = _windows(table, laid, _ids(table, self.part), _vocabulary(table, normal, classes))
+        context = _context(table, _share(self._befores(table, windows)), self._units(names))
+        return Packed(windows.with_context(context), table)
+
+    def _befores(self, table: Table, windows: WindowSet) -> Iterator[Matrix | None]:
+        """The time before each window, checked; none where there is no such column."""
+        if "before" not in self.data.column_names:
+            return
+        lengths = table.numbers("before_length") if "before_length" in table.columns else np.full(table.rows, np.nan)
+        for row, values in enumerate(self._flat_befores()):
+            channels = windows.channels(row)
+            if not values.size or lengths[row] == 0:
+                yield None
+                continue
+            steps = len(values) // len(channels)
+            if steps * len(channels) != len(values) or not (np.isnan(lengths[row]) or lengths[row] == steps):
+                raise DataError(
+                    f"{self.name}, row {row + 1}: the time before has {len(values)} values, no whole number of steps "
+                    f"of the window's {len(channels)} channels, or not its length. Give the same channels for both."
+                )
+            yield check_before(values.reshape(len(channels), steps), channels, f"row {row + 1} of {self.name}")
+
+    def _flat_befores(self) -> Iterator[NDArray[np.float32]]:
+        found = self.data["before"]
+        if not _is_list(found.type):
+            raise DataError(f"{self.name}: column 'before' must hold lists of numbers, or null. Got {found.type}.")
+        for chunk in found.chunks:
+            flat, there = self._floats(chunk.values, "before"), chunk.is_valid().to_numpy(zero_copy_only=False)
+            for (start, stop), given in zip(pairwise(chunk.offsets.to_numpy().tolist()), there, strict=True):
+                yield flat[start : stop if given else start]
+
+    def _units(self, names: list[tuple[str, ...]]) -> list[tuple[str, ...]] | None:
+        if "units" not in self.data.column_names:
+            return None
+        found = self.data["units"]
+        if not _is_list(found.type) or not pa.types.is_string(found.type.value_type):
+            raise DataError(f"{self.name}: column 'units' must hold a list of texts in a row, or null.")
+        units = [tuple(unit or "" for unit in own or ()) for own in found.to_pylist()]
+        for row, (own, channels) in enumerate(zip(units, names, strict=True)):
+            if own and len(own) != len(channels):
+                raise DataError(
+                    f"{self.name}, row {row + 1}: {len(own)} units for {len(channels)} channels. Give one each, or "
+                    "null."
+                )
+        return units
 
     def _lists(self, column: str) -> Any:  # noqa: ANN401 - pyarrow has no types
         found = self.data[column] if column in self.data.column_names else None
-        kinds = (pa.types.is_list, pa.types.is_large_list)
-        if found is None or not any(test(found.type) for test in kinds) or found.null_count:
+        if found is None or not _is_list(found.type) or found.null_count:
             raise DataError(
                 f"{self.name}: windows need a column {column!r} with a list in every row. Columns: "
                 f"{', '.join(self.data.column_names)[:300]}."
@@ -406,11 +483,11 @@ class _Rows:
         whole = found.combine_chunks()
         return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
 
-    def _floats(self, values: pa.Array) -> NDArray[np.float32]:
+    def _floats(self, values: pa.Array, column: str) -> NDArray[np.float32]:
         try:
             return np.asarray(values.cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False), np.float32)
         except pa.ArrowException as error:
-            raise DataError(f"{self.name}: 'values' holds no numbers ({error}).") from error
+            raise DataError(f"{self.name}: {column!r} holds no numbers ({error}).") from error
 
     def _lengths(self, table: Table, sizes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int32]:
         given = table.numbers("length") if "length" in table.columns else sizes / np.maximum(counts, 1)
@@ -431,6 +508,8 @@ class _Arrays:
         self.name, self.part = name, part
         self.own = {key.removeprefix(part): array for key, array in arrays.items() if key.startswith(part)}
         self.channels = self.own.pop("channels", arrays.get("channels"))
+        self.units = self.own.pop("units", arrays.get("units"))
+        self.before = self.own.pop("before", None)
         if "values" not in self.own:
             raise DataError(f"{name}: no array {part}values. Arrays: {', '.join(arrays)[:300] or 'none'}.")
         self.values = self.own.pop("values")
@@ -450,10 +529,12 @@ class _Arrays:
             channel_set=np.zeros(n, np.int32),
             channel_sets=(self._channels(count),),
         )
-        return Packed(_windows(table, laid, _ids(table, self.part), _vocabulary(table, normal, classes)), table)
+        windows = _windows(table, laid, _ids(table, self.part), _vocabulary(table, normal, classes))
+        context = _context(table, _share(self._befores(table, windows)), self._unit_rows(n, count))
+        return Packed(windows.with_context(context), table)
 
     def _cube(self) -> NDArray[Any]:
-        values = self.values[:, None, :] if self.values.ndim == 2 else self.values
+        values = _three_axes(self.values)
         if values.ndim != 3 or 0 in values.shape or values.dtype.kind not in "fiub":
             raise DataError(
                 f"{self.name}: 'values' must be numbers of shape (windows, channels, steps). Got {self.values.dtype} "
@@ -461,7 +542,33 @@ class _Arrays:
             )
         return values
 
+    def _befores(self, table: Table, windows: WindowSet) -> Iterator[Matrix | None]:
+        if self.before is None:
+            return
+        before, count = _three_axes(self.before), len(windows.channel_sets[0])
+        if before.ndim != 3 or before.shape[:2] != (table.rows, count) or before.dtype.kind not in "fiub":
+            raise DataError(
+                f"{self.name}: 'before' must be numbers of shape ({table.rows}, {count}, steps), the windows and "
+                f"channels of 'values'. Got {self.before.dtype} of shape {self.before.shape}."
+            )
+        steps = before.shape[2]
+        lengths = table.numbers("before_length") if "before_length" in table.columns else np.full(table.rows, steps)
+        if not ((lengths >= 0) & (lengths <= steps) & (lengths == np.floor(lengths))).all():
+            raise DataError(f"{self.name}: 'before_length' must be whole numbers from 0 to {steps}.")
+        for row, (own, length) in enumerate(zip(before, lengths.astype(int).tolist(), strict=True)):
+            where = f"window {row} of {self.name}"
+            yield check_before(own[:, :length], windows.channels(row), where) if length else None
+
+    def _unit_rows(self, n: int, count: int) -> list[tuple[str, ...]] | None:
+        if self.units is None:
+            return None
+        if self.units.shape != (count,):
+            raise DataError(f"{self.name}: 'units' has shape {self.units.shape}, but there are {count} channels.")
+        return [tuple(str(unit) for unit in self.units)] * n
+
     def _table(self, n: int) -> Table:
+        if "rate" in self.own and not self.own["rate"].ndim:
+            self.own["rate"] = np.full(n, self.own["rate"])
         wrong = next((key for key, array in self.own.items() if array.shape != (n,)), None)
         if wrong is not None:
             raise DataError(f"{self.name}: {wrong!r} has shape {self.own[wrong].shape}, but there are {n} windows.")
@@ -476,6 +583,49 @@ class _Arrays:
         if len(names) != count or len(set(names)) != count:
             raise DataError(f"{self.name}: {count} channels need as many distinct names. Got {names[:10]}.")
         return tuple(names)
+
+
+def _is_list(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _three_axes(values: NDArray[Any]) -> NDArray[Any]:
+    """Values of one channel need no axis for it."""
+    return values[:, None, :] if values.ndim == 2 else values
+
+
+def _share(befores: Iterable[Matrix | None]) -> list[Matrix | None]:
+    """The same matrices in memory of their own, equal ones as one array."""
+    kept: dict[tuple[tuple[int, ...], bytes], Matrix] = {}
+    shared: list[Matrix | None] = []
+    for before in befores:
+        if before is None:
+            shared.append(None)
+            continue
+        content = before.tobytes()
+        key = (before.shape, hashlib.blake2b(content, digest_size=16).digest())
+        if key not in kept:
+            kept[key] = np.frombuffer(content, np.float32).reshape(before.shape)
+        shared.append(kept[key])
+    return shared
+
+
+def _context(table: Table, befores: list[Matrix | None], units: Sequence[Sequence[str]] | None) -> Context:
+    """What windows bring along; `befores` is empty where the file has none."""
+    facts = {name.removeprefix(FACT): table.numbers(name) for name in table.columns if name.startswith(FACT)}
+    rates = table.numbers("rate") if "rate" in table.columns else np.full(table.rows, np.nan)
+    wrong = np.flatnonzero((rates <= 0) | np.isinf(rates))
+    if wrong.size:
+        raise DataError(
+            f"{table.name}, row {wrong[0] + 1}: a rate is a positive number of samples a second. Got {rates[wrong[0]]}."
+        )
+    return Context.of(
+        table.rows,
+        befores=befores or None,
+        rates=rates,
+        units=units,
+        facts=[{name: float(column[row]) for name, column in facts.items()} for row in range(table.rows)],
+    )
 
 
 def _vocabulary(table: Table, normal: str, classes: Sequence[str]) -> tuple[str, ...]:
