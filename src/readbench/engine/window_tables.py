@@ -1,7 +1,7 @@
 """From users' tables to windows and back.
 
 `series_of` takes a table and the roles of its columns (`Roles`) apart into series: the rows of one case together, in
-order of time; `window_set` makes a window of each.
+order of time, from the step on where the fault began; `window_set` makes a window of each.
 
 `read_windows` and `write_windows` serve windows that are already cut, many in one file: a row of a Parquet file each,
 or arrays of an NPZ archive.
@@ -31,8 +31,8 @@ context (`readbench.engine.context`); they are written where windows bring any.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -43,13 +43,15 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from readbench.common.files import write_atomically
-from readbench.common.tables import Arrays, Given, Limits, Table, open_given, read_arrays, read_parquet
+from readbench.common.tables import Arrays, Given, Limits, Table, open_given, read_arrays, read_parquet, split_header
 from readbench.engine.context import Context, Matrix, check_before
+from readbench.engine.preparation import fill_gaps, is_reading
 from readbench.engine.windows import UNLABELLED, WindowSet, strings
 from readbench.errors import DataError, UsageError
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+"""Seconds of each unit."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,11 @@ class Roles:
         channel: of a long table, the column that names the channel.
         value: of a long table, the column with the reading.
         time_unit: of times that are numbers.
+        onset: where the fault began. Either rows are marked from there on (true, 1 or any text; the first mark counts),
+            or all rows of a case have its time. The rows before it are the time before the window.
+        facts: columns with numbers that are known beforehand, one number a case.
+        rate: samples a second; default by the median step, where there are times.
+        units: pairs of a channel and its unit; default the unit in the channel's name, as in `flow [m3/h]`.
     """
 
     time: str = ""
@@ -80,18 +87,35 @@ class Roles:
     channel: str = ""
     value: str = ""
     time_unit: TimeUnit = "s"
+    onset: str = ""
+    facts: tuple[str, ...] = ()
+    rate: float | None = None
+    units: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.channel) != bool(self.value):
             raise UsageError("A long table needs both: the column of the channel's name, and that of the value.")
         if self.channel and not self.time:
             raise UsageError("A long table needs a time column: it says which readings stand together.")
+        if taken := set(self.facts) & {self.time, self.label, self.group, self.asset, self.case, self.onset}:
+            raise UsageError(f"Column {min(taken)!r} is no fact: it has another role, which methods never see.")
+        if self.rate is not None and not 0 < self.rate < np.inf:
+            raise UsageError(f"A rate is a positive number of samples a second. Got {self.rate}.")
 
     @property
     def named(self) -> tuple[str, ...]:
         """Columns that have a role of their own."""
-        roles = (self.time, self.label, self.group, self.asset, self.case, self.channel, self.value)
-        return tuple(role for role in roles if role)
+        roles = (self.time, self.label, self.group, self.asset, self.case, self.channel, self.value, self.onset)
+        return (*filter(None, roles), *self.facts)
+
+    def unit_of(self, channel: str) -> str:
+        """Unit of a channel as it was given, or as it stands in square brackets behind the name; else empty.
+
+        >>> Roles(units=(("flow", "m3/h"),)).unit_of("flow"), Roles().unit_of("heat [K]"), Roles().unit_of("pump (A)")
+        ('m3/h', 'K', '')
+        """
+        written = split_header(channel)[1] if channel.rstrip().endswith("]") else ""
+        return dict(self.units).get(channel, written)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +124,7 @@ class TableSeries:
 
     Args:
         id: its name in the table, or the table's.
-        values: (C, T) readings, NaN where there is none.
+        values: (C, T) readings from the onset on, NaN where there is none.
         channels: C names.
         labels: (T,) index into `names` at each step, -1 where unlabelled.
         names: the label texts of the whole table.
@@ -108,6 +132,11 @@ class TableSeries:
         asset: "" where unknown.
         start: time of the first step in seconds, NaN where unknown.
         step: median seconds between steps; 1 where unknown.
+        stop: time of the last step in seconds, NaN where unknown.
+        before: (C, T_b) readings before the onset, NaN where there is none; None without an onset.
+        rate: samples a second, NaN where unknown.
+        units: of the channels, "" where unknown.
+        facts: numbers that are known beforehand, by name.
     """
 
     id: str
@@ -119,6 +148,11 @@ class TableSeries:
     asset: str
     start: float
     step: float
+    stop: float = float("nan")
+    before: NDArray[np.float64] | None = None
+    rate: float = float("nan")
+    units: tuple[str, ...] = ()
+    facts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -129,15 +163,21 @@ class TableSeries:
         return "" if found[0] == UNLABELLED else self.names[found[0]]
 
 
-def series_of(table: Table, roles: Roles) -> list[TableSeries]:
+def series_of(table: Table, roles: Roles, onset: float = float("nan")) -> list[TableSeries]:
     r"""The cases of a table.
+
+    Args:
+        table: to be taken apart.
+        roles: which column means what.
+        onset: when the fault began in every case, in seconds, or without times as a number of rows; for tables without
+            a column for it.
 
     >>> from readbench.common.tables import read_table
     >>> table = read_table(("a.csv", b"t,run,speed,fault\n1,A,7,leak\n0,A,5,leak\n0,B,6,\n"))
     >>> [(s.id, s.label, s.values.tolist()) for s in series_of(table, Roles(time="t", case="run", label="fault"))]
     [('A', 'leak', [[5.0, 7.0]]), ('B', '', [[6.0]])]
     """
-    return list(_Cases(table, roles))
+    return list(_Cases(table, roles, onset))
 
 
 def window_set(series: Sequence[TableSeries], *, normal: str = "normal") -> WindowSet:
@@ -154,17 +194,24 @@ def window_set(series: Sequence[TableSeries], *, normal: str = "normal") -> Wind
         groups=[s.group for s in series],
         assets=[s.asset for s in series],
         times=[s.start for s in series],
+        context=Context.of(
+            len(series),
+            befores=[None if s.before is None else fill_gaps(s.before, is_reading(s.before)) for s in series],
+            rates=[s.rate for s in series],
+            units=[s.units for s in series],
+            facts=[s.facts for s in series],
+        ),
     )
 
 
 class _Cases:
     """One table being taken apart; `order` (rows,) sorts rows by case, then time, and `bounds` cuts it into cases."""
 
-    def __init__(self, table: Table, roles: Roles) -> None:
+    def __init__(self, table: Table, roles: Roles, onset: float) -> None:
         self.table, self.roles = table, roles
         codes, self.ids = self._cases()
         if roles.time:
-            self.times = table.seconds(roles.time, _SECONDS[roles.time_unit])
+            self.times = table.seconds(roles.time, SECONDS[roles.time_unit])
             self._check(~np.isfinite(self.times), f"no time in column {roles.time!r}")
         else:
             self.times = np.full(table.rows, np.nan)
@@ -174,21 +221,30 @@ class _Cases:
         self.labels, self.names = self._texts(roles.label)
         self.groups = self._texts(roles.group)
         self.assets = self._texts(roles.asset)
+        self.facts = {name: table.numbers(name) for name in roles.facts}
+        self.begun = self._begun(codes, onset)
 
     def __iter__(self) -> Iterator[TableSeries]:
         blocks = self._long() if self.roles.channel else self._wide()
         for number, (rows, values, channels) in enumerate(blocks):
             name, times = self.ids[number], self.times[rows]
+            onset = int(np.argmax(self.begun[rows]))  # 0 where it never begins: the whole case is the window then
+            step = float(np.median(np.diff(times))) if self.roles.time and len(times) > 1 else np.nan
             yield TableSeries(
                 id=name,
-                values=values,
+                values=values[:, onset:],
                 channels=channels,
-                labels=self.labels[rows],
+                labels=self.labels[rows[onset:]],
                 names=self.names,
                 group=self._same(self.groups, rows, self.roles.group) or name,
                 asset=self._same(self.assets, rows, self.roles.asset),
-                start=float(times[0]),
-                step=float(np.median(np.diff(times))) if self.roles.time and len(times) > 1 else 1.0,
+                start=float(times[onset]),
+                step=1.0 if np.isnan(step) else step,
+                stop=float(times[-1]),
+                before=values[:, :onset] if onset else None,
+                rate=self.roles.rate or float(f"{1 / step:.6g}"),  # more digits are rounding of the times
+                units=tuple(map(self.roles.unit_of, channels)),
+                facts={fact: self._same_number(column, rows, fact) for fact, column in self.facts.items()},
             )
 
     def _wide(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], tuple[str, ...]]]:
@@ -216,9 +272,8 @@ class _Cases:
         for start, stop in pairwise(self.bounds.tolist()):
             rows = self.order[start:stop]
             _, first, step = np.unique(self.times[rows], return_index=True, return_inverse=True)
-            self._check_rows(
-                rows, self.labels[rows] != self.labels[rows[first]][step], "another label at the same time"
-            )
+            for column, what in ((self.labels, "label"), (self.begun, "onset")):
+                self._check_rows(rows, column[rows] != column[rows[first]][step], f"another {what} at the same time")
             wanted = places[rows] >= 0
             cells = places[rows[wanted]] * len(first) + step[wanted]
             self._check_rows(rows[wanted], _repeated(cells), "a second reading of the same channel and time")
@@ -234,6 +289,34 @@ class _Cases:
         self._check(codes < 0, f"no name of the case in column {column!r}")
         return codes, names
 
+    def _begun(self, codes: NDArray[np.int32], onset: float) -> NDArray[np.bool_]:
+        """(rows,) at which rows the fault had begun."""
+        table, roles = self.table, self.roles
+        if roles.onset and (marks := table.marks(roles.onset)) is not None:
+            return marks
+        if not roles.onset:
+            onsets = np.full(table.rows, onset)
+        elif roles.time:
+            onsets = table.seconds(roles.onset, SECONDS[roles.time_unit])
+        else:
+            raise DataError(
+                f"{table.name}: column {roles.onset!r} holds no marks. Mark the rows from the onset on with 1, those "
+                "before with 0, or name the time column."
+            )
+        first = self.order[self.bounds[:-1]][codes]
+        same = (onsets == onsets[first]) | (np.isnan(onsets) & np.isnan(onsets[first]))
+        self._check(~same, f"another time in column {roles.onset!r} within one case")
+        begun = (self.times if roles.time else self._places(codes)) >= onsets
+        never = np.isfinite(onsets) & ~np.isin(codes, codes[begun])
+        self._check(never, "the fault begins after the last row of its case")
+        return begun
+
+    def _places(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """(rows,) the number of each row in its case, from 0."""
+        places = np.empty(self.table.rows)
+        places[self.order] = np.arange(self.table.rows) - self.bounds[codes[self.order]]
+        return places
+
     def _texts(self, column: str) -> tuple[NDArray[np.int32], tuple[str, ...]]:
         return self.table.codes(column) if column else (np.full(self.table.rows, UNLABELLED, np.int32), ())
 
@@ -241,6 +324,13 @@ class _Cases:
         codes, names = texts
         self._check_rows(rows, codes[rows] != codes[rows[0]], f"another text in column {column!r} within one case")
         return names[codes[rows[0]]] if codes[rows[0]] >= 0 else ""
+
+    def _same_number(self, column: NDArray[np.float64], rows: NDArray[np.intp], name: str) -> float:
+        known = rows[np.isfinite(column[rows])]
+        self._check_rows(
+            known, column[known] != column[known[:1]], f"another number in column {name!r} within one case"
+        )
+        return float(column[known[0]]) if len(known) else np.nan
 
     def _check(self, wrong: NDArray[np.bool_], what: str) -> None:
         self._check_rows(np.arange(self.table.rows), wrong, what)

@@ -41,7 +41,7 @@ def _of_tables(source: ImportedRecordings) -> list[str]:
 
 
 def _roles(source: ImportedRecordings) -> dict[str, str]:
-    names = ("time", "label", "group", "asset", "case", "channel", "value")
+    names = ("time", "label", "group", "asset", "case", "channel", "value", "onset")
     return {name: column for name in names if (column := getattr(source.roles, name))}
 
 
