@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
 from readbench.benchmark.exchange import Form, check_unchanged, draft_dataset, export_task, read_ready_task
 from readbench.benchmark.exchange._exported import lowest_levels
@@ -63,9 +64,9 @@ def test_a_task_comes_back_as_it_was(task: Task, folders: dict[Form, Path], form
     assert replace(built.info, name=task.info.name) == task.info
 
 
-def told(tmp_path: Path) -> Task:
-    """A task of which some windows bring context."""
-    content = counted() | {
+def told_arrays() -> dict[str, NDArray[Any]]:
+    """Of a task of which some windows bring context."""
+    return counted() | {
         "units": np.array(["m3/h", ""]),
         "corpus_before": np.arange(20 * 2 * 8).reshape(20, 2, 8) % 13,
         "corpus_before_length": np.array([8, 0] * 10),
@@ -73,7 +74,10 @@ def told(tmp_path: Path) -> Task:
         "queries_before": np.ones((4, 2, 3)),
         "queries_fact.speed": np.array([1.5, np.nan, 2.0, 3.0]),
     }
-    return task_of(archive(tmp_path / "told.npz", content))
+
+
+def told(tmp_path: Path) -> Task:
+    return task_of(archive(tmp_path / "told.npz", told_arrays()))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -10,6 +10,7 @@ import pytest
 
 from readbench.benchmark.exchange import ImportedRecordings, draft_dataset, explain_import, read_cases, table_files
 from readbench.benchmark.protocol import Built, Composition, Protocol, SourceInfo, audit, compose_task
+from readbench.common.tables import read_table
 from readbench.engine.window_tables import Roles
 from readbench.errors import DataError, UnknownNameError
 from tests.benchmark.exchange.tables import ONSET, STEPS, onset_rows, rows, write_cases, write_long, write_wide
@@ -150,6 +151,27 @@ def test_a_time_before_that_does_not_fit_is_refused(tmp_path: Path, before: str,
 def test_a_time_before_is_given_once(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"is known twice\. Give the onset, or a file"):
         told_cases(tmp_path, "file,label,before,onset\nR0.csv,normal,,\nR1.csv,leak,earlier.csv,20\n")
+
+
+def test_the_marks_of_skab_are_its_onsets(real_data: Path, tmp_path: Path) -> None:
+    """Official files as they are: the column `anomaly` is 0 until the valve is closed."""
+    files = sorted((real_data / "skab").glob("valve[12]/*.csv*"))
+    if not files:
+        pytest.skip("READBENCH_DATA has no skab")
+    (tmp_path / "cases.csv").write_text("\n".join(["file,label", *(f"{f.resolve()},{f.parent.name}" for f in files)]))
+    cases = read_cases(tmp_path / "cases.csv")
+    roles = Roles(time="datetime", onset="anomaly", channels=("Pressure", "Current"))
+    source = measured(*cases, roles=roles, cases=cases)
+    windows = built(replace(source, info=replace(source.info, protocol=Protocol(None)))).windows
+    assert len(windows) == len(files)
+    for file, window in zip(files, windows, strict=True):
+        table = read_table(file)
+        onset = int(np.argmax(table.numbers("anomaly") == 1))
+        pressure = table.numbers("Pressure").astype(np.float32)
+        assert window.before is not None
+        np.testing.assert_array_equal(window.before[0], pressure[:onset])
+        np.testing.assert_array_equal(window.values[0], pressure[onset:])
+        assert window.rate == 1.0
 
 
 def test_a_unit_needs_a_channel(tmp_path: Path) -> None:
