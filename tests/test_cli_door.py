@@ -115,6 +115,7 @@ def test_the_version_is_told() -> None:
         (options.TimeUnit, TimeUnit),
         (options.LabelRule, data_source.LabelRule),
         (options.Missing, data_source.Missing),
+        (options.BeforeRule, data_source.BeforeRule),
         (options.Domain, data_source.Domain),
     ],
     ids=lambda words: "/".join(get_args(words)),

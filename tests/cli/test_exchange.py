@@ -13,7 +13,7 @@ from readbench.benchmark.exchange import OFFICIAL, Extent, Official, RemoteFile
 from readbench.cli import app
 from readbench.errors import ReadbenchError, UsageError
 from tests.benchmark.exchange.server import Site, serving
-from tests.benchmark.exchange.tables import rows, write_cases, write_wide
+from tests.benchmark.exchange.tables import onset_rows, rows, write_cases, write_wide
 from tests.benchmark.exchange.test_divided import archive, arrays
 
 
@@ -122,6 +122,9 @@ def test_a_ready_made_task_runs_with_any_method(tmp_path: Path) -> None:
         (("import", "mine", "a.csv", "--label", "folt"), "Did you mean 'fault'"),
         (("import", "mine", "a.csv", "--channel", "flow"), "needs both"),
         (("import", "mine", "task.npz", "--label", "fault"), "leave out the options for columns"),
+        (("import", "mine", "a.csv", "--unit", "flow"), "--unit takes a channel and its unit"),
+        (("import", "mine", "a.csv", "--onset", "begin"), "Unknown column of a.csv 'begin'"),
+        (("import", "mine", "task.npz", "--onset", "began"), "leave out the options for columns"),
         (("export", "sim_tonks"), "Did you mean 'sim_tanks'"),
     ],
 )
@@ -141,3 +144,34 @@ def test_a_task_goes_out_and_comes_back(tmp_path: Path) -> None:
     assert "Exported from sim_ecg, split seed 0" in done.stdout
     facts = json.loads(readbench("data", "describe", "back", "--json").stdout)
     assert facts["fingerprint"] == fingerprint
+
+
+def fingerprint_of(name: str) -> str:
+    found: str = json.loads(readbench("data", "describe", name, "--json").stdout)["fingerprint"]
+    return found
+
+
+@pytest.mark.parametrize("form", ["hf", "beir"])
+def test_a_table_with_an_onset_goes_in_out_and_in_again(tmp_path: Path, form: str) -> None:
+    write_wide(tmp_path / "runs.csv", onset_rows())
+    columns = ("--time", "t", "--label", "fault", "--group", "run", "--asset", "plant", "--onset", "began")
+    context = ("--fact", "speed", "--unit", "flow=m3/h", "--unit", "heat=K")
+    done = readbench("data", "import", "told", str(tmp_path / "runs.csv"), *columns, *context, "--window", "16")
+    assert "Context: the time before 36 of 42 windows (16 to 32 steps); rate 1 Hz; units: K, m3/h" in done.stdout
+    done = readbench("data", "export", "told", "--format", form, "--out", str(tmp_path / "out"), "--private")
+    fingerprint = done.stdout.split()[-1]
+    assert fingerprint == fingerprint_of("told")
+    assert "Context: the time before" in readbench("data", "import", "back", str(tmp_path / "out")).stdout
+    assert fingerprint_of("back") == fingerprint
+
+
+def test_a_table_that_nobody_told_about_has_the_windows_that_it_had(tmp_path: Path) -> None:
+    """Without times and onset, in cases with one label each: nothing of it is context."""
+    content = [
+        {"run": f"R{run}", "fault": fault, "flow": (run * 7 + step * step) % 23, "heat": step % 5}
+        for run, fault in enumerate(["normal", "leak", "jam"] * 6)
+        for step in range(16)
+    ]
+    write_wide(tmp_path / "runs.csv", content)
+    readbench("data", "import", "plain", str(tmp_path / "runs.csv"), "--label", "fault", "--group", "run")
+    assert fingerprint_of("plain") == "d6a582419221d990"

@@ -6,17 +6,16 @@ stand behind a name in brackets, `Pressure [kPa]`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
+from readbench.common.tables import split_header
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, UsageError
 
-_HEADER = re.compile(r"^(?P<name>.*\S)\s*[\[(]\s*(?P<unit>[^\[\]()]+?)\s*[\])]$")
 _UNITS: dict[str, dict[str, tuple[float, float]]] = {
     "pressure": {
         "Pa": (1.0, 0.0),
@@ -129,16 +128,6 @@ class ResolvedChannel:
 def key_of(alias: str) -> str:
     """What aliases are compared by."""
     return alias.strip().casefold()
-
-
-def split_header(header: str) -> tuple[str, str]:
-    """Name and unit of a header; the unit is empty where none stands there.
-
-    >>> split_header("Flow rate [m3/h]"), split_header("Flow rate")
-    (('Flow rate', 'm3/h'), ('Flow rate', ''))
-    """
-    found = _HEADER.match(header.strip())
-    return (found["name"], found["unit"]) if found else (header, "")
 
 
 def conversion(given: str, wanted: str, channel: str) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from readbench.cases import _journal as journal
 from readbench.cases._answer import SearchRequest, make_answer
 from readbench.cases._asking import DEFAULT_METHOD, AskedWindow
-from readbench.cases._channels import ChannelNames, check_unit, split_header
+from readbench.cases._channels import ChannelNames, check_unit
 from readbench.cases._evidence import explain_match
 from readbench.cases._intake import GivenWindows, check_case, facts_of, new_id, prepare_windows, to_windows
 from readbench.cases._journal import MOST_NAMED, JournalEntry, Snapshot, State, What
@@ -36,6 +36,7 @@ from readbench.cases._questions import QUESTIONS
 from readbench.cases._search import EXACT_CASES, SHORTLIST, Engine, Review
 from readbench.cases._store import Store, open_store
 from readbench.common.progress import SILENT, Progress
+from readbench.common.tables import split_header
 from readbench.engine.spec import parse
 from readbench.engine.windows import WindowSet
 from readbench.errors import UnknownNameError, UsageError

@@ -12,7 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from readbench.cli.options import Domain, Form, Json, LabelRule, Missing, Root, TimeUnit, numbers, output
+from readbench.cli.options import BeforeRule, Domain, Form, Json, LabelRule, Missing, Root, TimeUnit, numbers, output
 from readbench.cli.progress import Terminal
 from readbench.common.files import data_root
 from readbench.errors import UsageError
@@ -150,9 +150,22 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
     channel: Annotated[str, _column("of a long table, the name of the channel")] = "",
     value: Annotated[str, _column("of a long table, the reading")] = "",
     time_unit: Annotated[TimeUnit, typer.Option(help="Of times that are numbers.", rich_help_panel="Columns")] = "s",
+    onset: Annotated[str, _column("marks from where the fault began, or its time; rows before are context")] = "",
+    fact: Annotated[list[str] | None, _column("a number known beforehand, such as speed; may be repeated")] = None,
+    unit: Annotated[
+        list[str] | None,
+        typer.Option(help="CHANNEL=UNIT; may be repeated.", rich_help_panel="Columns", show_default=False),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Samples a second.", rich_help_panel="Columns", show_default="by the median time step"),
+    ] = None,
     cases: Annotated[
         Path | None,
-        typer.Option(help="A table with a file per case: file, label, group, asset.", show_default=False),
+        typer.Option(
+            help="A table with a file per case: file, label, group, asset, onset, before, rate, fact.NAME.",
+            show_default=False,
+        ),
     ] = None,
     normal: Annotated[str, typer.Option(help="The label of normal operation.")] = "normal",
     blank_is_normal: Annotated[
@@ -164,6 +177,8 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
     stride: Annotated[int | None, typer.Option(min=1, help="Steps between windows.", show_default="no overlap")] = None,
     rule: Annotated[LabelRule, typer.Option(help="How windows are labelled.")] = "majority-or-coverage",
     missing: Annotated[Missing, typer.Option(help="Missing readings: fill or drop.")] = "fill",
+    before: Annotated[BeforeRule, typer.Option(help="What windows bring as the time before them.")] = "onset",
+    before_steps: Annotated[int, typer.Option(min=1, help="Most steps of it.")] = 2048,
     test_share: Annotated[float, typer.Option(min=0.01, max=0.99, help="Share of groups held out.")] = 0.2,
     title: Annotated[str, _fact("Name in tables.")] = "",
     description: Annotated[str, _fact("A few sentences on sensors and labels.")] = "",
@@ -203,6 +218,8 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
             label_rule=rule,
             missing=missing,
             test_share=test_share,
+            before=before,
+            before_steps=before_steps,
         ),
         split_unit=group or case or "file",
         asset_unit=asset,
@@ -220,6 +237,10 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
         channel,
         value,
         time_unit,
+        onset,
+        tuple(fact or ()),
+        rate,
+        tuple(_unit(text) for text in unit or ()),
     )
     source = _source(info, paths or [], cases, roles, normal, blank_is_normal)
     with draft_dataset(source.info, source.write) as made:
@@ -237,6 +258,13 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
     )
 
 
+def _unit(text: str) -> tuple[str, str]:
+    channel, _, unit = (part.strip() for part in text.rpartition("="))
+    if not channel or not unit:
+        raise UsageError(f"--unit takes a channel and its unit, as in --unit flow=m3/h. Got {text!r}.")
+    return channel, unit
+
+
 def _source(
     info: SourceInfo, paths: list[Path], cases: Path | None, roles: Roles, normal: str, blank_is_normal: bool
 ) -> ImportedRecordings | ReadyTask:
@@ -249,7 +277,7 @@ def _source(
         return read_ready_task(paths[0], info, normal=normal)
     if bool(paths) == bool(cases):
         raise UsageError("Name tables or folders, or a table of files with --cases; not both.")
-    known = read_cases(cases) if cases else {}
+    known = read_cases(cases, time_unit=roles.time_unit) if cases else {}
     files = tuple(known) or table_files(paths)
     return ImportedRecordings(info, files, roles, known, normal, blank_is_normal).surveyed()
 

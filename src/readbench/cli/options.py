@@ -31,6 +31,7 @@ Form = Literal["hf", "beir"]
 TimeUnit = Literal["s", "ms", "us", "ns"]
 LabelRule = Literal["majority", "majority-or-coverage", "native"]
 Missing = Literal["fill", "drop"]
+BeforeRule = Literal["onset", "preceding", "none"]
 Domain = Literal[
     "condition monitoring",
     "industrial control",

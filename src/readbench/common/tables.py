@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import math
+import re
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -25,6 +26,10 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from readbench.errors import DataError, UnknownNameError
+
+UNMARKED = ("", "0", "false", "no")
+"""Texts that mark nothing."""
+_HEADER = re.compile(r"^(?P<name>.*\S)\s*[\[(]\s*(?P<unit>[^\[\]()]+?)\s*[\])]$")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +74,18 @@ class Table:
         micros = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
         return np.asarray(micros.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) / 1e6, np.float64)
 
+    def marks(self, column: str) -> NDArray[np.bool_] | None:
+        """(rows,) which rows a column marks: true, 1, or any text; None where it holds other numbers, or dates."""
+        values = self._column(column)
+        if _is_number(values.type):
+            numbers = np.nan_to_num(self.numbers(column))
+            return numbers == 1 if np.isin(numbers, (0, 1)).all() else None
+        if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
+            return None
+        codes, names = self.codes(column)
+        marked = np.array([*(name.casefold() not in UNMARKED for name in names), False])  # -1 picks the last
+        return np.asarray(marked[codes], bool)
+
     def codes(self, column: str) -> tuple[NDArray[np.int32], tuple[str, ...]]:
         """A column as texts: (rows,) index of each row's text, -1 where it is empty, and the texts as they appear.
 
@@ -103,6 +120,16 @@ class Table:
                 f"{self.name}, row {row + 1}: {text[:40]!r} in column {column!r} is no number. Correct it, or leave "
                 "the column out."
             ) from None
+
+
+def split_header(header: str) -> tuple[str, str]:
+    """Name and unit of a header; the unit is empty where none stands there.
+
+    >>> split_header("Flow rate [m3/h]"), split_header("Flow rate")
+    (('Flow rate', 'm3/h'), ('Flow rate', ''))
+    """
+    found = _HEADER.match(header.strip())
+    return (found["name"], found["unit"]) if found else (header, "")
 
 
 def _is_number(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types

@@ -1,7 +1,7 @@
 """From users' tables to windows and back.
 
 `series_of` takes a table and the roles of its columns (`Roles`) apart into series: the rows of one case together, in
-order of time; `window_set` makes a window of each.
+order of time, from the step on where the fault began; `window_set` makes a window of each.
 
 `read_windows` and `write_windows` serve windows that are already cut, many in one file: a row of a Parquet file each,
 or arrays of an NPZ archive.
@@ -17,15 +17,22 @@ group             group (N,)          what must not straddle a split; default th
 asset             asset (N,)          machine, well, patient ...
 time              time (N,)           seconds
 span_start, span_stop   (N,)          first and one past the last faulty step
+before            before (N, C, T_b)  the time before a window, laid out as `values`; null or empty where there is none
+before_length     before_length (N,)  its timesteps; 0 where there is none
+rate              rate (N,) or ()     samples a second
+units             units (C,)          of the channels; in Parquet a list per row
+fact.NAME         fact.NAME (N,)      a number that is known beforehand, such as fact.speed
 ```
 
-Only `values` and, in Parquet, `channels` must be there. Other columns are left alone.
+Only `values` and, in Parquet, `channels` must be there. Other columns are left alone. The last five are the windows'
+context (`readbench.engine.context`); they are written where windows bring any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -36,12 +43,15 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from readbench.common.files import write_atomically
-from readbench.common.tables import Arrays, Given, Limits, Table, open_given, read_arrays, read_parquet
+from readbench.common.tables import Arrays, Given, Limits, Table, open_given, read_arrays, read_parquet, split_header
+from readbench.engine.context import Context, Matrix, check_before
+from readbench.engine.preparation import fill_gaps, is_reading
 from readbench.engine.windows import UNLABELLED, WindowSet, strings
 from readbench.errors import DataError, UsageError
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+"""Seconds of each unit."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,11 @@ class Roles:
         channel: of a long table, the column that names the channel.
         value: of a long table, the column with the reading.
         time_unit: of times that are numbers.
+        onset: where the fault began. Either rows are marked from there on (true, 1 or any text; the first mark counts),
+            or all rows of a case have its time. The rows before it are the time before the window.
+        facts: columns with numbers that are known beforehand, one number a case.
+        rate: samples a second; default by the median step, where there are times.
+        units: pairs of a channel and its unit; default the unit in the channel's name, as in `flow [m3/h]`.
     """
 
     time: str = ""
@@ -72,18 +87,35 @@ class Roles:
     channel: str = ""
     value: str = ""
     time_unit: TimeUnit = "s"
+    onset: str = ""
+    facts: tuple[str, ...] = ()
+    rate: float | None = None
+    units: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.channel) != bool(self.value):
             raise UsageError("A long table needs both: the column of the channel's name, and that of the value.")
         if self.channel and not self.time:
             raise UsageError("A long table needs a time column: it says which readings stand together.")
+        if taken := set(self.facts) & {self.time, self.label, self.group, self.asset, self.case, self.onset}:
+            raise UsageError(f"Column {min(taken)!r} is no fact: it has another role, which methods never see.")
+        if self.rate is not None and not 0 < self.rate < np.inf:
+            raise UsageError(f"A rate is a positive number of samples a second. Got {self.rate}.")
 
     @property
     def named(self) -> tuple[str, ...]:
         """Columns that have a role of their own."""
-        roles = (self.time, self.label, self.group, self.asset, self.case, self.channel, self.value)
-        return tuple(role for role in roles if role)
+        roles = (self.time, self.label, self.group, self.asset, self.case, self.channel, self.value, self.onset)
+        return (*filter(None, roles), *self.facts)
+
+    def unit_of(self, channel: str) -> str:
+        """Unit of a channel as it was given, or as it stands in square brackets behind the name; else empty.
+
+        >>> Roles(units=(("flow", "m3/h"),)).unit_of("flow"), Roles().unit_of("heat [K]"), Roles().unit_of("pump (A)")
+        ('m3/h', 'K', '')
+        """
+        written = split_header(channel)[1] if channel.rstrip().endswith("]") else ""
+        return dict(self.units).get(channel, written)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +124,7 @@ class TableSeries:
 
     Args:
         id: its name in the table, or the table's.
-        values: (C, T) readings, NaN where there is none.
+        values: (C, T) readings from the onset on, NaN where there is none.
         channels: C names.
         labels: (T,) index into `names` at each step, -1 where unlabelled.
         names: the label texts of the whole table.
@@ -100,6 +132,11 @@ class TableSeries:
         asset: "" where unknown.
         start: time of the first step in seconds, NaN where unknown.
         step: median seconds between steps; 1 where unknown.
+        stop: time of the last step in seconds, NaN where unknown.
+        before: (C, T_b) readings before the onset, NaN where there is none; None without an onset.
+        rate: samples a second, NaN where unknown.
+        units: of the channels, "" where unknown.
+        facts: numbers that are known beforehand, by name.
     """
 
     id: str
@@ -111,6 +148,11 @@ class TableSeries:
     asset: str
     start: float
     step: float
+    stop: float = float("nan")
+    before: NDArray[np.float64] | None = None
+    rate: float = float("nan")
+    units: tuple[str, ...] = ()
+    facts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -121,15 +163,21 @@ class TableSeries:
         return "" if found[0] == UNLABELLED else self.names[found[0]]
 
 
-def series_of(table: Table, roles: Roles) -> list[TableSeries]:
+def series_of(table: Table, roles: Roles, onset: float = float("nan")) -> list[TableSeries]:
     r"""The cases of a table.
+
+    Args:
+        table: to be taken apart.
+        roles: which column means what.
+        onset: when the fault began in every case, in seconds, or without times as a number of rows; for tables without
+            a column for it.
 
     >>> from readbench.common.tables import read_table
     >>> table = read_table(("a.csv", b"t,run,speed,fault\n1,A,7,leak\n0,A,5,leak\n0,B,6,\n"))
     >>> [(s.id, s.label, s.values.tolist()) for s in series_of(table, Roles(time="t", case="run", label="fault"))]
     [('A', 'leak', [[5.0, 7.0]]), ('B', '', [[6.0]])]
     """
-    return list(_Cases(table, roles))
+    return list(_Cases(table, roles, onset))
 
 
 def window_set(series: Sequence[TableSeries], *, normal: str = "normal") -> WindowSet:
@@ -146,17 +194,24 @@ def window_set(series: Sequence[TableSeries], *, normal: str = "normal") -> Wind
         groups=[s.group for s in series],
         assets=[s.asset for s in series],
         times=[s.start for s in series],
+        context=Context.of(
+            len(series),
+            befores=[None if s.before is None else fill_gaps(s.before, is_reading(s.before)) for s in series],
+            rates=[s.rate for s in series],
+            units=[s.units for s in series],
+            facts=[s.facts for s in series],
+        ),
     )
 
 
 class _Cases:
     """One table being taken apart; `order` (rows,) sorts rows by case, then time, and `bounds` cuts it into cases."""
 
-    def __init__(self, table: Table, roles: Roles) -> None:
+    def __init__(self, table: Table, roles: Roles, onset: float) -> None:
         self.table, self.roles = table, roles
         codes, self.ids = self._cases()
         if roles.time:
-            self.times = table.seconds(roles.time, _SECONDS[roles.time_unit])
+            self.times = table.seconds(roles.time, SECONDS[roles.time_unit])
             self._check(~np.isfinite(self.times), f"no time in column {roles.time!r}")
         else:
             self.times = np.full(table.rows, np.nan)
@@ -166,21 +221,30 @@ class _Cases:
         self.labels, self.names = self._texts(roles.label)
         self.groups = self._texts(roles.group)
         self.assets = self._texts(roles.asset)
+        self.facts = {name: table.numbers(name) for name in roles.facts}
+        self.begun = self._begun(codes, onset)
 
     def __iter__(self) -> Iterator[TableSeries]:
         blocks = self._long() if self.roles.channel else self._wide()
         for number, (rows, values, channels) in enumerate(blocks):
             name, times = self.ids[number], self.times[rows]
+            onset = int(np.argmax(self.begun[rows]))  # 0 where it never begins: the whole case is the window then
+            step = float(np.median(np.diff(times))) if self.roles.time and len(times) > 1 else np.nan
             yield TableSeries(
                 id=name,
-                values=values,
+                values=values[:, onset:],
                 channels=channels,
-                labels=self.labels[rows],
+                labels=self.labels[rows[onset:]],
                 names=self.names,
                 group=self._same(self.groups, rows, self.roles.group) or name,
                 asset=self._same(self.assets, rows, self.roles.asset),
-                start=float(times[0]),
-                step=float(np.median(np.diff(times))) if self.roles.time and len(times) > 1 else 1.0,
+                start=float(times[onset]),
+                step=1.0 if np.isnan(step) else step,
+                stop=float(times[-1]),
+                before=values[:, :onset] if onset else None,
+                rate=self.roles.rate or float(f"{1 / step:.6g}"),  # more digits are rounding of the times
+                units=tuple(map(self.roles.unit_of, channels)),
+                facts={fact: self._same_number(column, rows, fact) for fact, column in self.facts.items()},
             )
 
     def _wide(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], tuple[str, ...]]]:
@@ -208,9 +272,8 @@ class _Cases:
         for start, stop in pairwise(self.bounds.tolist()):
             rows = self.order[start:stop]
             _, first, step = np.unique(self.times[rows], return_index=True, return_inverse=True)
-            self._check_rows(
-                rows, self.labels[rows] != self.labels[rows[first]][step], "another label at the same time"
-            )
+            for column, what in ((self.labels, "label"), (self.begun, "onset")):
+                self._check_rows(rows, column[rows] != column[rows[first]][step], f"another {what} at the same time")
             wanted = places[rows] >= 0
             cells = places[rows[wanted]] * len(first) + step[wanted]
             self._check_rows(rows[wanted], _repeated(cells), "a second reading of the same channel and time")
@@ -226,6 +289,34 @@ class _Cases:
         self._check(codes < 0, f"no name of the case in column {column!r}")
         return codes, names
 
+    def _begun(self, codes: NDArray[np.int32], onset: float) -> NDArray[np.bool_]:
+        """(rows,) at which rows the fault had begun."""
+        table, roles = self.table, self.roles
+        if roles.onset and (marks := table.marks(roles.onset)) is not None:
+            return marks
+        if not roles.onset:
+            onsets = np.full(table.rows, onset)
+        elif roles.time:
+            onsets = table.seconds(roles.onset, SECONDS[roles.time_unit])
+        else:
+            raise DataError(
+                f"{table.name}: column {roles.onset!r} holds no marks. Mark the rows from the onset on with 1, those "
+                "before with 0, or name the time column."
+            )
+        first = self.order[self.bounds[:-1]][codes]
+        same = (onsets == onsets[first]) | (np.isnan(onsets) & np.isnan(onsets[first]))
+        self._check(~same, f"another time in column {roles.onset!r} within one case")
+        begun = (self.times if roles.time else self._places(codes)) >= onsets
+        never = np.isfinite(onsets) & ~np.isin(codes, codes[begun])
+        self._check(never, "the fault begins after the last row of its case")
+        return begun
+
+    def _places(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """(rows,) the number of each row in its case, from 0."""
+        places = np.empty(self.table.rows)
+        places[self.order] = np.arange(self.table.rows) - self.bounds[codes[self.order]]
+        return places
+
     def _texts(self, column: str) -> tuple[NDArray[np.int32], tuple[str, ...]]:
         return self.table.codes(column) if column else (np.full(self.table.rows, UNLABELLED, np.int32), ())
 
@@ -233,6 +324,13 @@ class _Cases:
         codes, names = texts
         self._check_rows(rows, codes[rows] != codes[rows[0]], f"another text in column {column!r} within one case")
         return names[codes[rows[0]]] if codes[rows[0]] >= 0 else ""
+
+    def _same_number(self, column: NDArray[np.float64], rows: NDArray[np.intp], name: str) -> float:
+        known = rows[np.isfinite(column[rows])]
+        self._check_rows(
+            known, column[known] != column[known[:1]], f"another number in column {name!r} within one case"
+        )
+        return float(column[known[0]]) if len(known) else np.nan
 
     def _check(self, wrong: NDArray[np.bool_], what: str) -> None:
         self._check_rows(np.arange(self.table.rows), wrong, what)
@@ -253,6 +351,8 @@ def _repeated(cells: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 ROW_GROUP = 256
 """Windows written together."""
+FACT = "fact."
+"""What the names of columns with facts begin with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +396,7 @@ def read_packed(
     if ending == ".parquet":
         return _Rows(name, read_parquet(name, file, limits), part).packed(normal, classes)
     if ending == ".npz":
-        arrays = read_arrays(name, file, limits, (part, "channels") if part else ("",))
+        arrays = read_arrays(name, file, limits, (part, "channels", "units") if part else ("",))
         return _Arrays(name, arrays, part).packed(normal, classes)
     raise DataError(f"{name}: windows are read from .parquet and .npz. Save them as one of these.")
 
@@ -310,7 +410,7 @@ def write_windows(windows: WindowSet, path: Path, **columns: pa.Array) -> None:
     >>> read_windows(path)[0].values.tolist()
     [[1.0, 1.0, 1.0]]
     """
-    schema = _schema(columns)
+    schema = _schema(windows.context, columns)
     with (
         write_atomically(path) as partial,
         pyarrow.parquet.ParquetWriter(partial, schema, compression="zstd") as writer,
@@ -321,7 +421,8 @@ def write_windows(windows: WindowSet, path: Path, **columns: pa.Array) -> None:
             writer.write_table(pa.table([*_columns(block), *further], schema=schema))
 
 
-def _schema(columns: dict[str, pa.Array]) -> pa.Schema:
+def _schema(context: Context | None, columns: dict[str, pa.Array]) -> pa.Schema:
+    """Of all rows: the columns of the context are there where the set has one, also in a block that lacks it."""
     return pa.schema(
         [
             ("_id", pa.string()),
@@ -334,9 +435,20 @@ def _schema(columns: dict[str, pa.Array]) -> pa.Schema:
             ("time", pa.float64()),
             ("span_start", pa.int32()),
             ("span_stop", pa.int32()),
+            *(_context_fields(context) if context is not None else ()),
             *((name, column.type) for name, column in columns.items()),
         ]
     )
+
+
+def _context_fields(context: Context) -> list[tuple[str, pa.DataType]]:
+    return [
+        ("before", pa.list_(pa.float32())),
+        ("before_length", pa.int32()),
+        ("rate", pa.float64()),
+        ("units", pa.list_(pa.string())),
+        *((FACT + name, pa.float64()) for name in context.fact_names),
+    ]
 
 
 def _columns(windows: WindowSet) -> list[pa.Array]:
@@ -354,6 +466,18 @@ def _columns(windows: WindowSet) -> list[pa.Array]:
         pa.array(windows.times, pa.float64()),
         pa.array(windows.spans[:, 0], pa.int32()),
         pa.array(windows.spans[:, 1], pa.int32()),
+        *(_context_columns(windows.context) if windows.context is not None else ()),
+    ]
+
+
+def _context_columns(context: Context) -> list[pa.Array]:
+    befores = [context.before_of(i) for i in range(len(context))]
+    return [
+        pa.array([None if before is None else before.ravel() for before in befores], pa.list_(pa.float32())),
+        pa.array([0 if before is None else before.shape[1] for before in befores], pa.int32()),
+        pa.array(context.rates, pa.float64(), mask=np.isnan(context.rates)),
+        pa.array([context.units_of(i) or None for i in range(len(context))], pa.list_(pa.string())),
+        *(pa.array(column, pa.float64(), mask=np.isnan(column)) for column in context.facts.T),
     ]
 
 
@@ -387,18 +511,61 @@ class _Rows:
         if wrong := next((own for own in sets if len(set(own)) != len(own) or None in own), None):
             raise DataError(f"{self.name}: the channels of a window need distinct names. Got {wrong}.")
         laid = _Values(
-            flat=self._floats(values.values),
+            flat=self._floats(values.values, "values"),
             offset=offsets[:-1],
             lengths=lengths,
             channel_set=np.array([position[own] for own in names], np.int32),
             channel_sets=sets,
         )
-        return Packed(_windows(table, laid, _ids(table, self.part), _vocabulary(table, normal, classes)), table)
+        windows = _windows(table, laid, _ids(table, self.part), _vocabulary(table, normal, classes))
+        context = _context(table, _share(self._befores(table, windows)), self._units(names))
+        return Packed(windows.with_context(context), table)
+
+    def _befores(self, table: Table, windows: WindowSet) -> Iterator[Matrix | None]:
+        """The time before each window, checked; none where there is no such column."""
+        if "before" not in self.data.column_names:
+            return
+        lengths = table.numbers("before_length") if "before_length" in table.columns else np.full(table.rows, np.nan)
+        for row, values in enumerate(self._flat_befores()):
+            channels = windows.channels(row)
+            if not values.size or lengths[row] == 0:
+                yield None
+                continue
+            steps = len(values) // len(channels)
+            if steps * len(channels) != len(values) or not (np.isnan(lengths[row]) or lengths[row] == steps):
+                raise DataError(
+                    f"{self.name}, row {row + 1}: the time before has {len(values)} values, no whole number of steps "
+                    f"of the window's {len(channels)} channels, or not its length. Give the same channels for both."
+                )
+            yield check_before(values.reshape(len(channels), steps), channels, f"row {row + 1} of {self.name}")
+
+    def _flat_befores(self) -> Iterator[NDArray[np.float32]]:
+        found = self.data["before"]
+        if not _is_list(found.type):
+            raise DataError(f"{self.name}: column 'before' must hold lists of numbers, or null. Got {found.type}.")
+        for chunk in found.chunks:
+            flat, there = self._floats(chunk.values, "before"), chunk.is_valid().to_numpy(zero_copy_only=False)
+            for (start, stop), given in zip(pairwise(chunk.offsets.to_numpy().tolist()), there, strict=True):
+                yield flat[start : stop if given else start]
+
+    def _units(self, names: list[tuple[str, ...]]) -> list[tuple[str, ...]] | None:
+        if "units" not in self.data.column_names:
+            return None
+        found = self.data["units"]
+        if not _is_list(found.type) or not pa.types.is_string(found.type.value_type):
+            raise DataError(f"{self.name}: column 'units' must hold a list of texts in a row, or null.")
+        units = [tuple(unit or "" for unit in own or ()) for own in found.to_pylist()]
+        for row, (own, channels) in enumerate(zip(units, names, strict=True)):
+            if own and len(own) != len(channels):
+                raise DataError(
+                    f"{self.name}, row {row + 1}: {len(own)} units for {len(channels)} channels. Give one each, or "
+                    "null."
+                )
+        return units
 
     def _lists(self, column: str) -> Any:  # noqa: ANN401 - pyarrow has no types
         found = self.data[column] if column in self.data.column_names else None
-        kinds = (pa.types.is_list, pa.types.is_large_list)
-        if found is None or not any(test(found.type) for test in kinds) or found.null_count:
+        if found is None or not _is_list(found.type) or found.null_count:
             raise DataError(
                 f"{self.name}: windows need a column {column!r} with a list in every row. Columns: "
                 f"{', '.join(self.data.column_names)[:300]}."
@@ -406,11 +573,11 @@ class _Rows:
         whole = found.combine_chunks()
         return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
 
-    def _floats(self, values: pa.Array) -> NDArray[np.float32]:
+    def _floats(self, values: pa.Array, column: str) -> NDArray[np.float32]:
         try:
             return np.asarray(values.cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False), np.float32)
         except pa.ArrowException as error:
-            raise DataError(f"{self.name}: 'values' holds no numbers ({error}).") from error
+            raise DataError(f"{self.name}: {column!r} holds no numbers ({error}).") from error
 
     def _lengths(self, table: Table, sizes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int32]:
         given = table.numbers("length") if "length" in table.columns else sizes / np.maximum(counts, 1)
@@ -431,6 +598,8 @@ class _Arrays:
         self.name, self.part = name, part
         self.own = {key.removeprefix(part): array for key, array in arrays.items() if key.startswith(part)}
         self.channels = self.own.pop("channels", arrays.get("channels"))
+        self.units = self.own.pop("units", arrays.get("units"))
+        self.before = self.own.pop("before", None)
         if "values" not in self.own:
             raise DataError(f"{name}: no array {part}values. Arrays: {', '.join(arrays)[:300] or 'none'}.")
         self.values = self.own.pop("values")
@@ -450,10 +619,12 @@ class _Arrays:
             channel_set=np.zeros(n, np.int32),
             channel_sets=(self._channels(count),),
         )
-        return Packed(_windows(table, laid, _ids(table, self.part), _vocabulary(table, normal, classes)), table)
+        windows = _windows(table, laid, _ids(table, self.part), _vocabulary(table, normal, classes))
+        context = _context(table, _share(self._befores(table, windows)), self._unit_rows(n, count))
+        return Packed(windows.with_context(context), table)
 
     def _cube(self) -> NDArray[Any]:
-        values = self.values[:, None, :] if self.values.ndim == 2 else self.values
+        values = _three_axes(self.values)
         if values.ndim != 3 or 0 in values.shape or values.dtype.kind not in "fiub":
             raise DataError(
                 f"{self.name}: 'values' must be numbers of shape (windows, channels, steps). Got {self.values.dtype} "
@@ -461,7 +632,33 @@ class _Arrays:
             )
         return values
 
+    def _befores(self, table: Table, windows: WindowSet) -> Iterator[Matrix | None]:
+        if self.before is None:
+            return
+        before, count = _three_axes(self.before), len(windows.channel_sets[0])
+        if before.ndim != 3 or before.shape[:2] != (table.rows, count) or before.dtype.kind not in "fiub":
+            raise DataError(
+                f"{self.name}: 'before' must be numbers of shape ({table.rows}, {count}, steps), the windows and "
+                f"channels of 'values'. Got {self.before.dtype} of shape {self.before.shape}."
+            )
+        steps = before.shape[2]
+        lengths = table.numbers("before_length") if "before_length" in table.columns else np.full(table.rows, steps)
+        if not ((lengths >= 0) & (lengths <= steps) & (lengths == np.floor(lengths))).all():
+            raise DataError(f"{self.name}: 'before_length' must be whole numbers from 0 to {steps}.")
+        for row, (own, length) in enumerate(zip(before, lengths.astype(int).tolist(), strict=True)):
+            where = f"window {row} of {self.name}"
+            yield check_before(own[:, :length], windows.channels(row), where) if length else None
+
+    def _unit_rows(self, n: int, count: int) -> list[tuple[str, ...]] | None:
+        if self.units is None:
+            return None
+        if self.units.shape != (count,):
+            raise DataError(f"{self.name}: 'units' has shape {self.units.shape}, but there are {count} channels.")
+        return [tuple(str(unit) for unit in self.units)] * n
+
     def _table(self, n: int) -> Table:
+        if "rate" in self.own and not self.own["rate"].ndim:
+            self.own["rate"] = np.full(n, self.own["rate"])
         wrong = next((key for key, array in self.own.items() if array.shape != (n,)), None)
         if wrong is not None:
             raise DataError(f"{self.name}: {wrong!r} has shape {self.own[wrong].shape}, but there are {n} windows.")
@@ -476,6 +673,49 @@ class _Arrays:
         if len(names) != count or len(set(names)) != count:
             raise DataError(f"{self.name}: {count} channels need as many distinct names. Got {names[:10]}.")
         return tuple(names)
+
+
+def _is_list(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _three_axes(values: NDArray[Any]) -> NDArray[Any]:
+    """Values of one channel need no axis for it."""
+    return values[:, None, :] if values.ndim == 2 else values
+
+
+def _share(befores: Iterable[Matrix | None]) -> list[Matrix | None]:
+    """The same matrices in memory of their own, equal ones as one array."""
+    kept: dict[tuple[tuple[int, ...], bytes], Matrix] = {}
+    shared: list[Matrix | None] = []
+    for before in befores:
+        if before is None:
+            shared.append(None)
+            continue
+        content = before.tobytes()
+        key = (before.shape, hashlib.blake2b(content, digest_size=16).digest())
+        if key not in kept:
+            kept[key] = np.frombuffer(content, np.float32).reshape(before.shape)
+        shared.append(kept[key])
+    return shared
+
+
+def _context(table: Table, befores: list[Matrix | None], units: Sequence[Sequence[str]] | None) -> Context:
+    """What windows bring along; `befores` is empty where the file has none."""
+    facts = {name.removeprefix(FACT): table.numbers(name) for name in table.columns if name.startswith(FACT)}
+    rates = table.numbers("rate") if "rate" in table.columns else np.full(table.rows, np.nan)
+    wrong = np.flatnonzero((rates <= 0) | np.isinf(rates))
+    if wrong.size:
+        raise DataError(
+            f"{table.name}, row {wrong[0] + 1}: a rate is a positive number of samples a second. Got {rates[wrong[0]]}."
+        )
+    return Context.of(
+        table.rows,
+        befores=befores or None,
+        rates=rates,
+        units=units,
+        facts=[{name: float(column[row]) for name, column in facts.items()} for row in range(table.rows)],
+    )
 
 
 def _vocabulary(table: Table, normal: str, classes: Sequence[str]) -> tuple[str, ...]:

@@ -58,3 +58,14 @@ def write_cases(folder: Path, content: Sequence[dict[str, object]]) -> Path:
         write_wide(folder / f"{run}.csv", [{key: row[key] for key in ("t", "flow", "heat")} for row in own])
         cases.append({"file": f"{run}.csv", "label": own[0]["fault"], "group": run, "asset": own[0]["plant"]})
     return write_wide(folder / "cases.csv", cases)
+
+
+def onset_rows(runs: int = 18) -> list[dict[str, object]]:
+    """The same runs with one label each; a column marks the steps from the onset on, and another has the speed."""
+    found = []
+    for number, row in enumerate(rows(runs)):
+        run, step = divmod(number, STEPS)
+        fault = FAULTS[run % 3]
+        began = int(step >= ONSET and fault != "normal")
+        found.append(row | {"fault": fault, "began": began, "speed": 25 + run})
+    return found

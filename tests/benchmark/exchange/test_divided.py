@@ -30,6 +30,18 @@ def arrays() -> dict[str, NDArray[Any]]:
     }
 
 
+def counted() -> dict[str, NDArray[Any]]:
+    """The same in whole numbers, with assets."""
+    parts = {"corpus": (20, 0), "queries": (4, 3), "normals": (40, 5)}
+    values = {name: (np.arange(n * 32).reshape(n, 2, 16) * 7 + shift) % 23 for name, (n, shift) in parts.items()}
+    return arrays() | {
+        **{f"{name}_values": cube for name, cube in values.items()},
+        "corpus_asset": np.array(["P", "Q"] * 10),
+        "queries_asset": np.array(["P"] * 4),
+        "normals_asset": np.array(["P", "Q"] * 20),
+    }
+
+
 def archive(path: Path, content: dict[str, NDArray[Any]]) -> Path:
     np.savez(path, **content)  # type: ignore[arg-type]
     return path
@@ -52,6 +64,29 @@ def test_an_archive_becomes_a_task_whole_and_in_order(tmp_path: Path) -> None:
     assert [task.info.classes[label] for label in task.queries.labels] == ["leak", "jam"] * 2
     assert len(task.corpus_at(20)) == 25
     assert (task.normals.labels == 0).all()
+
+
+def test_a_task_without_context_has_the_fingerprint_that_it_had_before_there_was_any(tmp_path: Path) -> None:
+    task = task_of(archive(tmp_path / "t.npz", counted()))
+    assert task.fingerprint() == "7579f9bcbd74882b"
+    assert task.corpus.context is None
+
+
+def test_context_comes_with_its_windows(tmp_path: Path) -> None:
+    content = counted() | {
+        "units": np.array(["m3/h", "K"]),
+        "corpus_before": np.ones((20, 2, 8)),
+        "corpus_before_length": np.array([8, 0] * 10),
+        "queries_rate": np.array(50.0),
+        "queries_fact.speed": np.arange(4.0),
+    }
+    task = task_of(archive(tmp_path / "t.npz", content))
+    own = {window.id: window for window in task.corpus}
+    assert own["corpus_0"].before is not None
+    assert own["corpus_1"].before is None
+    assert own["corpus_1"].units == ("m3/h", "K")
+    assert [(w.rate, w.facts) for w in task.queries] == [(50.0, {"speed": float(i)}) for i in range(4)]
+    assert [channel.unit for channel in task.info.channels] == ["m3/h", "K"]
 
 
 def test_normals_are_drawn_by_seed_where_no_levels_are_given(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
 from readbench.benchmark.exchange import Form, check_unchanged, draft_dataset, export_task, read_ready_task
 from readbench.benchmark.exchange._exported import lowest_levels
@@ -18,6 +19,7 @@ from readbench.benchmark.protocol import Built, Composition, Task, compose_task,
 from readbench.benchmark.runs import Plan, run
 from readbench.engine.spec import build_source
 from readbench.errors import DataError, UsageError
+from tests.benchmark.exchange.test_divided import archive, counted, task_of
 from tests.benchmark.exchange.test_measured import INFO
 
 SETTINGS = Composition(rho=(0, 10, 20))
@@ -60,6 +62,55 @@ def test_a_task_comes_back_as_it_was(task: Task, folders: dict[Form, Path], form
     assert task.corpus.stats is not None
     assert again.corpus.stats.fingerprint() == task.corpus.stats.fingerprint()
     assert replace(built.info, name=task.info.name) == task.info
+
+
+def told_arrays() -> dict[str, NDArray[Any]]:
+    """Of a task of which some windows bring context."""
+    return counted() | {
+        "units": np.array(["m3/h", ""]),
+        "corpus_before": np.arange(20 * 2 * 8).reshape(20, 2, 8) % 13,
+        "corpus_before_length": np.array([8, 0] * 10),
+        "corpus_rate": np.array(50.0),
+        "queries_before": np.ones((4, 2, 3)),
+        "queries_fact.speed": np.array([1.5, np.nan, 2.0, 3.0]),
+    }
+
+
+def told(tmp_path: Path) -> Task:
+    return task_of(archive(tmp_path / "told.npz", told_arrays()))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_context_goes_out_and_comes_back(tmp_path: Path, form: Form) -> None:
+    task = told(tmp_path)
+    export_task(task, tmp_path / form, form, private=True)
+    again = compose_task(imported(tmp_path / form), seed=0, settings=Composition(rho=(0, 20)))
+    assert again.fingerprint() == task.fingerprint()
+    assert again.fingerprint() != task_of(archive(tmp_path / "plain.npz", counted())).fingerprint()
+    assert again.queries[0].facts == {"speed": 1.5}
+    card = (tmp_path / form / "README.md").read_text()
+    assert "| context of the corpus | the time before 10 of 25 windows (8 steps); rate 50 Hz; units: m3/h |" in card
+    assert "| context of the queries | the time before 4 of 4 windows (3 steps); units: m3/h; facts: speed |" in card
+    assert "`before_length` steps" in card
+
+
+def test_files_of_one_configuration_have_the_same_columns(tmp_path: Path) -> None:
+    export_task(told(tmp_path), tmp_path / "out", "hf", private=True)
+    schemas = [pq.read_schema(path) for path in sorted((tmp_path / "out").glob("corpus-*.parquet"))]
+    assert len(schemas) == 2
+    assert schemas[0] == schemas[1]
+
+
+def test_what_was_exported_before_there_was_context_comes_back(tmp_path: Path) -> None:
+    task = task_of(archive(tmp_path / "t.npz", counted()))
+    export_task(task, tmp_path / "out", "hf", private=True)
+    assert "ontext" not in (tmp_path / "out" / "README.md").read_text()
+    facts = json.loads((tmp_path / "out" / "task.json").read_text())
+    for name in ("before", "before_steps"):
+        del facts["info"]["protocol"][name]
+    (tmp_path / "out" / "task.json").write_text(json.dumps(facts))
+    again = compose_task(imported(tmp_path / "out"), seed=0, settings=Composition(rho=(0, 20)))
+    assert again.fingerprint() == task.fingerprint()
 
 
 def test_fewer_levels_are_the_nested_part(task: Task, folders: dict[Form, Path]) -> None:

@@ -22,8 +22,9 @@ from readbench.benchmark.exchange import (
 from readbench.common.files import imported_root
 from readbench.engine.window_tables import Roles
 from readbench.errors import ReadbenchError
-from tests.benchmark.exchange.tables import rows, write_wide
-from tests.benchmark.exchange.test_divided import arrays, task_of
+from tests.benchmark.exchange.tables import onset_rows, write_wide
+from tests.benchmark.exchange.test_divided import task_of
+from tests.benchmark.exchange.test_export import told_arrays
 from tests.benchmark.exchange.test_measured import INFO
 
 CHANGES = st.tuples(st.floats(0, 1), st.binary(max_size=6), st.integers(0, 20))
@@ -39,7 +40,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("exported")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("READBENCH_IMPORTED", str(root / "imported"))
-        np.savez(root / "t.npz", **arrays())  # type: ignore[arg-type]
+        np.savez(root / "t.npz", **told_arrays())  # type: ignore[arg-type]
         export_task(task_of(root / "t.npz"), root / "task", "hf", private=True)
     return root / "task"
 
@@ -64,7 +65,7 @@ def import_task(path: Path) -> None:
 @given(change=CHANGES)
 def test_damaged_archives(scratch: Path, change: tuple[float, bytes, int]) -> None:
     file = io.BytesIO()
-    np.savez(file, **arrays())  # type: ignore[arg-type]
+    np.savez(file, **told_arrays())  # type: ignore[arg-type]
     (scratch / "t.npz").write_bytes(damaged(file.getvalue(), change))
     import_task(scratch / "t.npz")
 
@@ -98,9 +99,11 @@ def test_facts_of_another_kind(exported: Path, key: str, value: Any) -> None:  #
 
 @given(change=CHANGES)
 def test_damaged_tables(scratch: Path, change: tuple[float, bytes, int]) -> None:
-    content = write_wide(scratch / "whole.csv", rows(4)).read_bytes()
+    content = write_wide(scratch / "whole.csv", onset_rows(4)).read_bytes()
     (scratch / "runs.csv").write_bytes(damaged(content, change))
-    roles = Roles(time="t", label="fault", group="run", asset="plant", channels=("flow", "heat"))
+    roles = Roles(
+        time="t", label="fault", group="run", asset="plant", channels=("flow", "heat"), onset="began", facts=("speed",)
+    )
     try:
         source = ImportedRecordings(INFO, (scratch / "runs.csv",), roles).surveyed()
         with draft_dataset(source.info, source.write) as made:

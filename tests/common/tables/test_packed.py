@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readbench.common.tables import Limits
+from readbench.engine.context import Context
 from readbench.engine.window_tables import read_packed, read_windows, write_windows
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError
@@ -33,6 +34,45 @@ def ragged(n: int, seed: int = 0) -> WindowSet:
         times=rng.normal(size=n),
         spans=rng.integers(0, 3, (n, 2)),
     )
+
+
+def with_context(windows: WindowSet, seed: int = 0) -> WindowSet:
+    """The same; neighbours with as many channels share a `before`, and some windows bring nothing."""
+    rng = np.random.default_rng(seed)
+    shared = {count: rng.normal(size=(count, 3)).astype(np.float32) for count in range(1, 5)}
+    counts = windows.channel_counts.tolist()
+    brings = rng.random(len(windows)) < 0.7
+    context = Context.of(
+        len(windows),
+        befores=[shared[count] if own else None for count, own in zip(counts, brings, strict=True)],
+        rates=np.where(brings, rng.integers(1, 100, len(windows)) / 3, np.nan),
+        units=[("bar",) + ("",) * (count - 1) if own else () for count, own in zip(counts, brings, strict=True)],
+        facts=[{"speed": float(rng.normal()), "load": 2.0} if own else {} for own in brings],
+    )
+    return windows.with_context(context)
+
+
+@given(n=st.integers(1, 12), seed=st.integers(0, 50))
+def test_parquet_keeps_context(n: int, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    windows = with_context(ragged(n, seed), seed)
+    path = tmp_path_factory.mktemp("packed") / "w.parquet"
+    write_windows(windows, path)
+    again = read_windows(path, classes=windows.classes)
+    assert again.fingerprint() == windows.fingerprint()
+    if windows.context is not None and again.context is not None:
+        assert len(again.context.befores) == len(windows.context.compact().befores)
+
+
+def test_without_context_no_column_is_written_for_it(tmp_path: Path) -> None:
+    write_windows(ragged(3), tmp_path / "w.parquet")
+    assert pq.read_schema(tmp_path / "w.parquet").names[-1] == "span_stop"
+
+
+def test_a_part_of_a_set_has_the_columns_of_the_whole(tmp_path: Path) -> None:
+    windows = with_context(ragged(12))
+    for name, part in (("all", windows), ("none", windows[:0])):
+        write_windows(part, tmp_path / f"{name}.parquet")
+    assert pq.read_schema(tmp_path / "all.parquet") == pq.read_schema(tmp_path / "none.parquet")
 
 
 @given(n=st.integers(1, 12), seed=st.integers(0, 50))
@@ -75,6 +115,28 @@ def test_arrays_become_windows() -> None:
     assert len(read_windows(given, part="queries_")) == 1
 
 
+def test_arrays_bring_context() -> None:
+    before = np.stack([np.full((2, 4), 7.0), np.full((2, 4), 7.0), np.arange(8.0).reshape(2, 4)])
+    given = archive(
+        channels=["p", "q"],
+        units=["bar", ""],
+        corpus_values=np.zeros((3, 2, 3)),
+        corpus_before=before,
+        corpus_before_length=[2, 2, 0],
+        corpus_rate=50.0,
+        **{"corpus_fact.speed": [29.5, np.nan, 30.0]},
+    )
+    windows = read_windows(given, part="corpus_")
+    assert windows.context is not None
+    assert len(windows.context.befores) == 1
+    first, second, third = windows
+    assert first.before is not None
+    assert first.before is second.before
+    assert first.before.tolist() == [[7, 7], [7, 7]]
+    assert third.before is None
+    assert (first.rate, first.units, first.facts, second.facts) == (50.0, ("bar", ""), {"speed": 29.5}, {})
+
+
 def test_one_channel_needs_no_axis() -> None:
     assert read_windows(archive(values=np.zeros((4, 9))))[0].values.shape == (1, 9)
 
@@ -89,6 +151,12 @@ def test_one_channel_needs_no_axis() -> None:
         ({"values": np.zeros((2, 1, 3)), "length": [1, 4]}, "from 1 to 3"),
         ({"values": np.zeros((2, 1, 3)), "id": ["x", "x"]}, "an id of its own"),
         ({"values": np.zeros((2, 2, 3)), "channels": ["x", "x"]}, "distinct names"),
+        ({"values": np.zeros((2, 2, 3)), "before": np.zeros((2, 1, 3))}, "'before' must be numbers of shape (2, 2,"),
+        ({"values": np.zeros((1, 1, 3)), "before": [[[np.nan]]]}, "has a gap in channel 'ch0'"),
+        ({"values": np.zeros((1, 1, 3)), "before": [[[1.0]]], "before_length": [2]}, "from 0 to 1"),
+        ({"values": np.zeros((2, 1, 3)), "rate": [1.0, 0.0]}, "row 2: a rate is a positive number"),
+        ({"values": np.zeros((2, 1, 3)), "units": ["K", "K"]}, "'units' has shape (2,), but there are 1 channels"),
+        ({"values": np.zeros((2, 1, 3)), "fact.speed": ["fast", "1"]}, "'fast' in column 'fact.speed' is no number"),
     ],
 )
 def test_wrong_arrays_are_refused(arrays: dict[str, Any], message: str) -> None:
@@ -106,7 +174,14 @@ def test_wrong_arrays_are_refused(arrays: dict[str, Any], message: str) -> None:
         ({"values": [[1.0, 2.0, 3.0]], "channels": [["a", "b"]]}, "row 1: 3 values"),
         ({"values": [[1.0, 2.0]], "channels": [["a"]], "length": [3]}, "not its length"),
         ({"values": [[1.0, 2.0]], "channels": [["a", "a"]]}, "distinct names"),
-        ({"values": [["x"]], "channels": [["a"]]}, "holds no numbers"),
+        ({"values": [["x"]], "channels": [["a"]]}, "'values' holds no numbers"),
+        ({"values": [[1.0, 2.0]], "channels": [["a", "b"]], "before": [[1.0]]}, "row 1: the time before has 1 values"),
+        ({"values": [[1.0]], "channels": [["a"]], "before": [[1.0]], "before_length": [2]}, "or not its length"),
+        ({"values": [[1.0]], "channels": [["a"]], "before": [[None]]}, "has a gap in channel 'a'"),
+        ({"values": [[1.0]], "channels": [["a"]], "before": [["x"]]}, "'before' holds no numbers"),
+        ({"values": [[1.0]], "channels": [["a"]], "before": [1.0]}, "'before' must hold lists"),
+        ({"values": [[1.0]], "channels": [["a"]], "units": [["K", "K"]]}, "2 units for 1 channels"),
+        ({"values": [[1.0]], "channels": [["a"]], "units": ["K"]}, "'units' must hold a list"),
     ],
 )
 def test_wrong_rows_are_refused(columns: dict[str, Any], message: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -126,3 +128,96 @@ def test_types_of_a_series() -> None:
     (series,) = series_of(csv(b"x\n1\n"), Roles())
     assert isinstance(series, TableSeries)
     assert series.values.dtype == np.float64
+
+
+ONSET = b"""t,run,flow [m3/h],heat,began,at,speed,fault
+0,A,1,10,0,2,29.5,leak
+1,A,2,20,0,2,,leak
+2,A,3,30,1,2,29.5,leak
+3,A,4,40,1,2,29.5,leak
+0,B,7,70,0,,30,normal
+1,B,8,80,0,,30,normal
+"""
+TOLD = Roles(time="t", case="run", label="fault", channels=("flow [m3/h]", "heat"), onset="began", facts=("speed",))
+
+
+@pytest.mark.parametrize("column", ["began", "at"])
+def test_rows_before_the_onset_are_the_time_before(column: str) -> None:
+    one, two = series_of(csv(ONSET), replace(TOLD, onset=column))
+    assert one.values.tolist() == [[3, 4], [30, 40]]
+    assert one.before is not None
+    assert one.before.tolist() == [[1, 2], [10, 20]]
+    assert (one.start, one.stop, one.label, len(one.labels)) == (2.0, 3.0, "leak", 2)
+    assert two.before is None
+    assert two.values.tolist() == [[7, 8], [70, 80]]
+
+
+@pytest.mark.parametrize(
+    "marks", [("0", "0", "1", "0"), ("false", "false", "true", "true"), ("", "", "x", ""), ("no", "no", "trip", "trip")]
+)
+def test_the_first_mark_is_the_onset(marks: tuple[str, ...]) -> None:
+    rows = "".join(f"{t},{mark}\n" for t, mark in enumerate(marks))
+    (one,) = series_of(csv(f"flow,began\n{rows}".encode()), Roles(onset="began"))
+    assert one.values.tolist() == [[2, 3]]
+    assert one.channels == ("flow",)
+
+
+def test_a_long_table_has_its_onset_too() -> None:
+    table = csv(b"t,name,value,began\n0,a,1,0\n0,b,2,0\n1,a,3,1\n1,b,4,1\n")
+    roles = Roles(time="t", channel="name", value="value", onset="began")
+    (one,) = series_of(table, roles)
+    assert one.before is not None
+    assert (one.before.tolist(), one.values.tolist()) == ([[1], [2]], [[3], [4]])
+    with pytest.raises(DataError, match="row 4: another onset at the same time"):
+        series_of(csv(b"t,name,value,began\n0,a,1,0\n0,b,2,0\n1,a,3,1\n1,b,4,0\n"), roles)
+
+
+@pytest.mark.parametrize(("roles", "first"), [(Roles(time="t"), 12.0), (Roles(), 2.0)])
+def test_an_onset_can_be_given_for_all_cases(roles: Roles, first: float) -> None:
+    (one,) = series_of(csv(b"t,flow\n10,1\n11,2\n12,3\n"), replace(roles, channels=("flow",)), first)
+    assert one.values.tolist() == [[3]]
+
+
+def test_windows_of_a_table_bring_its_context() -> None:
+    one, two = window_set(series_of(csv(ONSET), TOLD))
+    assert one.before is not None
+    assert one.before.tolist() == [[1, 2], [10, 20]]
+    assert (one.rate, one.units, one.facts) == (1.0, ("m3/h", ""), {"speed": 29.5})
+    assert (two.before, two.facts) == (None, {"speed": 30.0})
+    (given, _) = window_set(series_of(csv(ONSET), replace(TOLD, rate=50.0, units=(("heat", "K"),))))
+    assert (given.rate, given.units) == (50.0, ("m3/h", "K"))
+
+
+def test_without_times_a_table_without_context_has_none() -> None:
+    assert window_set(series_of(csv(b"flow\n1\n2\n"), Roles())).context is None
+
+
+def test_the_rate_follows_from_dates_as_from_numbers() -> None:
+    dates = csv(b"t,x\n2024-01-01 00:00:00.10,1\n2024-01-01 00:00:00.12,2\n2024-01-01 00:00:00.14,3\n")
+    numbers = csv(b"t,x\n0.10,1\n0.12,2\n0.14,3\n")
+    rates = [series_of(table, Roles(time="t"))[0].rate for table in (dates, numbers)]
+    assert rates[1] == 50.0
+    assert rates[0] == pytest.approx(50.0, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "roles", "message"),
+    [
+        (b"t,x,at\n0,1,5\n1,2,5\n", Roles(time="t", onset="at"), "row 1: the fault begins after the last row"),
+        (b"t,x,at\n0,1,5\n1,2,6\n", Roles(time="t", onset="at"), "row 2: another time in column 'at' within one case"),
+        (b"x,at\n1,5\n2,5\n", Roles(onset="at"), "'at' holds no marks"),
+        (b"x,speed\n1,5\n2,6\n", Roles(facts=("speed",)), "row 2: another number in column 'speed' within one case"),
+        (b"x,speed\n1,fast\n", Roles(facts=("speed",)), "'fast' in column 'speed' is no number"),
+    ],
+)
+def test_what_does_not_fit_is_named(text: bytes, roles: Roles, message: str) -> None:
+    with pytest.raises(DataError) as error:
+        series_of(csv(text), roles)
+    assert message in str(error.value)
+
+
+def test_what_is_part_of_the_truth_is_no_fact() -> None:
+    with pytest.raises(UsageError, match="'fault' is no fact"):
+        Roles(label="fault", facts=("speed", "fault"))
+    with pytest.raises(UsageError, match="positive number of samples a second"):
+        Roles(rate=0.0)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.exchange._ready_made import ReadyTask
 from readbench.benchmark.exchange._recordings import ImportedRecordings
 from readbench.benchmark.protocol import Built, Composition, Task, compose_task
+from readbench.engine.context import find_still
 from readbench.engine.windows import NORMAL, WindowSet
 from readbench.errors import DataError
 
@@ -17,7 +20,7 @@ MOST_NAMES = 8
 def explain_import(built: Built, source: ImportedRecordings | ReadyTask) -> list[str]:
     """Sentences on what was read, what it became, and what to mind."""
     told = _of_tables(source) if isinstance(source, ImportedRecordings) else _of_task(source)
-    return [*told, *_of_windows(built.windows), *_of_evaluation(built, source)]
+    return [*told, *_of_windows(built.windows), *_of_context(built.windows), *_of_evaluation(built, source)]
 
 
 def _of_tables(source: ImportedRecordings) -> list[str]:
@@ -38,7 +41,7 @@ def _of_tables(source: ImportedRecordings) -> list[str]:
 
 
 def _roles(source: ImportedRecordings) -> dict[str, str]:
-    names = ("time", "label", "group", "asset", "case", "channel", "value")
+    names = ("time", "label", "group", "asset", "case", "channel", "value", "onset")
     return {name: column for name in names if (column := getattr(source.roles, name))}
 
 
@@ -62,6 +65,52 @@ def _of_windows(windows: WindowSet) -> list[str]:
         f"{len(windows):,} windows of {shape}, from {groups} and {assets}.",
         f"Windows per class (groups): {', '.join(classes[:MOST_NAMES])}{_more(len(classes))}.",
     ]
+
+
+def _of_context(windows: WindowSet) -> list[str]:
+    text = describe_context(windows)
+    return [f"Context: {text}.", *(f"Mind: {note}." for note in _still(windows))] if text else []
+
+
+def describe_context(windows: WindowSet) -> str:
+    """What windows bring along beside their values; empty where they bring nothing.
+
+    >>> from readbench.engine.context import Context
+    >>> context = Context.of(2, befores=[[[1.0, 2.0]], None], rates=[50, 50], facts=[{"speed": 29.5}, {}])
+    >>> describe_context(WindowSet.from_arrays([[[5.0]], [[6.0]]], context=context))
+    'the time before 1 of 2 windows (2 steps); rate 50 Hz; facts: speed'
+    """
+    if windows.context is None or not windows.context.known:
+        return ""
+    context = windows.context.compact()
+    found = []
+    if context.befores:
+        steps = _range(np.array([before.shape[1] for before in context.befores], np.int32))
+        found.append(f"the time before {context.has_before.sum():,} of {len(windows):,} windows ({steps} steps)")
+    rates = np.unique(context.rates[np.isfinite(context.rates)])
+    if len(rates):
+        found.append(f"rate {' to '.join(f'{rate:g}' for rate in dict.fromkeys((rates[0], rates[-1])))} Hz")
+    if units := sorted({unit for own in context.unit_sets for unit in own} - {""}):
+        found.append(f"units: {_names(units)}")
+    if context.fact_names:
+        found.append(f"facts: {_names(list(context.fact_names))}")
+    return "; ".join(found)
+
+
+def _still(windows: WindowSet) -> list[str]:
+    """Channels that never move in the time before a window: what is usual there is taken from elsewhere."""
+    context = windows.context
+    if context is None:
+        return []
+    kinds, numbers = np.unique(
+        np.column_stack([context.before, windows.channel_set])[context.has_before], axis=0, return_counts=True
+    )
+    counts: Counter[str] = Counter()
+    for (before, channel_set), number in zip(kinds.tolist(), numbers.tolist(), strict=True):
+        still = find_still(context.befores[before], windows.channel_sets[channel_set])
+        counts.update(dict.fromkeys(still, number))
+    names = ", ".join(f"{name!r} ({_count(number, 'window')})" for name, number in counts.most_common(MOST_NAMES))
+    return [f"channels that never move in the time before: {names}{_more(len(counts))}"] if names else []
 
 
 def _of_evaluation(built: Built, source: ImportedRecordings | ReadyTask) -> list[str]:

@@ -7,7 +7,7 @@ README.md              the dataset card; with form hf, one configuration per pol
 task.json              facts, levels, origin and fingerprint, with which the task is imported again
 corpus-00.parquet      corpus items by the lowest pollution level they belong to; levels are nested, so that the corpus
 corpus-10.parquet      at 10 % is the first two files; columns as in `readbench.engine.window_tables`,
-...                    and level, position, title and text
+...                    with the context where windows bring any, and level, position, title and text
 queries.parquet        the same columns without level and position
 normals.parquet
 qrels.parquet          query-id, corpus-id, score (form hf)
@@ -36,6 +36,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 import readbench
+from readbench.benchmark.exchange._explain import describe_context
 from readbench.benchmark.protocol import TASK, Task, TaskFile, write_facts
 from readbench.engine.preparation import resample
 from readbench.engine.window_tables import write_windows
@@ -83,11 +84,24 @@ to several degrees.
 * Please cite: {info.citation}.
 * Original data: {info.url or "made by readbench"}.
 * Changes: recordings were cleaned, cut into windows and divided as above.
-
+{_context_note(task)}
 ## Use
 
 `readbench data import NAME FOLDER` makes it a dataset again. At `--rho {levels}` it has the fingerprint above, and
 every method the same scores.
+"""
+
+
+def _context_note(task: Task) -> str:
+    """Which columns hold the context, where there is any."""
+    if not any(describe_context(windows) for windows in (task.corpus, task.queries, task.normals)):
+        return ""
+    return """
+## Context
+
+Windows bring what an engineer has beside them: `before` (readings of the same asset in the time before, channel after
+channel, `before_length` steps; null where there are none), `rate` (samples a second), `units` and `fact.NAME` (numbers
+that are known beforehand). A method may use it for queries, too.
 """
 
 
@@ -105,6 +119,11 @@ def _facts(task: Task) -> dict[str, str]:
         "steps of a window": cut,
         "labelled by": protocol.label_rule,
         "split unit": info.split_unit,
+        **{
+            f"context of the {name}": text
+            for name, windows in (("corpus", task.corpus), ("queries", task.queries), ("normals", task.normals))
+            if (text := describe_context(windows))
+        },
         "fingerprint": f"`{task.fingerprint()}`",
         "made by": f"readbench {readbench.__version__}",
     }

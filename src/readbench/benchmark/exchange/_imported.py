@@ -93,7 +93,18 @@ class Imported:
         del root
         for window in load_windows(self.folder):
             labels = np.full(window.values.shape[1], window.label, np.int32)
-            yield Recording(window.id, window.values, window.channels, labels, window.group, window.asset, window.time)
+            yield Recording(
+                id=window.id,
+                values=window.values,
+                channels=window.channels,
+                labels=labels,
+                group=window.group,
+                asset=window.asset,
+                start=window.time,
+                rate=window.rate,
+                before=window.before,
+                facts=window.facts,
+            )
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from readbench.benchmark.protocol import (
     write_facts,
 )
 from readbench.common.tables import Limits
+from readbench.engine.context import Context
 from readbench.engine.window_files import WindowWriter
 from readbench.engine.window_tables import Packed, read_packed
 from readbench.engine.windows import NORMAL, UNLABELLED, WindowSet, concatenate
@@ -216,8 +217,12 @@ def _levels(path: Path, corpus: WindowSet, packed: Packed) -> tuple[WindowSet, N
 
 
 def _facts(info: SourceInfo, corpus: WindowSet, queries: WindowSet) -> SourceInfo:
-    names = dict.fromkeys(name for windows in (corpus, queries) for own in windows.channel_sets for name in own)
-    return replace(info, channels=tuple(map(Channel, names)), faults=corpus.classes[1:])
+    units = {name: "" for windows in (corpus, queries) for own in windows.channel_sets for name in own}
+    for windows in (corpus, queries):
+        context = windows.context or Context.unknown(len(windows))
+        for names, own in dict.fromkeys((windows.channels(i), context.units_of(i)) for i in range(len(windows))):
+            units |= {name: units[name] or unit for name, unit in zip(names, own, strict=False)}  # `own` may be empty
+    return replace(info, channels=tuple(map(Channel, units, units.values())), faults=corpus.classes[1:])
 
 
 def _check(path: Path, found: ReadyTask, normals: WindowSet) -> None:

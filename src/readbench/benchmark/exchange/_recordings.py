@@ -8,22 +8,39 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import NORMAL_CLASS, Channel, Recording, SourceInfo, write_windows_of
 from readbench.benchmark.sources import fingerprint_files
 from readbench.common.tables import TABLE_ENDINGS, Limits, read_table
-from readbench.engine.window_tables import Roles, TableSeries, series_of
+from readbench.engine.context import check_before
+from readbench.engine.preparation import fill_gaps, is_reading
+from readbench.engine.window_tables import FACT, SECONDS, Roles, TableSeries, TimeUnit, series_of
 from readbench.engine.windows import NORMAL, UNLABELLED
-from readbench.errors import DataError
+from readbench.errors import DataError, UnknownNameError
 
 
 @dataclass(frozen=True)
 class CaseFacts:
-    """What a table of cases says about one file."""
+    """What a table of cases says about one file.
+
+    Args:
+        label: the fault; "" where nobody knows.
+        group: what must not straddle the split.
+        asset: machine, well, patient.
+        onset: when the fault began, in seconds, or without times as a number of rows; NaN where nobody knows.
+        before: a table with readings of the same asset in the time before.
+        rate: samples a second; NaN where it follows from the times.
+        facts: numbers that are known beforehand, by name.
+    """
 
     label: str = ""
     group: str = ""
     asset: str = ""
+    onset: float = float("nan")
+    before: Path | None = None
+    rate: float = float("nan")
+    facts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,14 +72,14 @@ class ImportedRecordings:
     def surveyed(self) -> ImportedRecordings:
         """The same with its channels, faults and counts filled in from the files, which are read once for this."""
         steps: Counter[str] = Counter()
-        channels: dict[str, None] = {}
+        channels: dict[str, str] = {}
         rows = 0
         for _, series in self._series():
             codes, counts = np.unique(series.labels, return_counts=True)
             for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
                 steps[self._name(series, code)] += count
-            channels |= dict.fromkeys(series.channels)
-            rows += len(series.labels)
+            channels |= dict(zip(series.channels, series.units, strict=True))
+            rows += len(series.labels) + (0 if series.before is None else series.before.shape[1])
         faults = tuple(sorted(set(steps) - {"", self.normal}))
         if not faults:
             raise DataError(
@@ -73,7 +90,10 @@ class ImportedRecordings:
             raise DataError(
                 f"{NORMAL_CLASS!r} is a fault here, but it is the name of normal operation. Rename the label."
             )
-        info = replace(self.info, channels=tuple(map(Channel, channels)), faults=faults)
+        for name, _ in self.roles.units:
+            if name not in channels:
+                raise UnknownNameError("channel", name, tuple(channels))
+        info = replace(self.info, channels=tuple(map(Channel, channels, channels.values())), faults=faults)
         return replace(self, info=info, labelled=dict(sorted(steps.items())), rows=rows)
 
     def write(self, folder: Path) -> None:
@@ -83,7 +103,8 @@ class ImportedRecordings:
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the files and of how they are read."""
         del root
-        return fingerprint_files(self.files, self.roles, self.normal, self.blank_is_normal)
+        befores = [case.before for case in self.cases.values() if case.before is not None]
+        return fingerprint_files((*self.files, *befores), self.roles, self.normal, self.blank_is_normal)
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the cases, file by file."""
@@ -102,13 +123,45 @@ class ImportedRecordings:
                 asset=case.asset or series.asset,
                 start=series.start,
                 step=series.step,
+                rate=series.rate,
+                before=series.before,
+                facts=series.facts,
             )
 
     def _series(self) -> Iterator[tuple[Path, TableSeries]]:
         for path in self.files:
-            for series in series_of(read_table(path, self.limits), self.roles):
-                case = self.cases.get(path)
-                yield path, _labelled(series, case) if case and not self.roles.label else series
+            case = self.cases.get(path)
+            table = read_table(path, self.limits)
+            for series in series_of(table, self.roles, np.nan if case is None else case.onset):
+                yield path, series if case is None else self._told(series, case)
+
+    def _told(self, series: TableSeries, case: CaseFacts) -> TableSeries:
+        """A series with what the table of cases says about it."""
+        series = series if self.roles.label else _labelled(series, case)
+        series = replace(series, facts={**series.facts, **case.facts})
+        if not np.isnan(case.rate):
+            series = replace(series, rate=case.rate)
+        return series if case.before is None else replace(series, before=self._before(series, case.before))
+
+    def _before(self, series: TableSeries, path: Path) -> NDArray[np.float64]:
+        """(C, T_b) the readings in a table of their own, in the channels of the window."""
+        where = f"case {series.id} ({path})"
+        if series.before is not None:
+            raise DataError(f"The time before {where} is known twice. Give the onset, or a file, but not both.")
+        roles = Roles(
+            time=self.roles.time, channel=self.roles.channel, value=self.roles.value, time_unit=self.roles.time_unit
+        )
+        (found,) = series_of(read_table(path, self.limits), roles)
+        if absent := [name for name in series.channels if name not in found.channels]:
+            raise DataError(f"The time before {where} lacks channel {absent[0]!r}. Give the same channels for both.")
+        if found.stop >= series.start:
+            raise DataError(
+                f"The time before {where} ends at {found.stop:.15g} s and overlaps the window, which begins at "
+                f"{series.start:.15g} s. Leave out the rows that both have."
+            )
+        values = found.values[[found.channels.index(name) for name in series.channels]]
+        check_before(fill_gaps(values, is_reading(values)), series.channels, where)
+        return values
 
     def _name(self, series: TableSeries, code: int) -> str:
         """The label behind a code, "" where nobody knows."""
@@ -133,20 +186,43 @@ def table_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def read_cases(path: Path, limits: Limits | None = None) -> dict[Path, CaseFacts]:
-    """A table of cases: `file`, from its own folder on, and `label`, `group`, `asset` where they are known."""
+def read_cases(path: Path, limits: Limits | None = None, time_unit: TimeUnit = "s") -> dict[Path, CaseFacts]:
+    """A table of cases: `file`, from its own folder on, and what else is known about each (`CaseFacts`).
+
+    Args:
+        path: the table. Its columns have the names of `CaseFacts`; facts are columns such as `fact.speed`.
+        limits: most bytes, rows and columns.
+        time_unit: of onsets that are numbers.
+    """
     table = read_table(path, limits)
-    codes, names = table.codes("file")
-    texts = {column: _texts(table.codes(column)) for column in ("label", "group", "asset") if column in table.columns}
+    texts = {"file": _texts(table.codes("file"))}  # must be there
+    for column in ("label", "group", "asset", "before"):
+        texts[column] = _texts(table.codes(column)) if column in table.columns else [""] * table.rows
+    unknown = np.full(table.rows, np.nan)
+    onsets = table.seconds("onset", SECONDS[time_unit]) if "onset" in table.columns else unknown
+    rates = table.numbers("rate") if "rate" in table.columns else unknown
+    facts = {name.removeprefix(FACT): table.numbers(name) for name in table.columns if name.startswith(FACT)}
     cases: dict[Path, CaseFacts] = {}
-    for row, code in enumerate(codes.tolist()):
-        file = path.parent / names[code] if code >= 0 else None
+    for row in range(table.rows):
+        file, before = (path.parent / name if (name := texts[column][row]) else None for column in ("file", "before"))
         if file is None or file in cases or not file.is_file():
             what = (
                 "names no file" if file is None else f"names {file} again" if file in cases else f"names no file {file}"
             )
             raise DataError(f"{path}, row {row + 1}: {what}. Each row needs a file of its own in column 'file'.")
-        cases[file] = CaseFacts(**{column: column_texts[row] for column, column_texts in texts.items()})
+        if before is not None and not before.is_file():
+            raise DataError(f"{path}, row {row + 1}: there is no file {before} for the time before. Correct the path.")
+        if rates[row] <= 0:
+            raise DataError(f"{path}, row {row + 1}: a rate is a positive number of samples a second.")
+        cases[file] = CaseFacts(
+            label=texts["label"][row],
+            group=texts["group"][row],
+            asset=texts["asset"][row],
+            onset=float(onsets[row]),
+            before=before,
+            rate=float(rates[row]),
+            facts={name: float(column[row]) for name, column in facts.items()},
+        )
     return cases
 
 
