@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 from uuid import uuid4
 
 import numpy as np
@@ -25,9 +25,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from readbench.cases._models import UNLIKE, Case
 from readbench.common.tables import Given, Limits, Table, open_given, read_table
+from readbench.engine.context import Context, Facts, Matrix, check_before
 from readbench.engine.preparation import fill_gaps, is_reading
 from readbench.engine.window_tables import Roles, read_packed, read_windows, series_of, window_set, write_windows
-from readbench.engine.windows import UNLABELLED, WindowSet, concatenate
+from readbench.engine.windows import UNLABELLED, Window, WindowSet, concatenate
 from readbench.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 Interval = tuple[float | None, float | None]
 """First and last time that belong to a window, in seconds; without a time column, numbers of rows."""
-GivenWindows = WindowSet | str | Path | NDArray[np.floating[Any]] | Sequence[ArrayLike]
+GivenWindows = WindowSet | Window | Sequence[Window] | str | Path | NDArray[np.floating[Any]] | Sequence[ArrayLike]
 """Windows as users have them."""
 
 
@@ -43,16 +44,18 @@ def to_windows(given: GivenWindows, channels: Sequence[str] | None = None) -> Wi
     """Windows as a set.
 
     Args:
-        given: a set; an array (C, T), which is one window, or (N, C, T); a list of arrays (C, T); the path of a file.
+        given: a set; a window, or a list of them; an array (C, T), which is one window, or (N, C, T); a list of arrays
+            (C, T); the path of a file.
         channels: C names, of arrays.
 
     >>> to_windows(np.zeros((2, 5)), ("flow", "speed")).channels(0), len(to_windows(np.zeros((3, 2, 5))))
     (('flow', 'speed'), 3)
     """
-    if isinstance(given, WindowSet | str | Path) and channels is not None:
-        raise UsageError("A set or a file names its channels itself: `channels` is for arrays.")
-    if isinstance(given, WindowSet):
-        return given
+    named = isinstance(given, WindowSet | Window | str | Path) or _are_windows(given)
+    if named and channels is not None:
+        raise UsageError("A window, a set or a file names its channels itself: `channels` is for arrays.")
+    if isinstance(given, WindowSet | Window) or _are_windows(given):
+        return WindowSet.of(given)
     if isinstance(given, str | Path):
         return windows_from(given)
     if not isinstance(given, Sequence | np.ndarray):
@@ -60,8 +63,50 @@ def to_windows(given: GivenWindows, channels: Sequence[str] | None = None) -> Wi
             f"Give windows as a WindowSet, an array (C, T) or (N, C, T), a list of arrays (C, T), or a path; "
             f"got {type(given).__name__}."
         )
-    arrays = [given] if isinstance(given, np.ndarray) and given.ndim == 2 else given
+    arrays: Any = [given] if isinstance(given, np.ndarray) and given.ndim == 2 else given
     return WindowSet.from_arrays(arrays, channels=None if channels is None else tuple(channels))
+
+
+def _are_windows(given: object) -> TypeGuard[Sequence[Window]]:
+    return isinstance(given, list | tuple) and bool(given) and all(isinstance(own, Window) for own in given)
+
+
+def attach_context(
+    windows: WindowSet,
+    *,
+    before: ArrayLike | None = None,
+    rate: float | None = None,
+    units: Sequence[str] | None = None,
+    facts: Facts | None = None,
+) -> WindowSet:
+    """Windows that bring along what is known of them all, instead of what they brought of it.
+
+    Args:
+        windows: N windows.
+        before: (C, T_b) readings of the same asset in the time before.
+        rate: samples a second.
+        units: of the C channels.
+        facts: numbers that are known beforehand, by name.
+
+    >>> attach_context(to_windows(np.ones((1, 3))), before=[[0.0, 0.5]], facts={"speed": 29.5})[0].facts
+    {'speed': 29.5}
+    """
+    if before is None and rate is None and units is None and facts is None:
+        return windows
+    if rate is not None and not (math.isfinite(rate) and rate > 0):
+        raise DataError(f"A rate is a positive number of samples a second. Got {rate}.")
+    if wrong := next((name for name, number in (facts or {}).items() if not math.isfinite(number)), None):
+        raise DataError(f"The fact {wrong[:40]!r} is no finite number. Leave it out where it is unknown.")
+    count, known = len(windows), windows.context or Context.unknown(len(windows))
+    return windows.with_context(
+        Context.of(
+            count,
+            befores=[known.before_of(i) for i in range(count)] if before is None else [before] * count,
+            rates=known.rates if rate is None else [rate] * count,
+            units=[known.units_of(i) for i in range(count)] if units is None else [tuple(units)] * count,
+            facts=[known.facts_of(i) for i in range(count)] if facts is None else [facts] * count,
+        )
+    )
 
 
 def windows_from(
@@ -176,6 +221,8 @@ MOST_TEXT = 100_000
 MOST_NAME = 200
 """Characters of a name, label, tag, asset or group."""
 MOST_LINK = 2000
+MOST_FACTS = 100
+"""Numbers that are known of a window beforehand."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -183,7 +230,7 @@ def prepare_windows(windows: WindowSet) -> WindowSet:
     """Windows without gaps, or an error.
 
     Missing readings (NaN or infinity) take the last reading before them, at the beginning the next one, as in the
-    benchmark (`readbench.engine.preparation`). A channel without any reading is left out.
+    benchmark (`readbench.engine.preparation`). A channel without any reading is left out, of the time before, too.
 
     >>> nan = float("nan")
     >>> given = WindowSet.from_arrays([[[nan, 1.0, nan, 3.0], [nan, nan, nan, nan]]], channels=("a", "b"))
@@ -194,19 +241,11 @@ def prepare_windows(windows: WindowSet) -> WindowSet:
     sizes = windows.channel_counts.astype(np.int64) * windows.lengths
     if sizes.max(initial=0) > MOST_NUMBERS:
         raise DataError(f"A window holds {sizes.max():,} numbers, more than {MOST_NUMBERS:,}. Give a shorter interval.")
-    gaps = [i for i in range(len(windows)) if not np.isfinite(windows.values(i)).all()]
-    if not gaps:
+    _check_context(windows)
+    if not any(_has_gap(windows, i) for i in range(len(windows))):
         return windows
-    values, channels = (
-        [windows.values(i) for i in range(len(windows))],
-        list(map(windows.channels, range(len(windows)))),
-    )
-    for i in gaps:
-        values[i], kept = _fill(values[i])
-        if not kept.any():
-            raise DataError(f"Window {windows.ids[i]!s} holds no reading at all.")
-        channels[i] = tuple(name for name, keep in zip(channels[i], kept, strict=True) if keep)
-    filled = WindowSet.from_arrays(values, channels=channels)
+    own = [_fill_window(window) for window in windows]
+    filled = WindowSet.of(own)
     return replace(
         filled,
         labels=windows.labels,
@@ -219,11 +258,60 @@ def prepare_windows(windows: WindowSet) -> WindowSet:
     )
 
 
-def _fill(values: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Channels that have a reading, without gaps, and which ones those are."""
-    readings = is_reading(values)
+def _check_context(windows: WindowSet) -> None:
+    """Refuse a context that does not fit its windows; of a time before that windows share, the first is looked at."""
+    context = windows.context
+    if context is None:
+        return
+    if len(context.fact_names) > MOST_FACTS:
+        raise DataError(f"{len(context.fact_names)} facts on windows: at most {MOST_FACTS} are kept.")
+    for name in context.fact_names:
+        _check_text("fact", name, MOST_NAME)
+    pairs = np.column_stack([context.before, context.unit_set, windows.channel_set])
+    for i in np.unique(pairs, axis=0, return_index=True)[1].tolist():
+        channels, before, units = windows.channels(i), context.before_of(i), context.units_of(i)
+        if units and len(units) != len(channels):
+            raise DataError(f"Window {windows.ids[i]!s} has {len(channels)} channels, but units of {len(units)}.")
+        for unit in units:
+            _check_text("unit", unit, MOST_NAME)
+        if before is not None:
+            check_before(np.nan_to_num(before, posinf=0.0, neginf=0.0), channels, f"window {windows.ids[i]!s}")
+            if before.size > MOST_NUMBERS:
+                raise DataError(
+                    f"The time before window {windows.ids[i]!s} holds {before.size:,} numbers, more than"
+                    f" {MOST_NUMBERS:,}. Give less of it."
+                )
+
+
+def _has_gap(windows: WindowSet, i: int) -> bool:
+    before = None if windows.context is None else windows.context.before_of(i)
+    return not (np.isfinite(windows.values(i)).all() and (before is None or np.isfinite(before).all()))
+
+
+def _fill_window(window: Window) -> Window:
+    """A window of the channels that have a reading, without gaps, nor any in the time before."""
+    readings = is_reading(window.values)
     kept: NDArray[np.bool_] = np.asarray(readings.any(axis=1), np.bool_)
-    return fill_gaps(values[kept], readings[kept]).astype(np.float32, copy=False), kept
+    if not kept.any():
+        raise DataError(f"Window {window.id} holds no reading at all.")
+    channels = tuple(name for name, keep in zip(window.channels, kept, strict=True) if keep)
+    return replace(
+        window,
+        values=fill_gaps(window.values[kept], readings[kept]).astype(np.float32, copy=False),
+        channels=channels,
+        before=None if window.before is None else _fill_before(window.before[kept], channels, window.id),
+        units=tuple(unit for unit, keep in zip(window.units, kept, strict=False) if keep),
+    )
+
+
+def _fill_before(before: Matrix, channels: tuple[str, ...], window: str) -> Matrix:
+    readings = is_reading(before)
+    if (empty := np.flatnonzero(~readings.any(axis=1))).size:
+        raise DataError(
+            f"The time before window {window} has no reading of channel {channels[empty[0]]!r}. Leave that channel out,"
+            " or the time before."
+        )
+    return fill_gaps(before, readings).astype(np.float32, copy=False)
 
 
 def new_id() -> str:

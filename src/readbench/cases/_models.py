@@ -168,7 +168,7 @@ class Evidence(Record):
         only_case: channels that the window lacks.
         path: pairs (step of the window, step of the case) that dynamic time warping lays over each other.
         distance: of the aligned departures, per step and channel, in standard deviations.
-        reference: what normal is taken from, in words.
+        reference: what window and case are compared with, in words: the steps before, or normal operation.
     """
 
     case: Case

@@ -195,7 +195,7 @@ def show_evidence(evidence: Evidence) -> Shown:
     ]
     lacking = ("the case lacks", evidence.only_window), ("the window lacks", evidence.only_case)
     return [
-        f"{evidence.case.id}: departures from {evidence.reference}",
+        f"{evidence.case.id}: compared with {evidence.reference}",
         Sheet(("Channel", "Window", "Case", "Agreement", "Same way"), rows),
         *(f"{what}: {', '.join(names)}" for what, names in lacking if names),
         *([f"notes: {evidence.case.notes}"] if evidence.case.notes else []),

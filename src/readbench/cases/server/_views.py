@@ -75,7 +75,7 @@ def draw_signals(snapshot: Snapshot, window: Window, *, kept: bool = True) -> Dr
         window: that is drawn.
         kept: it is a case of the library.
     """
-    reference = reference_for(snapshot, window.asset)
+    reference = reference_for(snapshot, window)
     departures = reference.departures(window, list(window.channels))
     far = np.sqrt((departures**2).mean(axis=1))
     steps = window.values.shape[1]
