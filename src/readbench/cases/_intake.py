@@ -12,7 +12,7 @@ import math
 import re
 import zipfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from readbench.cases._models import UNLIKE, Case
 from readbench.common.tables import Given, Limits, Table, open_given, read_table
-from readbench.engine.context import Context, Facts, Matrix, check_before
+from readbench.engine.context import Context, Facts, Matrix, check_before, find_still
 from readbench.engine.preparation import fill_gaps, is_reading
 from readbench.engine.window_tables import Roles, read_packed, read_windows, series_of, window_set, write_windows
 from readbench.engine.windows import UNLABELLED, Window, WindowSet, concatenate
@@ -109,11 +109,32 @@ def attach_context(
     )
 
 
+@dataclass(frozen=True)
+class ToldContext:
+    """What is told of the windows of a file beside it.
+
+    Args:
+        onset: when it began, as `parse_onset` reads it: rows before are the time before the window.
+        before: another file with the time before, of one window.
+        rate: samples a second.
+        facts: numbers that are known beforehand, by name.
+    """
+
+    onset: str = ""
+    before: Given | None = None
+    rate: float | None = None
+    facts: Facts | None = None
+
+
+NOTHING_TOLD = ToldContext()
+
+
 def windows_from(
     source: Given | Any,  # noqa: ANN401 - any data frame that speaks Arrow
     roles: Roles | None = None,
     interval: Interval = (None, None),
     limits: Limits | None = None,
+    told: ToldContext = NOTHING_TOLD,
 ) -> WindowSet:
     r"""Windows of a file or a data frame.
 
@@ -125,20 +146,26 @@ def windows_from(
         roles: which column means what.
         interval: only the rows of this time; the ends belong to it.
         limits: most bytes, rows and columns.
+        told: of all its windows.
 
-    >>> windows_from(("a.csv", b"t,speed\n0,1\n1,2\n2,4\n"), Roles(time="t"), (1, None)).values(0).tolist()
+    >>> table = ("a.csv", b"t,speed\n0,1\n1,2\n2,4\n")
+    >>> windows_from(table, Roles(time="t"), (1, None)).values(0).tolist()
     [[2.0, 4.0]]
+    >>> windows_from(table, Roles(time="t"), told=ToldContext(onset="2"))[0].before.tolist()
+    [[1.0, 2.0]]
     """
     limits = limits or Limits()
     source = Path(source) if isinstance(source, str) else source
-    is_file = isinstance(source, tuple | Path)
+    is_file, chosen = isinstance(source, tuple | Path), roles or Roles()
     if is_file and _holds_windows(source, limits):
-        if interval != (None, None):
-            raise DataError("The file holds windows that are already cut: an interval is for tables.")
-        return read_windows(source, limits=limits)
-    table = read_table(source, limits) if is_file else Table("the data frame", _arrow(source))
-    chosen = roles or Roles()
-    return window_set(series_of(_cut(table, chosen, interval), chosen))
+        if interval != (None, None) or told.onset:
+            raise DataError("The file holds windows that are already cut: an interval and an onset are for tables.")
+        windows = read_windows(source, limits=limits)
+    else:
+        table = read_table(source, limits) if is_file else Table("the data frame", _arrow(source))
+        windows = _window_table(_cut(table, chosen, interval), chosen, told.onset)
+    before = None if told.before is None else _read_before(told.before, chosen, windows, limits)
+    return attach_context(windows, before=before, rate=told.rate, facts=told.facts)
 
 
 def _holds_windows(given: Given, limits: Limits) -> bool:
@@ -167,14 +194,74 @@ def _cut(table: Table, roles: Roles, interval: Interval) -> Table:
     first, last = interval
     if first is None and last is None:
         return table
-    if roles.time:
-        times = table.seconds(roles.time, {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[roles.time_unit])
-    else:
-        times = np.arange(table.rows, dtype=np.float64)
+    times = _times(table, roles)
     inside = (times >= (-np.inf if first is None else first)) & (times <= (np.inf if last is None else last))
     if not inside.any():
         raise DataError(f"{table.name}: no row lies between {first} and {last}; it has {times.min()} to {times.max()}.")
     return Table(table.name, table.data.filter(pa.array(inside)))
+
+
+def _times(table: Table, roles: Roles) -> NDArray[np.float64]:
+    """(rows,) seconds, or numbers of rows where there is no time."""
+    if not roles.time:
+        return np.arange(table.rows, dtype=np.float64)
+    return table.seconds(roles.time, {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[roles.time_unit])
+
+
+def _window_table(table: Table, roles: Roles, onset: str) -> WindowSet:
+    """The windows of a table, from the onset on; an onset that nothing comes before is refused."""
+    times = _times(table, roles)
+    start = parse_onset(onset, float(times.min()))
+    if onset and not times.min() < start <= times.max():
+        ends = [format_time(float(end)) if roles.time else f"row {end:g}" for end in (times.min(), times.max())]
+        raise DataError(
+            f"{table.name}: the time before is empty, or the window is: the onset {onset.strip()} is not within"
+            f" {ends[0]} to {ends[1]}. Give another onset, or none."
+        )
+    windows = window_set(series_of(table, roles, start))
+    has = np.zeros(len(windows), bool) if windows.context is None else windows.context.has_before
+    if onset and not has.all():
+        late = windows.ids[int(np.argmin(has))]
+        raise DataError(f"{table.name}: the time before case {late!s} is empty: it begins after the onset {onset}.")
+    if roles.onset and not has.any():
+        raise DataError(
+            f"{table.name}: the time before is empty: column {roles.onset!r} marks no row, or the first one. Mark the"
+            " row where it began, or leave the onset out."
+        )
+    return windows
+
+
+def _read_before(given: Given, roles: Roles, windows: WindowSet, limits: Limits) -> NDArray[np.float64]:
+    """(C, T_b) the time before one window, from a file of its own."""
+    if len(windows) != 1:
+        raise UsageError(f"A file of the time before is for one case; got {len(windows)}.")
+    if windows.context is not None and windows.context.has_before.any():
+        raise UsageError("Give an onset or a file of the time before, not both.")
+    table, channels = read_table(given, limits), windows.channels(0)
+    bare = replace(roles, label="", group="", asset="", case="", onset="", facts=())
+    found = series_of(table, bare)[0]
+    if set(found.channels) != set(channels):
+        raise DataError(
+            f"{table.name}: the time before has channels {', '.join(found.channels)}, the window {', '.join(channels)}."
+            " Give the same channels for both."
+        )
+    if found.stop >= windows.times[0]:
+        raise DataError(
+            f"{table.name}: the time before overlaps the window: it ends at {format_time(found.stop)}, and the window"
+            f" begins at {format_time(float(windows.times[0]))}. Give only rows before that."
+        )
+    return found.values[[found.channels.index(name) for name in channels]]
+
+
+def describe_still(windows: WindowSet) -> list[str]:
+    """What the reader must know of a time before in which channels never move; a sentence, or nothing."""
+    names = dict.fromkeys(
+        name for own in windows if own.before is not None for name in find_still(own.before, own.channels)
+    )
+    if not names:
+        return []
+    listed = ", ".join(list(names)[:MOST_LISTED]) + (", ..." if len(names) > MOST_LISTED else "")
+    return [f"In the time before, {listed} never moved: the spread among the cases stands in."]
 
 
 FIRST_DATE = 1e8
@@ -214,6 +301,47 @@ def parse_time(text: str) -> float | None:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
+_CLOCK = re.compile(r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(:(?P<second>[0-5]\d(\.\d+)?))?")
+
+
+def parse_onset(text: str, first: float) -> float:
+    """When it began: a time as `parse_time` reads it, or a time of day on or after the recording's first; NaN for "".
+
+    Args:
+        text: such as `1234.5`, `2024-05-01T14:02` or `14:02`.
+        first: time of the recording's first row.
+
+    >>> parse_onset("1234.5", 0.0), parse_onset("01:00", 1.7e9) - 1.7e9
+    (1234.5, 10000.0)
+    """
+    clock = _CLOCK.fullmatch(text.strip())
+    if clock is None:
+        time = parse_time(text)
+        return math.nan if time is None else time
+    if not first >= FIRST_DATE:
+        raise UsageError(f"{text.strip()} is a time of day, and the recording has no dates. Give seconds, or a row.")
+    seconds = 3600 * int(clock["hour"]) + 60 * int(clock["minute"]) + float(clock["second"] or 0)
+    return first + (seconds - first) % DAY_S
+
+
+def parse_facts(texts: Sequence[str]) -> dict[str, float]:
+    """Numbers that are known beforehand, from texts such as `speed=29.5`.
+
+    >>> parse_facts(["speed=29.5", "load = 0.8"])
+    {'speed': 29.5, 'load': 0.8}
+    """
+    facts = {}
+    for text in texts:
+        name, _, number = text.partition("=")
+        try:
+            facts[name.strip()] = float(number)
+        except ValueError as error:
+            raise UsageError(f"A fact is NAME=NUMBER, such as speed=29.5. Got {text[:60]!r}.") from error
+        if not name.strip():
+            raise UsageError(f"A fact is NAME=NUMBER, such as speed=29.5. Got {text[:60]!r}.")
+    return facts
+
+
 MOST_NUMBERS = 10_000_000
 """Numbers in one window."""
 MOST_TEXT = 100_000
@@ -221,6 +349,9 @@ MOST_TEXT = 100_000
 MOST_NAME = 200
 """Characters of a name, label, tag, asset or group."""
 MOST_LINK = 2000
+MOST_LISTED = 5
+"""Channels that a sentence names."""
+DAY_S = 86400.0
 MOST_FACTS = 100
 """Numbers that are known of a window beforehand."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time as clock
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from readbench.cases._intake import (
     GivenWindows,
     attach_context,
     check_case,
+    describe_still,
     facts_of,
     new_id,
     prepare_windows,
@@ -32,6 +34,7 @@ from readbench.cases._journal import MOST_NAMED, JournalEntry, Snapshot, State, 
 from readbench.cases._models import (
     Answer,
     Case,
+    CaseDetails,
     Change,
     Doubt,
     Evidence,
@@ -43,7 +46,7 @@ from readbench.cases._models import (
 from readbench.cases._overview import draw_map, find_doubtful, suggest_next
 from readbench.cases._questions import QUESTIONS
 from readbench.cases._search import EXACT_CASES, SHORTLIST, Engine, Review
-from readbench.cases._store import Store, open_store
+from readbench.cases._store import ListedContext, Store, open_store
 from readbench.common.progress import SILENT, Progress
 from readbench.common.tables import split_header
 from readbench.engine.context import Facts
@@ -126,6 +129,26 @@ class Library:
         """The window of a case: a set of one."""
         snapshot = self.snapshot()
         return snapshot.windows([snapshot.position(case)])
+
+    def details(self, case: str) -> CaseDetails:
+        """What is known of one case, and what its window is and brings along."""
+        own = self.window(case)[0]
+        return CaseDetails(
+            case=self.case(case),
+            channels=own.channels,
+            steps=own.values.shape[1],
+            before=0 if own.before is None else own.before.shape[1],
+            rate=None if math.isnan(own.rate) else own.rate,
+            units=own.units,
+            facts=dict(own.facts),
+        )
+
+    def describe_contexts(self, cases: Sequence[Case]) -> list[str]:
+        """What the windows of cases brought along, in a few words each; "" for those that brought nothing."""
+        known = self.snapshot().state.cases
+        digests = [known[case.id].context for case in cases]
+        found = self.store.list_contexts(digests)
+        return [_describe_context(found[digest]) if digest in found else "" for digest in digests]
 
     def normals(self) -> WindowSet:
         """The windows of normal operation."""
@@ -446,7 +469,7 @@ class Library:
             answers = []
             for found in self._engine.search(snapshot, spec, windows, ruled_out, progress or self.progress):
                 answers += [make_answer(snapshot, found, query, request) for query in range(len(found.ranking))]
-            return answers
+            return [_remark(answer, describe_still(windows[i : i + 1])) for i, answer in enumerate(answers)]
 
     def _take_in(self, windows: WindowSet, facts: list[Case], normal: list[bool], progress: Progress) -> list[str]:
         own = self._prepare(windows)
@@ -505,6 +528,16 @@ def _with_labels(facts: list[Case], labels: Sequence[str | None] | None) -> list
     if len(labels) != len(facts):
         raise UsageError(f"Got {len(facts)} windows, but {len(labels)} labels.")
     return [case.model_copy(update={"label": label}) for case, label in zip(facts, labels, strict=True)]
+
+
+def _describe_context(own: ListedContext) -> str:
+    before = [f"{own.before} steps before"] if own.before else []
+    rate = [] if math.isnan(own.rate) else [f"{own.rate:g} Hz"]
+    return ", ".join([*before, *rate, *(f"{name} = {number:g}" for name, number in own.facts.items())])
+
+
+def _remark(answer: Answer, remarks: list[str]) -> Answer:
+    return answer.model_copy(update={"remarks": (*answer.remarks, *remarks)}) if remarks else answer
 
 
 def _name(case: Case) -> Case:

@@ -5,7 +5,7 @@ Vectors of cases are computed once and kept in the library itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -26,6 +26,15 @@ from readbench.engine.windows import UNLABELLED, WindowSet, strings
 from readbench.errors import DataError, UsageError
 
 StoredArray = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ListedContext:
+    """Context in short: steps of the time before, samples a second, and facts."""
+
+    before: int
+    rate: float
+    facts: Mapping[str, float]
 
 
 class Store(Protocol):
@@ -66,6 +75,10 @@ class Store(Protocol):
 
     def contexts(self, digests: Sequence[str]) -> Context:
         """The context of these digests, in this order; of "" nothing is known."""
+        ...
+
+    def list_contexts(self, digests: Sequence[str]) -> dict[str, ListedContext]:
+        """The same in short, by digest, without reading any time before."""
         ...
 
     def windows(self, digests: Sequence[str]) -> WindowSet:
@@ -287,6 +300,19 @@ class LanceStore:
             raise DataError(f"The window {missing} is missing from {self.where}. Restore the folder from a copy.")
         order = np.array([place[digest] for digest in digests], np.intp)
         return _window_set(table)[order] if len(order) else WindowSet.from_arrays([])
+
+    def list_contexts(self, digests: Sequence[str]) -> dict[str, ListedContext]:
+        """Of the digests that are there."""
+        wanted = [digest for digest in dict.fromkeys(digests) if digest]
+        if not wanted or not self._holds_contexts():
+            return {}
+        rows = self._rows("contexts", "digest", wanted, ["digest", "length", "rate", "fact_names", "facts"])
+        return {
+            row["digest"]: ListedContext(
+                row["length"], row["rate"], dict(zip(row["fact_names"], row["facts"], strict=True))
+            )
+            for row in rows.to_pylist()
+        }
 
     def vectors(self, encoder: str, digests: Sequence[str]) -> dict[str, StoredArray]:
         """Read by fingerprint, then by digest."""
