@@ -398,6 +398,8 @@ def _check_context(windows: WindowSet) -> None:
         raise DataError(f"{len(context.fact_names)} facts on windows: at most {MOST_FACTS} are kept.")
     for name in context.fact_names:
         _check_text("fact", name, MOST_NAME)
+        if not name.strip():
+            raise UsageError("A fact has no name. Give one, such as speed.")
     pairs = np.column_stack([context.before, context.unit_set, windows.channel_set])
     for i in np.unique(pairs, axis=0, return_index=True)[1].tolist():
         channels, before, units = windows.channels(i), context.before_of(i), context.units_of(i)
