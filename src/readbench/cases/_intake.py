@@ -253,6 +253,17 @@ def _read_before(given: Given, roles: Roles, windows: WindowSet, limits: Limits)
     return found.values[[found.channels.index(name) for name in channels]]
 
 
+def describe_context(before: int, rate: float, facts: Facts) -> str:
+    """What a window brings along, in a few words; "" where that is nothing.
+
+    >>> describe_context(512, 10.0, {"speed": 29.5})
+    '512 steps before, 10 Hz, speed = 29.5'
+    """
+    steps = [f"{before} steps before"] if before else []
+    hertz = [] if math.isnan(rate) else [f"{rate:g} Hz"]
+    return ", ".join([*steps, *hertz, *(f"{name} = {number:g}" for name, number in facts.items())])
+
+
 def describe_still(windows: WindowSet) -> list[str]:
     """What the reader must know of a time before in which channels never move; a sentence, or nothing."""
     names = dict.fromkeys(

@@ -306,6 +306,12 @@ class Snapshot:
         return ChannelStats.of(self.windows(self.first))
 
     @cached_property
+    def usual_steps(self) -> float:
+        """Median length of the windows of the first cases; 0 without any."""
+        lengths = self.windows(self.first).lengths
+        return float(np.median(lengths)) if len(lengths) else 0.0
+
+    @cached_property
     def first(self) -> NDArray[np.intp]:
         """Positions of the first cases that are not known to be normal; of the first cases where all are."""
         faults = np.flatnonzero(self.labels != NORMAL)

@@ -24,6 +24,7 @@ from readbench.cases._intake import (
     GivenWindows,
     attach_context,
     check_case,
+    describe_context,
     describe_still,
     facts_of,
     new_id,
@@ -46,7 +47,7 @@ from readbench.cases._models import (
 from readbench.cases._overview import draw_map, find_doubtful, suggest_next
 from readbench.cases._questions import QUESTIONS
 from readbench.cases._search import EXACT_CASES, SHORTLIST, Engine, Review
-from readbench.cases._store import ListedContext, Store, open_store
+from readbench.cases._store import Store, open_store
 from readbench.common.progress import SILENT, Progress
 from readbench.common.tables import split_header
 from readbench.engine.context import Facts
@@ -148,7 +149,8 @@ class Library:
         known = self.snapshot().state.cases
         digests = [known[case.id].context for case in cases]
         found = self.store.list_contexts(digests)
-        return [_describe_context(found[digest]) if digest in found else "" for digest in digests]
+        words = {name: describe_context(own.before, own.rate, own.facts) for name, own in found.items()}
+        return [words.get(digest, "") for digest in digests]
 
     def normals(self) -> WindowSet:
         """The windows of normal operation."""
@@ -361,7 +363,7 @@ class Library:
         where: Filter | None = None,
     ) -> list[Answer]:
         """The same for several windows at once, given as in `add`."""
-        own = self._prepare(to_windows(windows, channels))
+        own = self.prepare(to_windows(windows, channels))
         return self._answer(own, self._request(k, method, where, None), ())
 
     def explain(
@@ -380,7 +382,7 @@ class Library:
         if isinstance(window, str):
             asked = self.window(window)
         else:
-            asked = self._prepare(attach_context(to_windows(window, channels), before=before, units=units))
+            asked = self.prepare(attach_context(to_windows(window, channels), before=before, units=units))
         with self._lock:
             return explain_match(self.snapshot(), asked[0], self.case(case))
 
@@ -422,6 +424,10 @@ class Library:
             self._answer(snapshot.windows([0]), request, first.rejected, progress)
         return self._engine.vectors.encoded - before
 
+    def prepare(self, windows: WindowSet) -> WindowSet:
+        """Windows and their context without gaps, under the site's names and in its units."""
+        return self.naming()(prepare_windows(windows))
+
     def naming(self) -> ChannelNames:
         """What the site calls its channels."""
         return ChannelNames.of(self.store.naming())
@@ -436,10 +442,6 @@ class Library:
             return self._snapshot
 
     # Inside
-
-    def _prepare(self, windows: WindowSet) -> WindowSet:
-        """Windows and their context without gaps, under the site's names and in its units."""
-        return self.naming()(prepare_windows(windows))
 
     def _state(self) -> State:
         """What the journal says; of a journal that only grew, the new rows are read."""
@@ -472,7 +474,7 @@ class Library:
             return [_remark(answer, describe_still(windows[i : i + 1])) for i, answer in enumerate(answers)]
 
     def _take_in(self, windows: WindowSet, facts: list[Case], normal: list[bool], progress: Progress) -> list[str]:
-        own = self._prepare(windows)
+        own = self.prepare(windows)
         facts = [check_case(_unlabel(case) if flag else case) for case, flag in zip(facts, normal, strict=True)]
         what: What = "normals" if normal and all(normal) else "add"
         with self._writing() as state:
@@ -528,12 +530,6 @@ def _with_labels(facts: list[Case], labels: Sequence[str | None] | None) -> list
     if len(labels) != len(facts):
         raise UsageError(f"Got {len(facts)} windows, but {len(labels)} labels.")
     return [case.model_copy(update={"label": label}) for case, label in zip(facts, labels, strict=True)]
-
-
-def _describe_context(own: ListedContext) -> str:
-    before = [f"{own.before} steps before"] if own.before else []
-    rate = [] if math.isnan(own.rate) else [f"{own.rate:g} Hz"]
-    return ", ".join([*before, *rate, *(f"{name} = {number:g}" for name, number in own.facts.items())])
 
 
 def _remark(answer: Answer, remarks: list[str]) -> Answer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -228,19 +230,25 @@ def _window(body: WindowBody) -> WindowSet:
     """The window of a body, with what it brings along."""
     values = _matrix(body.values, body.channels, "The window")
     before = None if body.before is None else _matrix(body.before, body.channels, "The time before")
-    if body.onset is not None:
-        if before is not None:
-            raise UsageError("Give the onset or the time before, not both.")
-        if body.onset >= values.shape[1]:
-            raise UsageError(f"The onset {body.onset} is not within the {values.shape[1]} steps of the window.")
-        before, values = values[:, : body.onset], values[:, body.onset :]
+    if body.onset is not None and before is not None:
+        raise UsageError("Give the onset or the time before, not both.")
+    windows = WindowSet.from_arrays([values], channels=body.channels, assets=[body.asset])
     return attach_context(
-        WindowSet.from_arrays([values], channels=body.channels, assets=[body.asset]),
+        windows if body.onset is None else begin_at(windows, body.onset),
         before=before,
         rate=body.rate,
         units=body.units or None,
         facts=body.facts or None,
     )
+
+
+def begin_at(windows: WindowSet, step: int) -> WindowSet:
+    """One window from a step on; the steps before become the time before."""
+    own = windows[0]
+    if not 0 < step < own.values.shape[1]:
+        raise UsageError(f"The onset {step} is not within the {own.values.shape[1]} steps of the window.")
+    late = 0.0 if math.isnan(own.rate) else step / own.rate
+    return WindowSet.of(replace(own, values=own.values[:, step:], before=own.values[:, :step], time=own.time + late))
 
 
 def _matrix(values: Rows, channels: tuple[str, ...], what: str) -> np.ndarray:
