@@ -96,6 +96,7 @@ def test_the_question_of_the_document_is_at_every_door(asked: Library) -> None:
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "find": {"text": "note"},
     "explain": {"window": "w0", "like": "w1"},
+    "show": {"case": "w1"},
 }
 
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
+import { keyed, proposed, shareOf, stepAt, timeOf, words } from "#service/onset.js";
 import { far, laidOver, moved, plotOf, question } from "#service/signals.js";
 import { nearest, rangeOf } from "#web/plot.js";
 
@@ -55,9 +56,48 @@ describe("the page of a case", () => {
     });
   });
 
+  test("a file that has a time before is asked about with it", () => {
+    const asked = question("", "", [{ ...CHANNEL, asked_before: [9, 8] }], "c2");
+    assert.deepEqual(asked.window.before, [[9, 8]]);
+    assert.equal(question("", "", [{ ...CHANNEL, asked_before: [] }], "c2").window.before, undefined);
+  });
+
   test("the keyboard stays within the list", () => {
     assert.deepEqual([moved(-1, 1, 3), moved(1, 1, 3), moved(2, 1, 3), moved(0, -1, 3), moved(-1, -1, 3)], [
       0, 2, 2, 0, 0,
     ]);
+  });
+});
+
+const LONG = { signals: { steps: 1001 }, start: null, rate: null, onset: 0.25, long: true };
+
+describe("the line that marks the onset", () => {
+  test("a place on the plot is a step, and the last step stays in the window", () => {
+    assert.deepEqual([0, 0.25, 1, 1.5, -1].map((share) => stepAt(share, 1001)), [0, 250, 1000, 1000, 0]);
+    assert.equal(shareOf(stepAt(0.25, 1001), 1001), 0.25);
+    assert.equal(shareOf(0, 1), 0);
+  });
+
+  test("a long recording proposes where it departs from normal, others nothing", () => {
+    assert.equal(proposed(LONG), 250);
+    assert.equal(proposed({ ...LONG, long: false }), 0);
+    assert.equal(proposed({ ...LONG, onset: null }), 0);
+  });
+
+  test("keys move it a little, a lot, by one step, and to both ends", () => {
+    const after = (key, shiftKey = false) => keyed({ key, shiftKey }, 500, 1001);
+    assert.deepEqual(["ArrowRight", "ArrowUp", "ArrowLeft", "ArrowDown"].map((key) => after(key)), [505, 505, 495, 495]);
+    assert.deepEqual([after("ArrowRight", true), after("ArrowLeft", true)], [501, 499]);
+    assert.deepEqual(["PageUp", "PageDown", "Home", "End"].map((key) => after(key)), [550, 450, 0, 1000]);
+    assert.deepEqual([after("a"), after("Tab"), after("constructor")], [null, null, null]);
+    assert.equal(keyed({ key: "ArrowLeft" }, 0, 8), 0);
+    assert.equal(keyed({ key: "ArrowRight" }, 0, 8), 1);
+  });
+
+  test("it says the step, the time where there is one, and what lies on both sides", () => {
+    assert.equal(words(0, LONG), "No onset marked: all 1001 steps are the window.");
+    assert.equal(words(250, LONG), "Began at step 250: 250 steps before, 751 in the window.");
+    assert.match(words(250, { ...LONG, start: 10, rate: 2 }), /step 250, 135 s: 250 steps/);
+    assert.equal(timeOf(60, { start: 1714572000, rate: 1 }), "2024-05-01 14:01:00");
   });
 });

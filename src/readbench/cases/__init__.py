@@ -6,7 +6,7 @@ from readbench.cases import Library
 library = Library.create("plant")                           # or Library.open("plant")
 library.add_normals(normal_windows, channels=names)         # what normal looks like here
 library.add(values, channels=names, labels=["leak"])        # a case: (C, T) values; or many
-new = library.add_one(values, names, asset="pump 3")        # nobody knows yet
+new = library.add_one(values, names, asset="pump 3", before=quiet)   # nobody knows yet; the hour before it
 answer = library.search(new.id)                             # or library.search(values, channels=names)
 answer.hits[0].case.notes, answer.faults[0]                 # what was done then; what it may be
 library.explain(new.id, answer.hits[0].case.id).channels    # why
@@ -32,10 +32,15 @@ _EXPORTS = {
     "_intake": (
         "FIRST_DATE",
         "Interval",
+        "ToldContext",
+        "attach_context",
+        "describe_context",
+        "describe_still",
         "export_library",
         "facts_of",
         "format_time",
         "import_library",
+        "parse_facts",
         "parse_time",
         "windows_from",
     ),
@@ -45,6 +50,7 @@ _EXPORTS = {
         "UNLIKE",
         "Answer",
         "Case",
+        "CaseDetails",
         "CasePair",
         "Change",
         "ChannelEvidence",
@@ -80,10 +86,15 @@ if TYPE_CHECKING:
     from readbench.cases._intake import (
         FIRST_DATE,
         Interval,
+        ToldContext,
+        attach_context,
+        describe_context,
+        describe_still,
         export_library,
         facts_of,
         format_time,
         import_library,
+        parse_facts,
         parse_time,
         windows_from,
     )
@@ -93,6 +104,7 @@ if TYPE_CHECKING:
         UNLIKE,
         Answer,
         Case,
+        CaseDetails,
         CasePair,
         Change,
         ChannelEvidence,
@@ -119,6 +131,7 @@ __all__ = [
     "UNLIKE",
     "Answer",
     "Case",
+    "CaseDetails",
     "CasePair",
     "Change",
     "ChannelEvidence",
@@ -142,7 +155,11 @@ __all__ = [
     "Snapshot",
     "Suggestion",
     "Summary",
+    "ToldContext",
     "Vote",
+    "attach_context",
+    "describe_context",
+    "describe_still",
     "draw_evidence",
     "encode_cases",
     "export_library",
@@ -150,6 +167,7 @@ __all__ = [
     "format_time",
     "import_library",
     "join_windows",
+    "parse_facts",
     "parse_time",
     "question",
     "read_files",

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from readbench.cases._library import Library
-    from readbench.engine.windows import WindowSet
+    from readbench.engine.windows import Window, WindowSet
 
 DEFAULT_METHOD = "flagship"
 P = ParamSpec("P")
@@ -74,7 +74,7 @@ class Most:
 
 
 if TYPE_CHECKING:
-    AskedWindow = WindowSet | str | Path | NDArray[np.floating[Any]] | Sequence[ArrayLike]
+    AskedWindow = WindowSet | Window | str | Path | NDArray[np.floating[Any]] | Sequence[ArrayLike]
     MethodText = str
 else:
     AskedWindow = Annotated[object, GivenBy.WINDOW]

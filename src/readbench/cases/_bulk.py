@@ -14,15 +14,16 @@ from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
-from readbench.cases._intake import Interval, windows_from
+from readbench.cases._intake import NOTHING_TOLD, Interval, ToldContext, windows_from
 from readbench.cases._journal import Snapshot
 from readbench.cases._search import EXACT_CASES, coarse_encoder
 from readbench.cases._store import Store, StoredArray, open_store
 from readbench.common.progress import SILENT, Progress
+from readbench.engine.context import Context
 from readbench.engine.method import Method
 from readbench.engine.protocols import Encoder
 from readbench.engine.spec import MethodSpec
-from readbench.engine.vectors import BLOCK, blocks_of, missing_places
+from readbench.engine.vectors import BLOCK, blocks_of, missing_places, window_digests
 from readbench.engine.window_tables import Roles
 from readbench.engine.windows import UNLABELLED, WindowSet, concatenate
 from readbench.errors import DataError
@@ -56,16 +57,32 @@ class FittedEncoder:
 
 @dataclass(frozen=True)
 class EncodingPart:
-    """Windows of a library that are encoded together: where it is, the encoder, and their digests."""
+    """Windows of a library that are encoded together.
+
+    Args:
+        where: the library.
+        fitted: the encoder.
+        digests: of the windows.
+        keys: what their vectors are filed under: the digests, unless the encoder sees context.
+        context: what the encoder sees of it; None where it sees none.
+    """
 
     where: str
     fitted: FittedEncoder
     digests: tuple[str, ...]
+    keys: tuple[str, ...]
+    context: Context | None = field(default=None, compare=False)
 
 
-def read_files(files: Sequence[Path], roles: Roles, interval: Interval, each: MapFunction = map) -> list[WindowSet]:
-    """The windows of each file; `roles` and `interval` are those of `windows_from`."""
-    read = partial(_read, roles=roles, interval=interval)
+def read_files(
+    files: Sequence[Path],
+    roles: Roles,
+    interval: Interval,
+    each: MapFunction = map,
+    told: ToldContext = NOTHING_TOLD,
+) -> list[WindowSet]:
+    """The windows of each file; `roles`, `interval` and `told` are those of `windows_from`."""
+    read = partial(_read, roles=roles, interval=interval, told=told)
     return list(each(read, [file.resolve() for file in files]))
 
 
@@ -97,11 +114,15 @@ def encode_cases(
     if not len(snapshot):
         return 0
     whole = len(snapshot) <= exact_cases
-    parts = [part for fitted in _fit_encoders(snapshot, spec, whole=whole) for part in _cut_parts(snapshot, fitted)]
+    parts = [
+        part
+        for fitted, uses_context in _fit_encoders(snapshot, spec, whole=whole)
+        for part in _cut_parts(snapshot, fitted, uses_context=uses_context)
+    ]
     done, total = 0, sum(len(part.digests) for part in parts)
     for part, vectors in zip(parts, each(encode_part, parts), strict=True):
         progress("encoding", done, total)
-        snapshot.store.file_vectors(part.fitted.fingerprint, part.digests, vectors)
+        snapshot.store.file_vectors(part.fitted.fingerprint, part.keys, vectors)
         done += len(part.digests)
     progress("encoding", total, total)
     return total
@@ -109,35 +130,47 @@ def encode_cases(
 
 def encode_part(part: EncodingPart) -> StoredArray:
     """In a worker: (M, D) vectors of a part; a worker that has several parts of an encoder loads its network once."""
-    return _keep(part.fitted).encode(_open(part.where).windows(part.digests))
+    return _keep(part.fitted).encode(_open(part.where).windows(part.digests).with_context(part.context))
 
 
-def _read(file: Path, roles: Roles, interval: Interval) -> WindowSet:
+def _read(file: Path, roles: Roles, interval: Interval, told: ToldContext) -> WindowSet:
     if not file.is_file():
         raise DataError(f"There is no file {file} where it is to be read. All workers must see it at the same place.")
-    return windows_from(file, roles, interval)
+    return windows_from(file, roles, interval, told=told)
 
 
-def _fit_encoders(snapshot: Snapshot, spec: MethodSpec, *, whole: bool) -> Iterator[FittedEncoder]:
-    """Encoders as a search fits them."""
-    corpus = snapshot.corpus() if whole else snapshot.windows(snapshot.first).with_stats(snapshot.reference)
+def _fit_encoders(snapshot: Snapshot, spec: MethodSpec, *, whole: bool) -> Iterator[tuple[FittedEncoder, bool]]:
+    """Encoders as a search fits them, and whether each sees the context of windows."""
+    corpus = snapshot.corpus() if whole else snapshot.searched(snapshot.first).with_stats(snapshot.reference)
     if not whole:
-        yield FittedEncoder.of(coarse_encoder(snapshot))
-    for _, encoder in Method(spec).encoders(corpus, snapshot.normals):
-        yield FittedEncoder.of(encoder)
+        yield FittedEncoder.of(coarse_encoder(snapshot)), False
+    method = Method(spec)
+    seeing = {leg.leg.stage for leg in method.legs if leg.uses_context}
+    for stage, encoder in method.encoders(corpus, snapshot.normals):
+        yield FittedEncoder.of(encoder), stage in seeing
 
 
-def _cut_parts(snapshot: Snapshot, fitted: FittedEncoder) -> Iterator[EncodingPart]:
+def _cut_parts(snapshot: Snapshot, fitted: FittedEncoder, *, uses_context: bool) -> Iterator[EncodingPart]:
     """The windows whose vectors are not known, in blocks as a search cuts them."""
     store = snapshot.store
-    digests = list(dict.fromkeys(entry.digest for entry in snapshot.entries))
-    missing: list[str] = []
-    for start in range(0, len(digests), LOOKED_UP):
-        some = digests[start : start + LOOKED_UP]
-        places = missing_places(some, store.vectors(fitted.fingerprint, some))
-        missing += [some[place] for place in places]
-    for places in blocks_of(list(range(len(missing))), BLOCK):
-        yield EncodingPart(_address(store), fitted, tuple(missing[place] for place in places))
+    missing: dict[str, int] = {}
+    for start in range(0, len(snapshot), LOOKED_UP):
+        some = range(start, min(start + LOOKED_UP, len(snapshot)))
+        keys = _vector_keys(snapshot, some, uses_context=uses_context)
+        places = missing_places(keys, store.vectors(fitted.fingerprint, keys))
+        missing |= {keys[place]: some[place] for place in places if keys[place] not in missing}
+    for block in blocks_of(list(missing.values()), BLOCK):
+        keys = _vector_keys(snapshot, block, uses_context=uses_context)
+        context = snapshot.searched(block).context if uses_context else None
+        digests = tuple(snapshot.entries[position].digest for position in block)
+        yield EncodingPart(_address(store), fitted, digests, tuple(keys), context.compact() if context else None)
+
+
+def _vector_keys(snapshot: Snapshot, positions: Sequence[int], *, uses_context: bool) -> list[str]:
+    """What the vectors of cases are filed under by an encoder: the digests of what it sees of their windows."""
+    if uses_context:
+        return window_digests(snapshot.searched(positions))
+    return [snapshot.entries[position].digest for position in positions]
 
 
 def _address(store: Store) -> str:

@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from readbench.common.tables import split_header
+from readbench.engine.context import Context
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, UsageError
 
@@ -82,18 +83,19 @@ class ChannelNames:
 
     def __call__(self, windows: WindowSet) -> WindowSet:
         """The windows under the site's names and in its units; those that need no change are not copied."""
-        found = {names: [self.resolve(name) for name in names] for names in windows.channel_sets}
-        if all(tuple(own.name for own in found[names]) == names for names in found) and not any(
-            own.factor != 1.0 or own.offset for channels in found.values() for own in channels
-        ):
+        context = windows.context or Context.unknown(len(windows))
+        headers = [(windows.channels(i), context.units_of(i)) for i in range(len(windows))]
+        found = {own: self._resolve_all(*own) for own in dict.fromkeys(headers)}
+        if all(_stay(*own, found[own]) for own in found):
             return windows
-        names = [tuple(own.name for own in found[windows.channels(i)]) for i in range(len(windows))]
-        for given, own in zip(map(windows.channels, range(len(windows))), names, strict=True):
+        channels = [found[own] for own in headers]
+        names = [tuple(own.name for own in resolved) for resolved in channels]
+        for (given, _), own in zip(headers, names, strict=True):
             _require_distinct(given, own)
-        values = [_convert(windows.values(i), found[windows.channels(i)]) for i in range(len(windows))]
         return WindowSet.from_arrays(
-            values,
+            [_convert(windows.values(i), own) for i, own in enumerate(channels)],
             channels=names,
+            context=_convert_context(context, channels),
             labels=windows.labels,
             classes=windows.classes,
             ids=windows.ids.tolist(),
@@ -103,26 +105,35 @@ class ChannelNames:
             spans=windows.spans,
         )
 
-    def resolve(self, header: str) -> ResolvedChannel:
-        """What a channel's header means at this site."""
+    def resolve(self, header: str, unit: str = "") -> ResolvedChannel:
+        """What a channel's header means at this site.
+
+        Args:
+            header: its name, perhaps with a unit in brackets.
+            unit: of its readings, where it is told beside.
+        """
         exact = self.aliases.get(key_of(header))
-        base, unit = split_header(header)
+        base, written = split_header(header)
         alias = exact or self.aliases.get(key_of(base))
         if alias is None:
-            return ResolvedChannel(header)
-        given = alias.unit if exact or not unit else unit
+            return ResolvedChannel(header, unit=unit)
+        given = unit or (alias.unit if exact or not written else written)
         own = self.aliases.get(key_of(alias.name), alias).unit
         factor, offset = conversion(given, own, header)
-        return ResolvedChannel(alias.name, factor, offset)
+        return ResolvedChannel(alias.name, factor, offset, own or given)
+
+    def _resolve_all(self, headers: tuple[str, ...], units: tuple[str, ...]) -> list[ResolvedChannel]:
+        return [self.resolve(*own) for own in zip(headers, units or [""] * len(headers), strict=True)]
 
 
 @dataclass(frozen=True)
 class ResolvedChannel:
-    """A channel's name at this site, and how its readings become the site's: `value * factor + offset`."""
+    """A channel's name at this site, how its readings become the site's, `value * factor + offset`, and their unit."""
 
     name: str
     factor: float = 1.0
     offset: float = 0.0
+    unit: str = ""
 
 
 def key_of(alias: str) -> str:
@@ -157,6 +168,29 @@ def _convert(values: np.ndarray, channels: list[ResolvedChannel]) -> np.ndarray:
     factor = np.array([own.factor for own in channels])[:, None]
     offset = np.array([own.offset for own in channels])[:, None]
     return values * factor + offset
+
+
+def _convert_context(context: Context, channels: list[list[ResolvedChannel]]) -> Context:
+    """What windows bring along, in the site's units; a time before that windows share is converted once."""
+    befores: dict[tuple[int, int], np.ndarray | None] = {}
+    for i, own in enumerate(channels):
+        before, key = context.before_of(i), (int(context.before[i]), id(own))
+        if key not in befores:
+            befores[key] = None if before is None else _convert(before, own)
+    return Context.of(
+        len(context),
+        befores=[befores[int(context.before[i]), id(own)] for i, own in enumerate(channels)],
+        rates=context.rates,
+        units=[[channel.unit for channel in own] for own in channels],
+        facts=[context.facts_of(i) for i in range(len(context))],
+    )
+
+
+def _stay(names: tuple[str, ...], units: tuple[str, ...], found: list[ResolvedChannel]) -> bool:
+    """Whether channels have the site's names and units already."""
+    converted = any(own.factor != 1.0 or own.offset for own in found)
+    same_units = tuple(own.unit for own in found) == (units or ("",) * len(names))
+    return not converted and same_units and tuple(own.name for own in found) == names
 
 
 def _require_distinct(given: tuple[str, ...], own: tuple[str, ...]) -> None:

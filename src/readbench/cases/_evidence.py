@@ -12,8 +12,8 @@ from readbench.cases._journal import Snapshot
 from readbench.cases._models import Case, ChannelEvidence, Evidence
 from readbench.common.plots import FAULT, NORMAL_GREY, REFERENCE_GREY, STYLE
 from readbench.engine.alignment import warping_path
-from readbench.engine.preparation import ChannelStats, resample
-from readbench.engine.windows import Window
+from readbench.engine.preparation import LEAST_SPREAD, ChannelStats, resample
+from readbench.engine.windows import Window, WindowSet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,9 +47,19 @@ class NormalReference:
         return scores.clip(-FARTHEST, FARTHEST)
 
 
-def reference_for(snapshot: Snapshot, asset: str) -> NormalReference:
-    """Normal operation of an asset; of all assets where it has none; of the cases where there are no normals."""
-    normals = snapshot.normals
+def reference_for(snapshot: Snapshot, window: Window) -> NormalReference:
+    """What a window is measured by.
+
+    The time before it, where it brings one; normal operation of its asset; of all assets where that has none; the cases
+    where there are no normals. A spread in the time before counts as at least a share of that among the cases: else the
+    first movement of what stood still would be off every scale.
+    """
+    if window.before is not None:
+        stats = ChannelStats.of(WindowSet.from_arrays([window.before], channels=window.channels))
+        whole = snapshot.reference.std
+        spread = {name: max(own, LEAST_SPREAD * whole.get(name, 0.0)) for name, own in stats.std.items()}
+        return NormalReference(ChannelStats(stats.mean, spread), f"the {window.before.shape[1]} steps before it")
+    normals, asset = snapshot.normals, window.asset
     own = normals[np.flatnonzero(normals.assets == asset)] if asset else normals[:0]
     if len(own):
         return NormalReference(ChannelStats.of(own), f"{len(own)} normal windows of {asset}")
@@ -59,10 +69,10 @@ def reference_for(snapshot: Snapshot, asset: str) -> NormalReference:
 
 
 def explain_match(snapshot: Snapshot, window: Window, case: Case) -> Evidence:
-    """Compare a window with a case, each with the normal operation of its own asset."""
+    """Compare a window with a case, each measured by the time before it or the normal operation of its own asset."""
     stored = snapshot.windows([snapshot.position(case.id)])[0]
     shared = [name for name in window.channels if name in stored.channels]
-    ours, theirs = reference_for(snapshot, window.asset), reference_for(snapshot, case.asset)
+    ours, theirs = reference_for(snapshot, window), reference_for(snapshot, stored)
     channels, path, distance = _compare(ours.departures(window, shared), theirs.departures(stored, shared), shared)
     return Evidence(
         case=case,

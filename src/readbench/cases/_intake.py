@@ -12,10 +12,10 @@ import math
 import re
 import zipfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 from uuid import uuid4
 
 import numpy as np
@@ -25,9 +25,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from readbench.cases._models import UNLIKE, Case
 from readbench.common.tables import Given, Limits, Table, open_given, read_table
+from readbench.engine.context import Context, Facts, Matrix, check_before, find_still
 from readbench.engine.preparation import fill_gaps, is_reading
 from readbench.engine.window_tables import Roles, read_packed, read_windows, series_of, window_set, write_windows
-from readbench.engine.windows import UNLABELLED, WindowSet, concatenate
+from readbench.engine.windows import UNLABELLED, Window, WindowSet, concatenate
 from readbench.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 Interval = tuple[float | None, float | None]
 """First and last time that belong to a window, in seconds; without a time column, numbers of rows."""
-GivenWindows = WindowSet | str | Path | NDArray[np.floating[Any]] | Sequence[ArrayLike]
+GivenWindows = WindowSet | Window | Sequence[Window] | str | Path | NDArray[np.floating[Any]] | Sequence[ArrayLike]
 """Windows as users have them."""
 
 
@@ -43,16 +44,18 @@ def to_windows(given: GivenWindows, channels: Sequence[str] | None = None) -> Wi
     """Windows as a set.
 
     Args:
-        given: a set; an array (C, T), which is one window, or (N, C, T); a list of arrays (C, T); the path of a file.
+        given: a set; a window, or a list of them; an array (C, T), which is one window, or (N, C, T); a list of arrays
+            (C, T); the path of a file.
         channels: C names, of arrays.
 
     >>> to_windows(np.zeros((2, 5)), ("flow", "speed")).channels(0), len(to_windows(np.zeros((3, 2, 5))))
     (('flow', 'speed'), 3)
     """
-    if isinstance(given, WindowSet | str | Path) and channels is not None:
-        raise UsageError("A set or a file names its channels itself: `channels` is for arrays.")
-    if isinstance(given, WindowSet):
-        return given
+    named = isinstance(given, WindowSet | Window | str | Path) or _are_windows(given)
+    if named and channels is not None:
+        raise UsageError("A window, a set or a file names its channels itself: `channels` is for arrays.")
+    if isinstance(given, WindowSet | Window) or _are_windows(given):
+        return WindowSet.of(given)
     if isinstance(given, str | Path):
         return windows_from(given)
     if not isinstance(given, Sequence | np.ndarray):
@@ -60,8 +63,70 @@ def to_windows(given: GivenWindows, channels: Sequence[str] | None = None) -> Wi
             f"Give windows as a WindowSet, an array (C, T) or (N, C, T), a list of arrays (C, T), or a path; "
             f"got {type(given).__name__}."
         )
-    arrays = [given] if isinstance(given, np.ndarray) and given.ndim == 2 else given
+    arrays: Any = [given] if isinstance(given, np.ndarray) and given.ndim == 2 else given
     return WindowSet.from_arrays(arrays, channels=None if channels is None else tuple(channels))
+
+
+def _are_windows(given: object) -> TypeGuard[Sequence[Window]]:
+    return isinstance(given, list | tuple) and bool(given) and all(isinstance(own, Window) for own in given)
+
+
+def attach_context(
+    windows: WindowSet,
+    *,
+    before: ArrayLike | None = None,
+    rate: float | None = None,
+    units: Sequence[str] | None = None,
+    facts: Facts | None = None,
+) -> WindowSet:
+    """Windows that bring along what is known of them all, instead of what they brought of it.
+
+    Args:
+        windows: N windows.
+        before: (C, T_b) readings of the same asset in the time before.
+        rate: samples a second.
+        units: of the C channels.
+        facts: numbers that are known beforehand, by name.
+
+    >>> attach_context(to_windows(np.ones((1, 3))), before=[[0.0, 0.5]], facts={"speed": 29.5})[0].facts
+    {'speed': 29.5}
+    """
+    if before is None and rate is None and units is None and facts is None:
+        return windows
+    if rate is not None and not (math.isfinite(rate) and rate > 0):
+        raise DataError(f"A rate is a positive number of samples a second. Got {rate}.")
+    if wrong := next((name for name, number in (facts or {}).items() if not math.isfinite(number)), None):
+        raise DataError(f"The fact {wrong[:40]!r} is no finite number. Leave it out where it is unknown.")
+    count, known = len(windows), windows.context or Context.unknown(len(windows))
+    return windows.with_context(
+        Context.of(
+            count,
+            befores=[known.before_of(i) for i in range(count)] if before is None else [before] * count,
+            rates=known.rates if rate is None else [rate] * count,
+            units=[known.units_of(i) for i in range(count)] if units is None else [tuple(units)] * count,
+            facts=[known.facts_of(i) for i in range(count)] if facts is None else [facts] * count,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class ToldContext:
+    """What is told of the windows of a file beside it.
+
+    Args:
+        onset: when it began, as `parse_onset` reads it: rows before are the time before the window.
+        before: another file with the time before, of one window.
+        rate: samples a second.
+        facts: numbers that are known beforehand, by name.
+    """
+
+    onset: str = ""
+    before: Given | None = None
+    rate: float | None = None
+    facts: Facts | None = None
+
+
+NOTHING_TOLD = ToldContext()
 
 
 def windows_from(
@@ -69,6 +134,7 @@ def windows_from(
     roles: Roles | None = None,
     interval: Interval = (None, None),
     limits: Limits | None = None,
+    told: ToldContext = NOTHING_TOLD,
 ) -> WindowSet:
     r"""Windows of a file or a data frame.
 
@@ -80,20 +146,26 @@ def windows_from(
         roles: which column means what.
         interval: only the rows of this time; the ends belong to it.
         limits: most bytes, rows and columns.
+        told: of all its windows.
 
-    >>> windows_from(("a.csv", b"t,speed\n0,1\n1,2\n2,4\n"), Roles(time="t"), (1, None)).values(0).tolist()
+    >>> table = ("a.csv", b"t,speed\n0,1\n1,2\n2,4\n")
+    >>> windows_from(table, Roles(time="t"), (1, None)).values(0).tolist()
     [[2.0, 4.0]]
+    >>> windows_from(table, Roles(time="t"), told=ToldContext(onset="2"))[0].before.tolist()
+    [[1.0, 2.0]]
     """
     limits = limits or Limits()
     source = Path(source) if isinstance(source, str) else source
-    is_file = isinstance(source, tuple | Path)
+    is_file, chosen = isinstance(source, tuple | Path), roles or Roles()
     if is_file and _holds_windows(source, limits):
-        if interval != (None, None):
-            raise DataError("The file holds windows that are already cut: an interval is for tables.")
-        return read_windows(source, limits=limits)
-    table = read_table(source, limits) if is_file else Table("the data frame", _arrow(source))
-    chosen = roles or Roles()
-    return window_set(series_of(_cut(table, chosen, interval), chosen))
+        if interval != (None, None) or told.onset:
+            raise DataError("The file holds windows that are already cut: an interval and an onset are for tables.")
+        windows = read_windows(source, limits=limits)
+    else:
+        table = read_table(source, limits) if is_file else Table("the data frame", _arrow(source))
+        windows = _window_table(_cut(table, chosen, interval), chosen, told.onset)
+    before = None if told.before is None else _read_before(told.before, chosen, windows, limits)
+    return attach_context(windows, before=before, rate=told.rate, facts=told.facts)
 
 
 def _holds_windows(given: Given, limits: Limits) -> bool:
@@ -122,14 +194,85 @@ def _cut(table: Table, roles: Roles, interval: Interval) -> Table:
     first, last = interval
     if first is None and last is None:
         return table
-    if roles.time:
-        times = table.seconds(roles.time, {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[roles.time_unit])
-    else:
-        times = np.arange(table.rows, dtype=np.float64)
+    times = _times(table, roles)
     inside = (times >= (-np.inf if first is None else first)) & (times <= (np.inf if last is None else last))
     if not inside.any():
         raise DataError(f"{table.name}: no row lies between {first} and {last}; it has {times.min()} to {times.max()}.")
     return Table(table.name, table.data.filter(pa.array(inside)))
+
+
+def _times(table: Table, roles: Roles) -> NDArray[np.float64]:
+    """(rows,) seconds, or numbers of rows where there is no time."""
+    if not roles.time:
+        return np.arange(table.rows, dtype=np.float64)
+    return table.seconds(roles.time, {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[roles.time_unit])
+
+
+def _window_table(table: Table, roles: Roles, onset: str) -> WindowSet:
+    """The windows of a table, from the onset on; an onset that nothing comes before is refused."""
+    times = _times(table, roles)
+    start = parse_onset(onset, float(times.min()))
+    if onset and not times.min() < start <= times.max():
+        ends = [format_time(float(end)) if roles.time else f"row {end:g}" for end in (times.min(), times.max())]
+        raise DataError(
+            f"{table.name}: the time before is empty, or the window is: the onset {onset.strip()} is not within"
+            f" {ends[0]} to {ends[1]}. Give another onset, or none."
+        )
+    windows = window_set(series_of(table, roles, start))
+    has = np.zeros(len(windows), bool) if windows.context is None else windows.context.has_before
+    if onset and not has.all():
+        late = windows.ids[int(np.argmin(has))]
+        raise DataError(f"{table.name}: the time before case {late!s} is empty: it begins after the onset {onset}.")
+    if roles.onset and not has.any():
+        raise DataError(
+            f"{table.name}: the time before is empty: column {roles.onset!r} marks no row, or the first one. Mark the"
+            " row where it began, or leave the onset out."
+        )
+    return windows
+
+
+def _read_before(given: Given, roles: Roles, windows: WindowSet, limits: Limits) -> NDArray[np.float64]:
+    """(C, T_b) the time before one window, from a file of its own."""
+    if len(windows) != 1:
+        raise UsageError(f"A file of the time before is for one case; got {len(windows)}.")
+    if windows.context is not None and windows.context.has_before.any():
+        raise UsageError("Give an onset or a file of the time before, not both.")
+    table, channels = read_table(given, limits), windows.channels(0)
+    bare = replace(roles, label="", group="", asset="", case="", onset="", facts=())
+    found = series_of(table, bare)[0]
+    if set(found.channels) != set(channels):
+        raise DataError(
+            f"{table.name}: the time before has channels {', '.join(found.channels)}, the window {', '.join(channels)}."
+            " Give the same channels for both."
+        )
+    if found.stop >= windows.times[0]:
+        raise DataError(
+            f"{table.name}: the time before overlaps the window: it ends at {format_time(found.stop)}, and the window"
+            f" begins at {format_time(float(windows.times[0]))}. Give only rows before that."
+        )
+    return found.values[[found.channels.index(name) for name in channels]]
+
+
+def describe_context(before: int, rate: float, facts: Facts) -> str:
+    """What a window brings along, in a few words; "" where that is nothing.
+
+    >>> describe_context(512, 10.0, {"speed": 29.5})
+    '512 steps before, 10 Hz, speed = 29.5'
+    """
+    steps = [f"{before} steps before"] if before else []
+    hertz = [] if math.isnan(rate) else [f"{rate:g} Hz"]
+    return ", ".join([*steps, *hertz, *(f"{name} = {number:g}" for name, number in facts.items())])
+
+
+def describe_still(windows: WindowSet) -> list[str]:
+    """What the reader must know of a time before in which channels never move; a sentence, or nothing."""
+    names = dict.fromkeys(
+        name for own in windows if own.before is not None for name in find_still(own.before, own.channels)
+    )
+    if not names:
+        return []
+    listed = ", ".join(list(names)[:MOST_LISTED]) + (", ..." if len(names) > MOST_LISTED else "")
+    return [f"In the time before, {listed} never moved: the spread among the cases stands in."]
 
 
 FIRST_DATE = 1e8
@@ -169,6 +312,47 @@ def parse_time(text: str) -> float | None:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
+_CLOCK = re.compile(r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(:(?P<second>[0-5]\d(\.\d+)?))?")
+
+
+def parse_onset(text: str, first: float) -> float:
+    """When it began: a time as `parse_time` reads it, or a time of day on or after the recording's first; NaN for "".
+
+    Args:
+        text: such as `1234.5`, `2024-05-01T14:02` or `14:02`.
+        first: time of the recording's first row.
+
+    >>> parse_onset("1234.5", 0.0), parse_onset("01:00", 1.7e9) - 1.7e9
+    (1234.5, 10000.0)
+    """
+    clock = _CLOCK.fullmatch(text.strip())
+    if clock is None:
+        time = parse_time(text)
+        return math.nan if time is None else time
+    if not first >= FIRST_DATE:
+        raise UsageError(f"{text.strip()} is a time of day, and the recording has no dates. Give seconds, or a row.")
+    seconds = 3600 * int(clock["hour"]) + 60 * int(clock["minute"]) + float(clock["second"] or 0)
+    return first + (seconds - first) % DAY_S
+
+
+def parse_facts(texts: Sequence[str]) -> dict[str, float]:
+    """Numbers that are known beforehand, from texts such as `speed=29.5`.
+
+    >>> parse_facts(["speed=29.5", "load = 0.8"])
+    {'speed': 29.5, 'load': 0.8}
+    """
+    facts = {}
+    for text in texts:
+        name, _, number = text.partition("=")
+        try:
+            facts[name.strip()] = float(number)
+        except ValueError as error:
+            raise UsageError(f"A fact is NAME=NUMBER, such as speed=29.5. Got {text[:60]!r}.") from error
+        if not name.strip():
+            raise UsageError(f"A fact is NAME=NUMBER, such as speed=29.5. Got {text[:60]!r}.")
+    return facts
+
+
 MOST_NUMBERS = 10_000_000
 """Numbers in one window."""
 MOST_TEXT = 100_000
@@ -176,6 +360,11 @@ MOST_TEXT = 100_000
 MOST_NAME = 200
 """Characters of a name, label, tag, asset or group."""
 MOST_LINK = 2000
+MOST_LISTED = 5
+"""Channels that a sentence names."""
+DAY_S = 86400.0
+MOST_FACTS = 100
+"""Numbers that are known of a window beforehand."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -183,7 +372,7 @@ def prepare_windows(windows: WindowSet) -> WindowSet:
     """Windows without gaps, or an error.
 
     Missing readings (NaN or infinity) take the last reading before them, at the beginning the next one, as in the
-    benchmark (`readbench.engine.preparation`). A channel without any reading is left out.
+    benchmark (`readbench.engine.preparation`). A channel without any reading is left out, of the time before, too.
 
     >>> nan = float("nan")
     >>> given = WindowSet.from_arrays([[[nan, 1.0, nan, 3.0], [nan, nan, nan, nan]]], channels=("a", "b"))
@@ -194,19 +383,11 @@ def prepare_windows(windows: WindowSet) -> WindowSet:
     sizes = windows.channel_counts.astype(np.int64) * windows.lengths
     if sizes.max(initial=0) > MOST_NUMBERS:
         raise DataError(f"A window holds {sizes.max():,} numbers, more than {MOST_NUMBERS:,}. Give a shorter interval.")
-    gaps = [i for i in range(len(windows)) if not np.isfinite(windows.values(i)).all()]
-    if not gaps:
+    _check_context(windows)
+    if not any(_has_gap(windows, i) for i in range(len(windows))):
         return windows
-    values, channels = (
-        [windows.values(i) for i in range(len(windows))],
-        list(map(windows.channels, range(len(windows)))),
-    )
-    for i in gaps:
-        values[i], kept = _fill(values[i])
-        if not kept.any():
-            raise DataError(f"Window {windows.ids[i]!s} holds no reading at all.")
-        channels[i] = tuple(name for name, keep in zip(channels[i], kept, strict=True) if keep)
-    filled = WindowSet.from_arrays(values, channels=channels)
+    own = [_fill_window(window) for window in windows]
+    filled = WindowSet.of(own)
     return replace(
         filled,
         labels=windows.labels,
@@ -219,11 +400,62 @@ def prepare_windows(windows: WindowSet) -> WindowSet:
     )
 
 
-def _fill(values: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Channels that have a reading, without gaps, and which ones those are."""
-    readings = is_reading(values)
+def _check_context(windows: WindowSet) -> None:
+    """Refuse a context that does not fit its windows; of a time before that windows share, the first is looked at."""
+    context = windows.context
+    if context is None:
+        return
+    if len(context.fact_names) > MOST_FACTS:
+        raise DataError(f"{len(context.fact_names)} facts on windows: at most {MOST_FACTS} are kept.")
+    for name in context.fact_names:
+        _check_text("fact", name, MOST_NAME)
+        if not name.strip():
+            raise UsageError("A fact has no name. Give one, such as speed.")
+    pairs = np.column_stack([context.before, context.unit_set, windows.channel_set])
+    for i in np.unique(pairs, axis=0, return_index=True)[1].tolist():
+        channels, before, units = windows.channels(i), context.before_of(i), context.units_of(i)
+        if units and len(units) != len(channels):
+            raise DataError(f"Window {windows.ids[i]!s} has {len(channels)} channels, but units of {len(units)}.")
+        for unit in units:
+            _check_text("unit", unit, MOST_NAME)
+        if before is not None:
+            check_before(np.nan_to_num(before, posinf=0.0, neginf=0.0), channels, f"window {windows.ids[i]!s}")
+            if before.size > MOST_NUMBERS:
+                raise DataError(
+                    f"The time before window {windows.ids[i]!s} holds {before.size:,} numbers, more than"
+                    f" {MOST_NUMBERS:,}. Give less of it."
+                )
+
+
+def _has_gap(windows: WindowSet, i: int) -> bool:
+    before = None if windows.context is None else windows.context.before_of(i)
+    return not (np.isfinite(windows.values(i)).all() and (before is None or np.isfinite(before).all()))
+
+
+def _fill_window(window: Window) -> Window:
+    """A window of the channels that have a reading, without gaps, nor any in the time before."""
+    readings = is_reading(window.values)
     kept: NDArray[np.bool_] = np.asarray(readings.any(axis=1), np.bool_)
-    return fill_gaps(values[kept], readings[kept]).astype(np.float32, copy=False), kept
+    if not kept.any():
+        raise DataError(f"Window {window.id} holds no reading at all.")
+    channels = tuple(name for name, keep in zip(window.channels, kept, strict=True) if keep)
+    return replace(
+        window,
+        values=fill_gaps(window.values[kept], readings[kept]).astype(np.float32, copy=False),
+        channels=channels,
+        before=None if window.before is None else _fill_before(window.before[kept], channels, window.id),
+        units=tuple(unit for unit, keep in zip(window.units, kept, strict=False) if keep),
+    )
+
+
+def _fill_before(before: Matrix, channels: tuple[str, ...], window: str) -> Matrix:
+    readings = is_reading(before)
+    if (empty := np.flatnonzero(~readings.any(axis=1))).size:
+        raise DataError(
+            f"The time before window {window} has no reading of channel {channels[empty[0]]!r}. Leave that channel out,"
+            " or the time before."
+        )
+    return fill_gaps(before, readings).astype(np.float32, copy=False)
 
 
 def new_id() -> str:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from readbench.cases._models import Case, Change
-from readbench.engine.preparation import ChannelStats
+from readbench.engine.preparation import ChannelStats, lend_before
 from readbench.engine.windows import NORMAL, UNLABELLED, WindowSet, strings
 from readbench.errors import UnknownNameError
 
@@ -45,10 +45,12 @@ SCHEMA = pa.schema(
         ("tags", pa.list_(pa.string())),
         ("links", pa.list_(pa.string())),
         ("rejected", pa.list_(pa.string())),
+        ("context", pa.string()),
     ]
 )
 """`step` numbers all rows; `place` is the step that first wrote the case, which orders the corpus; `target` is the
-change that an undo takes back; `normal` marks windows of normal operation, which are no cases."""
+change that an undo takes back; `normal` marks windows of normal operation, which are no cases; `context` is the digest
+of what its window brings along, empty where that is nothing. Journals from before there was context lack the last."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,14 @@ class JournalEntry:
         place: orders the corpus.
         digest: of its window.
         normal: it shows normal operation and is no case.
+        context: digest of what its window brings along; "" where that is nothing.
     """
 
     case: Case
     place: int
     digest: str
     normal: bool = False
+    context: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +163,7 @@ def _row(entry: JournalEntry, what: What, change: int, step: int, stamp: float) 
         "place": entry.place,
         "normal": entry.normal,
         "digest": entry.digest,
+        "context": entry.context,
     }
 
 
@@ -187,7 +192,7 @@ def _entry(row: dict[str, Any]) -> JournalEntry | None:
         rejected=tuple(row["rejected"]),
         changed=row["stamp"],
     )
-    return JournalEntry(case, row["place"], row["digest"], row["normal"])
+    return JournalEntry(case, row["place"], row["digest"], row["normal"], row.get("context") or "")
 
 
 def _changes(journal: pa.Table, undone: set[int]) -> tuple[Change, ...]:
@@ -274,21 +279,24 @@ class Snapshot:
         return mask
 
     def windows(self, positions: Sequence[int] | NDArray[np.integer]) -> WindowSet:
-        """Windows of cases, with their labels, groups, assets and times."""
-        chosen = [self.entries[i] for i in positions]
-        windows = _describe(self.store.windows([entry.digest for entry in chosen]), chosen)
+        """Windows of cases, with their labels, groups, assets, times and the context that they brought."""
+        windows = _read_windows(self.store, [self.entries[i] for i in positions])
         return replace(windows, labels=self.labels[np.asarray(positions, np.intp)], classes=self.classes)
+
+    def searched(self, positions: Sequence[int] | NDArray[np.integer]) -> WindowSet:
+        """The same as methods search them: cases without a time before get normals of their own asset in its place."""
+        return lend_before(self.windows(positions), self.normals)
 
     @cached_property
     def normals(self) -> WindowSet:
         """Windows of normal operation."""
         entries = list(self.state.normals.values())
-        windows = _describe(self.store.windows([entry.digest for entry in entries]), entries)
+        windows = _read_windows(self.store, entries)
         return replace(windows, labels=np.full(len(entries), NORMAL, np.int32), classes=(NORMAL_LABEL,))
 
     def corpus(self) -> WindowSet:
         """All cases, to be scaled by those that are not known to be normal."""
-        windows = self.windows(range(len(self)))
+        windows = self.searched(range(len(self)))
         faults = windows[np.flatnonzero(self.labels != NORMAL)]
         return windows.with_stats(ChannelStats.of(faults if len(faults) else windows))
 
@@ -296,6 +304,12 @@ class Snapshot:
     def reference(self) -> ChannelStats:
         """Channel statistics of the first cases that are not known to be normal."""
         return ChannelStats.of(self.windows(self.first))
+
+    @cached_property
+    def usual_steps(self) -> float:
+        """Median length of the windows of the first cases; 0 without any."""
+        lengths = self.windows(self.first).lengths
+        return float(np.median(lengths)) if len(lengths) else 0.0
 
     @cached_property
     def first(self) -> NDArray[np.intp]:
@@ -312,16 +326,23 @@ class Snapshot:
         return digest.hexdigest()
 
     @cached_property
+    def surroundings(self) -> str:
+        """Hash of what methods that use context see beside windows: contexts, and assets, whose normals are lent."""
+        facts = [(e.context, e.case.asset) for e in (*self.entries, *self.state.normals.values())]
+        return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+    @cached_property
     def knowledge(self) -> str:
         """Hash of all labels, groups and rejections."""
         facts = [(e.case.label, e.case.group, e.case.rejected) for e in self.entries]
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
-def _describe(windows: WindowSet, entries: list[JournalEntry]) -> WindowSet:
+def _read_windows(store: Store, entries: list[JournalEntry]) -> WindowSet:
     cases, count = [entry.case for entry in entries], len(entries)
+    windows, contexts = store.windows([entry.digest for entry in entries]), [entry.context for entry in entries]
     return replace(
-        windows,
+        windows.with_context(store.contexts(contexts) if any(contexts) else None),
         ids=strings([case.id for case in cases], count),
         groups=strings([case.group or case.id for case in cases], count),
         assets=strings([case.asset for case in cases], count),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time as clock
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self, TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from readbench.cases import _journal as journal
@@ -18,11 +20,22 @@ from readbench.cases._answer import SearchRequest, make_answer
 from readbench.cases._asking import DEFAULT_METHOD, AskedWindow
 from readbench.cases._channels import ChannelNames, check_unit
 from readbench.cases._evidence import explain_match
-from readbench.cases._intake import GivenWindows, check_case, facts_of, new_id, prepare_windows, to_windows
+from readbench.cases._intake import (
+    GivenWindows,
+    attach_context,
+    check_case,
+    describe_context,
+    describe_still,
+    facts_of,
+    new_id,
+    prepare_windows,
+    to_windows,
+)
 from readbench.cases._journal import MOST_NAMED, JournalEntry, Snapshot, State, What
 from readbench.cases._models import (
     Answer,
     Case,
+    CaseDetails,
     Change,
     Doubt,
     Evidence,
@@ -37,6 +50,7 @@ from readbench.cases._search import EXACT_CASES, SHORTLIST, Engine, Review
 from readbench.cases._store import Store, open_store
 from readbench.common.progress import SILENT, Progress
 from readbench.common.tables import split_header
+from readbench.engine.context import Facts
 from readbench.engine.spec import parse
 from readbench.engine.windows import WindowSet
 from readbench.errors import UnknownNameError, UsageError
@@ -117,6 +131,27 @@ class Library:
         snapshot = self.snapshot()
         return snapshot.windows([snapshot.position(case)])
 
+    def details(self, case: str) -> CaseDetails:
+        """What is known of one case, and what its window is and brings along."""
+        own = self.window(case)[0]
+        return CaseDetails(
+            case=self.case(case),
+            channels=own.channels,
+            steps=own.values.shape[1],
+            before=0 if own.before is None else own.before.shape[1],
+            rate=None if math.isnan(own.rate) else own.rate,
+            units=own.units,
+            facts=dict(own.facts),
+        )
+
+    def describe_contexts(self, cases: Sequence[Case]) -> list[str]:
+        """What the windows of cases brought along, in a few words each; "" for those that brought nothing."""
+        known = self.snapshot().state.cases
+        digests = [known[case.id].context for case in cases]
+        found = self.store.list_contexts(digests)
+        words = {name: describe_context(own.before, own.rate, own.facts) for name, own in found.items()}
+        return [words.get(digest, "") for digest in digests]
+
     def normals(self) -> WindowSet:
         """The windows of normal operation."""
         return self.snapshot().normals
@@ -161,8 +196,9 @@ class Library:
         """Add cases, all of them or none; a very long list in steps of `BATCH`.
 
         Args:
-            windows: N windows: a set, whose ids, labels, groups, assets and times count without `facts`; an array
-                (C, T) or (N, C, T); a list of arrays (C, T); or the path of a file.
+            windows: N windows: a set, whose ids, labels, groups, assets and times count without `facts`; windows; an
+                array (C, T) or (N, C, T); a list of arrays (C, T); or the path of a file. The context that they bring
+                is kept.
             facts: what is known of each; an empty id gets a name.
             normal: which of them are no cases but show normal operation; none by default.
             channels: C names, of arrays.
@@ -179,16 +215,31 @@ class Library:
         flags = [False] * len(given) if normal is None else list(normal)
         return self._take_in(own, [_name(case) for case in given], flags, progress or self.progress)
 
-    def add_one(self, values: ArrayLike, channels: Sequence[str], **facts: Any) -> Case:  # noqa: ANN401 - fields of Case
+    def add_one(
+        self,
+        values: ArrayLike,
+        channels: Sequence[str],
+        *,
+        before: ArrayLike | None = None,
+        rate: float | None = None,
+        units: Sequence[str] | None = None,
+        facts: Facts | None = None,
+        **known: Any,  # noqa: ANN401 - fields of Case
+    ) -> Case:
         """Add one case.
 
         Args:
             values: (C, T).
             channels: C names.
-            facts: fields of `Case`, all optional.
+            before: (C, T_b) readings of the same asset in the time before, in the same channels.
+            rate: samples a second.
+            units: of the channels.
+            facts: numbers that were known beforehand, such as `{"speed": 29.5}`.
+            known: fields of `Case`, all optional.
         """
-        case = Case(**({"id": new_id()} | facts))
-        names = self.add([values], [case], channels=channels)
+        case = Case(**({"id": new_id()} | known))
+        own = to_windows([np.asarray(values)], channels)
+        names = self.add(attach_context(own, before=before, rate=rate, units=units, facts=facts), [case])
         return self.case(names[0])
 
     def add_normals(
@@ -197,13 +248,15 @@ class Library:
         asset: str | None = None,
         *,
         channels: Sequence[str] | None = None,
+        rate: float | None = None,
+        facts: Facts | None = None,
         progress: Progress | None = None,
     ) -> list[str]:
-        """Add windows of normal operation, given as in `add`; `asset` replaces that of the windows."""
-        own = to_windows(windows, channels)
+        """Add windows of normal operation, given as in `add`; `asset`, `rate` and `facts` replace their own."""
+        own = attach_context(to_windows(windows, channels), rate=rate, facts=facts)
         update = {} if asset is None else {"asset": asset}
-        facts = [case.model_copy(update=update) for case in facts_of(own)]
-        return self.add(own, facts, [True] * len(facts), progress=progress)
+        cases = [case.model_copy(update=update) for case in facts_of(own)]
+        return self.add(own, cases, [True] * len(cases), progress=progress)
 
     def edit(self, case: str, **facts: Any) -> Case:  # noqa: ANN401 - fields of Case
         """Replace what is known of a case: any field of `Case` but its name."""
@@ -263,7 +316,7 @@ class Library:
             raise UnknownNameError("question", question, list(QUESTIONS))
         return QUESTIONS[question](self, **parameters)
 
-    def search(
+    def search(  # noqa: PLR0913 - what is asked about, how, and what is known of it
         self,
         window: AskedWindow,
         *,
@@ -271,20 +324,31 @@ class Library:
         k: int = 10,
         method: str = DEFAULT_METHOD,
         where: Filter | None = None,
+        before: ArrayLike | None = None,
+        rate: float | None = None,
+        units: Sequence[str] | None = None,
+        facts: Facts | None = None,
     ) -> Answer:
         """The cases most like a window, and what it may be.
 
         Args:
-            window: the name of a case of this library, or one window: a set, an array (C, T), or the path of a file.
+            window: the name of a case of this library, or one window: a set or `Window`, an array (C, T), or the path
+                of a file.
             channels: C names, of an array.
             k: most hits.
-            method: of the grammar.
+            method: of the grammar; it sees context only where it uses any.
             where: which cases are listed.
+            before: (C, T_b) readings of the same asset in the time before.
+            rate: samples a second.
+            units: of the channels.
+            facts: numbers that are known beforehand, by name.
         """
         if isinstance(window, str):
+            if not (before is None and rate is None and units is None and facts is None):
+                raise UsageError(f"{window!r} is the name of a case, which has its own context. Give none beside it.")
             case, request = self.case(window), self._request(k, method, where, window)
             return self._answer(self.window(window), request, case.rejected)[0]
-        own = to_windows(window, channels)
+        own = attach_context(to_windows(window, channels), before=before, rate=rate, units=units, facts=facts)
         if len(own) != 1:
             raise UsageError(f"Give one window; got {len(own)}. For more there is search_many.")
         return self.search_many(own, k=k, method=method, where=where)[0]
@@ -299,15 +363,26 @@ class Library:
         where: Filter | None = None,
     ) -> list[Answer]:
         """The same for several windows at once, given as in `add`."""
-        own = prepare_windows(self.naming()(to_windows(windows, channels)))
+        own = self.prepare(to_windows(windows, channels))
         return self._answer(own, self._request(k, method, where, None), ())
 
-    def explain(self, window: AskedWindow, case: str, *, channels: Sequence[str] | None = None) -> Evidence:
-        """Why a case resembles a window: channels that depart from normal in the same way, and the alignment."""
+    def explain(
+        self,
+        window: AskedWindow,
+        case: str,
+        *,
+        channels: Sequence[str] | None = None,
+        before: ArrayLike | None = None,
+        units: Sequence[str] | None = None,
+    ) -> Evidence:
+        """Why a case resembles a window: channels that depart from normal in the same way, and the alignment.
+
+        A window that brings a time before it is measured by that; `before` and `units` as in `search`.
+        """
         if isinstance(window, str):
             asked = self.window(window)
         else:
-            asked = prepare_windows(self.naming()(to_windows(window, channels)))
+            asked = self.prepare(attach_context(to_windows(window, channels), before=before, units=units))
         with self._lock:
             return explain_match(self.snapshot(), asked[0], self.case(case))
 
@@ -348,6 +423,10 @@ class Library:
             request = self._request(1, method, None, first.id)
             self._answer(snapshot.windows([0]), request, first.rejected, progress)
         return self._engine.vectors.encoded - before
+
+    def prepare(self, windows: WindowSet) -> WindowSet:
+        """Windows and their context without gaps, under the site's names and in its units."""
+        return self.naming()(prepare_windows(windows))
 
     def naming(self) -> ChannelNames:
         """What the site calls its channels."""
@@ -392,10 +471,10 @@ class Library:
             answers = []
             for found in self._engine.search(snapshot, spec, windows, ruled_out, progress or self.progress):
                 answers += [make_answer(snapshot, found, query, request) for query in range(len(found.ranking))]
-            return answers
+            return [_remark(answer, describe_still(windows[i : i + 1])) for i, answer in enumerate(answers)]
 
     def _take_in(self, windows: WindowSet, facts: list[Case], normal: list[bool], progress: Progress) -> list[str]:
-        own = prepare_windows(self.naming()(windows))
+        own = self.prepare(windows)
         facts = [check_case(_unlabel(case) if flag else case) for case, flag in zip(facts, normal, strict=True)]
         what: What = "normals" if normal and all(normal) else "add"
         with self._writing() as state:
@@ -404,10 +483,11 @@ class Library:
             for start in range(0, len(facts), BATCH):
                 progress("adding windows", start, len(facts))
                 part = facts[start : start + BATCH]
-                digests = self.store.file_windows(own[start : start + BATCH])
+                some = own[start : start + BATCH]
+                digests = zip(self.store.file_windows(some), self.store.file_contexts(some), strict=True)
                 entries = [
-                    JournalEntry(case, step + start + i, digest, normal[start + i])
-                    for i, (case, digest) in enumerate(zip(part, digests, strict=True))
+                    JournalEntry(case, step + start + i, window, normal[start + i], context)
+                    for i, (case, (window, context)) in enumerate(zip(part, digests, strict=True))
                 ]
                 self.store.append(journal.journal_rows(entries, what, change, step + start, stamp))
         progress("adding windows", len(facts), len(facts))
@@ -450,6 +530,10 @@ def _with_labels(facts: list[Case], labels: Sequence[str | None] | None) -> list
     if len(labels) != len(facts):
         raise UsageError(f"Got {len(facts)} windows, but {len(labels)} labels.")
     return [case.model_copy(update={"label": label}) for case, label in zip(facts, labels, strict=True)]
+
+
+def _remark(answer: Answer, remarks: list[str]) -> Answer:
+    return answer.model_copy(update={"remarks": (*answer.remarks, *remarks)}) if remarks else answer
 
 
 def _name(case: Case) -> Case:

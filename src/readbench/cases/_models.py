@@ -42,6 +42,28 @@ class Case(Record):
     changed: float = 0.0
 
 
+class CaseDetails(Record):
+    """A case, and what its window is and brings along.
+
+    Args:
+        case: what is known of it.
+        channels: of the window.
+        steps: of the window.
+        before: steps of the time before that it brought; 0 where it brought none.
+        rate: samples a second; None where unknown.
+        units: of the channels; empty where unknown.
+        facts: numbers that were known beforehand.
+    """
+
+    case: Case
+    channels: tuple[str, ...]
+    steps: int
+    before: int
+    rate: float | None
+    units: tuple[str, ...]
+    facts: dict[str, float]
+
+
 class Filter(Record):
     """Which cases are listed; the opinion on the fault type is formed on all.
 
@@ -168,7 +190,7 @@ class Evidence(Record):
         only_case: channels that the window lacks.
         path: pairs (step of the window, step of the case) that dynamic time warping lays over each other.
         distance: of the aligned departures, per step and channel, in standard deviations.
-        reference: what normal is taken from, in words.
+        reference: what window and case are compared with, in words: the steps before, or normal operation.
     """
 
     case: Case

@@ -8,8 +8,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from readbench.cases._journal import Snapshot
 from readbench.cases._models import Case, CasePair, Doubt, LibraryOverview, MapPoint, Suggestion
-from readbench.cases._search import Review, coarse_encoder
-from readbench.engine.legs import conceal
+from readbench.cases._search import Review, bare, coarse_encoder
 from readbench.engine.rerankers import Array, LabelModel, select_most_informative, sharpen, suspects
 
 MOST_CASES = 2000
@@ -118,7 +117,7 @@ def project_vectors(vectors: Vectors, labels: NDArray[np.int32]) -> Vectors:
 
 def _scale_features(snapshot: Snapshot, positions: NDArray[np.intp]) -> Vectors:
     """(N, D) scaled features, rows of length one."""
-    raw = coarse_encoder(snapshot).encode(conceal(snapshot.windows(positions))).astype(np.float64)
+    raw = coarse_encoder(snapshot).encode(bare(snapshot.windows(positions))).astype(np.float64)
     deviation = raw.std(axis=0)
     scaled = np.divide(raw - raw.mean(axis=0), deviation, out=np.zeros_like(raw), where=deviation > 1e-9)
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from readbench.cases._library import Library
-    from readbench.cases._models import Case, Change, Doubt, Evidence, LibraryOverview, Suggestion, Summary
+    from readbench.cases._models import Case, CaseDetails, Change, Doubt, Evidence, LibraryOverview, Suggestion, Summary
 
 __all__ = ["QUESTIONS"]
 ChangeCount = Annotated[int, ParameterRange(1), Most(1000)]
@@ -166,6 +166,41 @@ def show_cases(cases: list[Case]) -> Shown:
     return [Sheet(("Case", "Fault", "Asset", "When", "Notes"), rows)]
 
 
+@question("show")
+def show(library: Library, case: str) -> CaseDetails:
+    """One case: what is known of it, and what its window is and brings along.
+
+    Example: `readbench cases show plant case-12ab`
+
+    Args:
+        library: that is asked.
+        case: its name.
+    """
+    return library.details(case)
+
+
+@show.view
+def show_details(details: CaseDetails) -> Shown:
+    """What is known, then the window and its context."""
+    own = details.case
+    known = {
+        "Fault": own.label or "?",
+        "Asset": own.asset,
+        "When": _format_time(own.time),
+        "Recording": own.group,
+        "Not": ", ".join(own.rejected),
+        "Tags": ", ".join(own.tags),
+        "Links": ", ".join(own.links),
+        "Notes": own.notes,
+        "Window": f"{details.steps} steps of {', '.join(details.channels)}",
+        "Before": f"{details.before} steps" if details.before else "",
+        "Rate": "" if details.rate is None else f"{details.rate:g} Hz",
+        "Units": ", ".join(filter(None, details.units)),
+        "Facts": ", ".join(f"{name} = {number:g}" for name, number in details.facts.items()),
+    }
+    return [Sheet(("Case", own.id), [(what, text) for what, text in known.items() if text])]
+
+
 @question("explain")
 def explain(library: Library, window: AskedWindow, like: str) -> Evidence:
     """Why a case is like a window: channels that depart from normal in the same way, and the alignment.
@@ -195,7 +230,7 @@ def show_evidence(evidence: Evidence) -> Shown:
     ]
     lacking = ("the case lacks", evidence.only_window), ("the window lacks", evidence.only_case)
     return [
-        f"{evidence.case.id}: departures from {evidence.reference}",
+        f"{evidence.case.id}: compared with {evidence.reference}",
         Sheet(("Channel", "Window", "Case", "Agreement", "Same way"), rows),
         *(f"{what}: {', '.join(names)}" for what, names in lacking if names),
         *([f"notes: {evidence.case.notes}"] if evidence.case.notes else []),

@@ -52,7 +52,7 @@ class Shortlister:
         """Positions of the `count` nearest cases of one window, ascending."""
         encoder = self._fit(snapshot)
         self._update(snapshot, encoder, progress)
-        found = top_k(encoder.encode(conceal(window)), self._vectors, count, encoder.metric).indices[0]
+        found = top_k(encoder.encode(bare(window)), self._vectors, count, encoder.metric).indices[0]
         return np.sort(found)
 
     def _fit(self, snapshot: Snapshot) -> Encoder:
@@ -72,7 +72,7 @@ class Shortlister:
         pieces = []
         for at in range(start, len(wanted), ENCODED_AT_ONCE):
             progress("encoding: first look", at, len(wanted))
-            some = conceal(snapshot.windows(range(at, min(at + ENCODED_AT_ONCE, len(wanted)))))
+            some = bare(snapshot.windows(range(at, min(at + ENCODED_AT_ONCE, len(wanted)))))
             pieces.append(encode_missing(self._store, encoder, some, block=ENCODED_AT_ONCE))
         progress("encoding: first look", len(wanted), len(wanted))
         new = np.concatenate(pieces) if pieces else self._vectors[:0]
@@ -82,9 +82,14 @@ class Shortlister:
 
 def coarse_encoder(snapshot: Snapshot) -> Encoder:
     """The encoder of the first look, fitted on the first cases."""
-    first = conceal(snapshot.windows(snapshot.first))
+    first = bare(snapshot.windows(snapshot.first))
     encoder: Encoder = ENCODERS.get("rocket").build(features=FEATURES)
     return encoder.fit(first.with_stats(snapshot.reference), first[:0])
+
+
+def bare(windows: WindowSet) -> WindowSet:
+    """Windows as the first look sees them: their values, and nothing that they bring along."""
+    return conceal(windows.with_context(None))
 
 
 EXACT_CASES = 2000
@@ -109,16 +114,20 @@ class SearchResult:
 
 @dataclass(frozen=True, eq=False)
 class _Warm:
-    """A fitted method and the windows and labels that it was fitted on."""
+    """A fitted method and the windows, labels and context that it was fitted on."""
 
     fitted: FittedMethod
     content: str
     knowledge: str
+    surroundings: str
 
     def fits(self, snapshot: Snapshot) -> bool:
-        """Whether it can answer as it is: the windows are the same and, where it was fitted on labels, these too."""
-        same = not self.fitted.method.legs_use_labels or self.knowledge == snapshot.knowledge
-        return same and self.content == snapshot.content
+        """Whether it can answer as it is: the windows are the same and, where it uses them, labels and context too."""
+        method = self.fitted.method
+        same_labels = not method.legs_use_labels or self.knowledge == snapshot.knowledge
+        uses_context = any(leg.uses_context for leg in method.legs)
+        same_context = not uses_context or self.surroundings == snapshot.surroundings
+        return same_labels and same_context and self.content == snapshot.content
 
 
 class Engine:
@@ -162,7 +171,7 @@ class Engine:
             return
         for window in windows.blocks(1):
             positions = self._shortlister.find_nearest(snapshot, window, self.shortlist, progress)
-            corpus = snapshot.windows(positions).with_stats(snapshot.reference)
+            corpus = snapshot.searched(positions).with_stats(snapshot.reference)
             fitted = self._build(spec, progress).fit(corpus, snapshot.normals)
             yield self._rank(fitted, snapshot, positions, window, mask)
 
@@ -188,7 +197,7 @@ class Engine:
         warm = self._warm.pop(str(spec), None)
         if warm is None or not warm.fits(snapshot):
             fitted = self._build(spec, progress).fit(snapshot.corpus(), snapshot.normals).prepare()
-            warm = _Warm(fitted, snapshot.content, snapshot.knowledge)
+            warm = _Warm(fitted, snapshot.content, snapshot.knowledge, snapshot.surroundings)
         self._warm[str(spec)] = warm  # the last used one is the last
         for name in list(self._warm)[:-KEPT]:
             del self._warm[name]

@@ -5,8 +5,9 @@ Vectors of cases are computed once and kept in the library itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -18,12 +19,22 @@ from numpy.typing import NDArray
 
 from readbench.cases import _journal as journal
 from readbench.common.files import exclusive
+from readbench.engine.context import Context
 from readbench.engine.protocols import Encoder
 from readbench.engine.vectors import Role, window_digests
 from readbench.engine.windows import UNLABELLED, WindowSet, strings
 from readbench.errors import DataError, UsageError
 
 StoredArray = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ListedContext:
+    """Context in short: steps of the time before, samples a second, and facts."""
+
+    before: int
+    rate: float
+    facts: Mapping[str, float]
 
 
 class Store(Protocol):
@@ -56,6 +67,18 @@ class Store(Protocol):
 
     def file_windows(self, windows: WindowSet) -> list[str]:
         """Keep the values of windows, and return their digests; nothing but values and channel names is kept."""
+        ...
+
+    def file_contexts(self, windows: WindowSet) -> list[str]:
+        """Keep what windows bring along, and return its digests; "" for a window that brings nothing."""
+        ...
+
+    def contexts(self, digests: Sequence[str]) -> Context:
+        """The context of these digests, in this order; of "" nothing is known."""
+        ...
+
+    def list_contexts(self, digests: Sequence[str]) -> dict[str, ListedContext]:
+        """The same in short, by digest, without reading any time before."""
         ...
 
     def windows(self, digests: Sequence[str]) -> WindowSet:
@@ -156,10 +179,22 @@ _WINDOWS = pa.schema(
         ("channels", pa.list_(pa.string())),
     ]
 )
+_CONTEXTS = pa.schema(
+    [
+        ("digest", pa.string()),
+        ("before", pa.large_list(pa.float32())),
+        ("length", pa.int32()),
+        ("rate", pa.float64()),
+        ("units", pa.list_(pa.string())),
+        ("fact_names", pa.list_(pa.string())),
+        ("facts", pa.list_(pa.float64())),
+    ]
+)
 _VECTORS = pa.schema([("encoder", pa.string()), ("digest", pa.string()), ("vector", pa.large_list(pa.float32()))])
 _NAMING = pa.schema([("order", pa.int64()), ("alias", pa.string()), ("name", pa.string()), ("unit", pa.string())])
 _TABLES = {
     "windows": _WINDOWS,
+    "contexts": _CONTEXTS,
     "vectors": _VECTORS,
     "naming": _NAMING,
     "journal": journal.SCHEMA.with_metadata({"readbench": FORMAT}),
@@ -167,7 +202,10 @@ _TABLES = {
 
 
 class LanceStore:
-    """Tables `journal`, `windows`, `vectors` and `naming`; each append is one atomic commit.
+    """Tables `journal`, `windows`, `contexts`, `vectors` and `naming`; each append is one atomic commit.
+
+    Libraries from before there was context have no table `contexts`, and no column of it in the journal: both are made
+    when the first window comes that brings any.
 
     Args:
         where: a folder, or an address that LanceDB knows, such as `s3://bucket/library`.
@@ -179,16 +217,17 @@ class LanceStore:
         self.folder = None if "://" in where else Path(where)
         if not create and self.folder is not None and not self.folder.is_dir():
             raise UsageError(f"There is no case library at {where}. Make one: readbench cases init {where}")
-        database = _package().connect(where)
-        known = set(_names(database))
+        self._database = _package().connect(where)
+        known = set(_names(self._database))
         if create and "journal" in known:
             raise UsageError(f"{where} already holds a case library. Open it, or choose another place.")
         if not create and "journal" not in known:
             raise UsageError(f"{where} is no case library. Make one: readbench cases init {where}")
         for name, schema in _TABLES.items():  # the journal last: with it the library exists
             if create and name not in known:
-                database.create_table(name, schema=schema)
-        self._tables = {name: database.open_table(name) for name in _TABLES}
+                self._database.create_table(name, schema=schema)
+        later = set() if create else {"contexts"} - known
+        self._tables = {name: self._database.open_table(name) for name in _TABLES if name not in later}
         written = (self._tables["journal"].schema.metadata or {}).get(b"readbench", b"").decode()
         if written != FORMAT:
             raise DataError(f"{where} has format {written!r}, this version reads {FORMAT!r}. Export it and import it.")
@@ -208,16 +247,50 @@ class LanceStore:
 
     def append(self, rows: pa.Table) -> None:
         """One commit."""
+        table = self._latest("journal")
+        if "context" not in table.schema.names:
+            if any(rows["context"].to_pylist()):
+                table.add_columns({"context": "''"})
+            else:
+                rows = rows.drop_columns(["context"])
         self._add("journal", rows)
 
     def file_windows(self, windows: WindowSet) -> list[str]:
         """Keep those that are not kept yet."""
+        windows = windows.with_context(None)  # a window is the same whatever it brings along
         digests = window_digests(windows)
-        known = set(self._rows("windows", "digest", digests, ["digest"])["digest"].to_pylist())
-        new = list({digest: i for i, digest in enumerate(digests) if digest not in known}.values())
-        if new:
+        if new := self._find_new("windows", digests):
             self._add("windows", _window_rows(windows[new], [digests[i] for i in new]))
         return digests
+
+    def file_contexts(self, windows: WindowSet) -> list[str]:
+        """Keep those that are not kept yet."""
+        context = windows.context
+        if context is None:
+            return [""] * len(windows)
+        digests = [context.digest_of(i).hex() for i in range(len(windows))]
+        if any(digests) and not self._holds_contexts():
+            self._tables["contexts"] = self._database.create_table("contexts", schema=_CONTEXTS, exist_ok=True)
+        if new := self._find_new("contexts", digests):
+            self._add("contexts", _context_rows(context, new, digests))
+        return digests
+
+    def contexts(self, digests: Sequence[str]) -> Context:
+        """Matrices that several windows share are shared again."""
+        wanted = [digest for digest in dict.fromkeys(digests) if digest]
+        found = {"": _ContextRow()}
+        if wanted and self._holds_contexts():
+            found |= _read_contexts(self._rows("contexts", "digest", wanted, None).combine_chunks())
+        if missing := next((digest for digest in wanted if digest not in found), None):
+            raise DataError(f"The context {missing} is missing from {self.where}. Restore the folder from a copy.")
+        own = [found[digest] for digest in digests]
+        return Context.of(
+            len(own),
+            befores=[row.before for row in own],
+            rates=[row.rate for row in own],
+            units=[row.units for row in own],
+            facts=[row.facts for row in own],
+        )
 
     def windows(self, digests: Sequence[str]) -> WindowSet:
         """Values stay in the buffers that LanceDB filled."""
@@ -227,6 +300,19 @@ class LanceStore:
             raise DataError(f"The window {missing} is missing from {self.where}. Restore the folder from a copy.")
         order = np.array([place[digest] for digest in digests], np.intp)
         return _window_set(table)[order] if len(order) else WindowSet.from_arrays([])
+
+    def list_contexts(self, digests: Sequence[str]) -> dict[str, ListedContext]:
+        """Of the digests that are there."""
+        wanted = [digest for digest in dict.fromkeys(digests) if digest]
+        if not wanted or not self._holds_contexts():
+            return {}
+        rows = self._rows("contexts", "digest", wanted, ["digest", "length", "rate", "fact_names", "facts"])
+        return {
+            row["digest"]: ListedContext(
+                row["length"], row["rate"], dict(zip(row["fact_names"], row["facts"], strict=True))
+            )
+            for row in rows.to_pylist()
+        }
 
     def vectors(self, encoder: str, digests: Sequence[str]) -> dict[str, StoredArray]:
         """Read by fingerprint, then by digest."""
@@ -271,7 +357,7 @@ class LanceStore:
 
     def optimise(self) -> None:
         """Merge files and update indices, table by table."""
-        for name in _TABLES:
+        for name in self._tables:
             table = self._latest(name)
             if "digest" in table.schema.names and not any(i.columns == ["digest"] for i in table.list_indices()):
                 table.create_index("digest", config=import_module("lancedb.index").BTree())
@@ -292,6 +378,20 @@ class LanceStore:
         table = self._tables[name]
         table.checkout_latest()
         return table
+
+    def _holds_contexts(self) -> bool:
+        """Whether there is a table of contexts; another process may have made it."""
+        if "contexts" not in self._tables and "contexts" in _names(self._database):
+            self._tables["contexts"] = self._database.open_table("contexts")
+        return "contexts" in self._tables
+
+    def _find_new(self, name: str, digests: list[str]) -> list[int]:
+        """A place of each digest that a table does not hold."""
+        wanted = [digest for digest in digests if digest]
+        if not wanted:
+            return []
+        known = {"", *self._rows(name, "digest", wanted, ["digest"])["digest"].to_pylist()}
+        return list({digest: i for i, digest in enumerate(digests) if digest not in known}.values())
 
     def _index_notes(self) -> None:
         fts = import_module("lancedb.index").FTS
@@ -322,18 +422,56 @@ def _window_rows(windows: WindowSet, digests: list[str]) -> pa.Table:
     return pa.table(columns, schema=_WINDOWS)
 
 
+@dataclass(frozen=True, eq=False)
+class _ContextRow:
+    """What one window brings along, as it is kept."""
+
+    before: StoredArray | None = None
+    rate: float = float("nan")
+    units: tuple[str, ...] = ()
+    facts: dict[str, float] = field(default_factory=dict)
+
+
+def _read_contexts(table: pa.Table) -> dict[str, _ContextRow]:
+    """The rows of one contiguous table by digest; matrices stay in the buffers that LanceDB filled."""
+    flat, ends = _flatten(table["before"])
+    found = {}
+    for place, row in enumerate(table.drop_columns(["before"]).to_pylist()):
+        values, length = flat[ends[place] : ends[place + 1]], row["length"]
+        facts = dict(zip(row["fact_names"], row["facts"], strict=True))
+        before = values.reshape(-1, length) if length else None
+        found[row["digest"]] = _ContextRow(before, row["rate"], tuple(row["units"]), facts)
+    return found
+
+
+def _context_rows(context: Context, places: list[int], digests: list[str]) -> pa.Table:
+    befores = [context.before_of(i) for i in places]
+    sizes = [0 if before is None else before.size for before in befores]
+    given = [before.ravel() for before in befores if before is not None]
+    flat = np.concatenate(given) if given else np.empty(0, np.float32)
+    facts = [context.facts_of(i) for i in places]
+    columns = [
+        pa.array([digests[i] for i in places], pa.string()),
+        pa.LargeListArray.from_arrays(pa.array(np.cumsum([0, *sizes]), pa.int64()), pa.array(flat)),
+        pa.array([0 if before is None else before.shape[1] for before in befores], pa.int32()),
+        pa.array(context.rates[places], pa.float64()),
+        pa.array([list(context.units_of(i)) for i in places], pa.list_(pa.string())),
+        pa.array([list(own) for own in facts], pa.list_(pa.string())),
+        pa.array([list(own.values()) for own in facts], pa.list_(pa.float64())),
+    ]
+    return pa.table(columns, schema=_CONTEXTS)
+
+
 def _window_set(table: pa.Table) -> WindowSet:
     """The rows of one contiguous table as windows."""
-    column = table["values"].combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks)
+    flat, ends = _flatten(table["values"])
     names = [tuple(own) for own in table["channels"].to_pylist()]
     sets = {own: number for number, own in enumerate(dict.fromkeys(names))}
     count = len(table)
     return WindowSet(
-        chunks=(column.values.to_numpy(),),
+        chunks=(flat,),
         chunk=np.zeros(count, np.int32),
-        offset=column.offsets.to_numpy()[:-1].astype(np.int64),
+        offset=ends[:-1],
         lengths=table["length"].to_numpy(),
         channel_set=np.array([sets[own] for own in names], np.int32),
         channel_sets=tuple(sets),
@@ -345,6 +483,14 @@ def _window_set(table: pa.Table) -> WindowSet:
         times=np.full(count, np.nan),
         spans=np.zeros((count, 2), np.int32),
     )
+
+
+def _flatten(lists: pa.ChunkedArray) -> tuple[StoredArray, NDArray[np.int64]]:
+    """All numbers of a column of lists, and where each list ends, a zero first."""
+    column = lists.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks)
+    return column.values.to_numpy(), column.offsets.to_numpy().astype(np.int64)
 
 
 def _quote(text: str) -> str:

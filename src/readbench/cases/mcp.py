@@ -28,6 +28,7 @@ from readbench.cases import (
     Question,
     QuestionParameter,
     Suggestion,
+    ToldContext,
     windows_from,
 )
 from readbench.common.tables import Limits
@@ -48,7 +49,16 @@ INSTRUCTIONS = (
 MOST_HITS = 20
 FEW = 5
 """How many an agent gets that does not say."""
-ASKED = ("case", "file", "time_column")
+ASKED: dict[str, tuple[Any, Any]] = {
+    "case": (str, ""),
+    "file": (str, ""),
+    "time_column": (str, ""),
+    "onset": (str, ""),
+    "before_file": (str, ""),
+    "rate": (float | None, None),
+    "facts": (dict[str, float] | None, None),
+}
+"""How an agent says what it asks about: types and defaults."""
 MOST_CHANNELS = 8
 NOTE = 300
 LIMITS = Limits(max_bytes=256 * 2**20, max_rows=2_000_000, max_columns=2_000)
@@ -221,16 +231,29 @@ class Tools:
         self.library = library
         self.method = method
 
-    def find_similar_cases(
-        self, case: str = "", file: str = "", time_column: str = "", k: int = 5, fault: str = "", asset: str = ""
+    def find_similar_cases(  # noqa: PLR0913 - what an agent may say
+        self,
+        *,
+        case: str = "",
+        file: str = "",
+        time_column: str = "",
+        k: int = 5,
+        fault: str = "",
+        asset: str = "",
+        onset: str = "",
+        before_file: str = "",
+        rate: float | None = None,
+        facts: dict[str, float] | None = None,
     ) -> FoundCases:
         """Find the cases most like a stored case or a recording (path of a CSV, Parquet or NPZ file).
 
-        Give `case` or `file`. `fault` and `asset` limit what is listed. Returns at most 20 cases, best first, the
-        calibrated probabilities of the fault types, and remarks that matter for judging them.
+        Give `case` or `file`. `fault` and `asset` limit what is listed. Of a file, `onset` says when it began (seconds,
+        a date, a time of day, or a row): rows before are the time before; or `before_file` holds these. `rate` is in
+        samples a second, `facts` are numbers known beforehand. Returns at most 20 cases, best first, the calibrated
+        probabilities of the fault types, and remarks that matter for judging them.
         """
         where = Filter(label=fault or None, asset=asset or None)
-        asked = read_asked(case, file, time_column)
+        asked = read_asked(case, file, time_column, told_by(onset, before_file, rate, facts))
         answer = self.library.search(asked, k=max(1, min(k, MOST_HITS)), method=self.method, where=where)
         return FoundCases(
             cases=[
@@ -252,11 +275,23 @@ class Tools:
         """Read what is known of a case: fault, asset, time, notes, tags, links."""
         return self.library.case(case)
 
-    def add_case(self, file: str, fault: str = "", asset: str = "", notes: str = "", time_column: str = "") -> Case:
-        """Add the recording in a file as a case; without `fault` it stays open."""
-        windows = _read(file, time_column)
-        facts = Case(id="", label=fault or None, asset=asset, notes=notes)
-        return self.library.case(self.library.add(windows, [facts])[0])
+    def add_case(  # noqa: PLR0913 - what an agent may say
+        self,
+        *,
+        file: str,
+        fault: str = "",
+        asset: str = "",
+        notes: str = "",
+        time_column: str = "",
+        onset: str = "",
+        before_file: str = "",
+        rate: float | None = None,
+        facts: dict[str, float] | None = None,
+    ) -> Case:
+        """Add the recording in a file as a case; without `fault` it stays open. The rest as for find_similar_cases."""
+        windows = _read(file, time_column, told_by(onset, before_file, rate, facts))
+        known = Case(id="", label=fault or None, asset=asset, notes=notes)
+        return self.library.case(self.library.add(windows, [known])[0])
 
     def label_case(self, case: str, fault: str) -> Case:
         """Say what a case was; "" where nobody knows any more. Counts in the next search."""
@@ -270,7 +305,8 @@ class Tools:
             asked: dict[str, Any] = {}
             for own in question.parameters.values():
                 if own.given_by is GivenBy.WINDOW:
-                    asked[own.name] = read_asked(given["case"], given["file"], given["time_column"])
+                    told = told_by(given["onset"], given["before_file"], given["rate"], given["facts"])
+                    asked[own.name] = read_asked(given["case"], given["file"], given["time_column"], told)
                 elif own.given_by is GivenBy.METHOD:
                     asked[own.name] = self.method
                 else:
@@ -324,7 +360,10 @@ def _tool_parameters(question: Question[Any]) -> list[Parameter]:
     others: list[Parameter] = []
     for own in question.parameters.values():
         if own.given_by is GivenBy.WINDOW:
-            others += [Parameter(name, Parameter.KEYWORD_ONLY, default="", annotation=str) for name in ASKED]
+            others += [
+                Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+                for name, (kind, default) in ASKED.items()
+            ]
         elif own.given_by is None:
             chosen = needed if own.required else others
             chosen.append(Parameter(own.name, Parameter.KEYWORD_ONLY, default=_default(own), annotation=own.hint))
@@ -338,21 +377,31 @@ def _default(own: QuestionParameter) -> Any:  # noqa: ANN401 - of any type
     return min(default, FEW) if own.counts else default
 
 
-def read_asked(case: str, file: str, time_column: str) -> WindowSet | str:
+def read_asked(case: str, file: str, time_column: str, told: ToldContext) -> WindowSet | str:
     """What an agent asks about: a stored case, or the one window in a file."""
     if bool(case) == bool(file):
         raise UsageError("Give either the id of a case or the path of a file.")
-    return case or _read(file, time_column)
+    return case or _read(file, time_column, told)
 
 
-def _read(file: str, time_column: str) -> WindowSet:
-    path = Path(file).expanduser()
-    if not path.is_file():
-        raise UsageError(f"There is no file {file}. Give the path of a CSV, Parquet or NPZ file.")
-    windows = windows_from(path, Roles(time=time_column), limits=LIMITS)
+def told_by(onset: str, before_file: str, rate: float | None, facts: dict[str, float] | None) -> ToldContext:
+    """What an agent tells of the window in a file."""
+    before = _path_of(before_file) if before_file else None
+    return ToldContext(onset=onset, before=before, rate=rate, facts=facts or None)
+
+
+def _read(file: str, time_column: str, told: ToldContext) -> WindowSet:
+    windows = windows_from(_path_of(file), Roles(time=time_column), limits=LIMITS, told=told)
     if len(windows) != 1:
         raise UsageError(f"{file} holds {len(windows)} windows. Give one at a time.")
     return windows
+
+
+def _path_of(file: str) -> Path:
+    path = Path(file).expanduser()
+    if not path.is_file():
+        raise UsageError(f"There is no file {file}. Give the path of a CSV, Parquet or NPZ file.")
+    return path
 
 
 def _shorten(text: str) -> str:

@@ -8,23 +8,29 @@ import typer
 
 from readbench.cases import QUESTIONS
 from readbench.cli import cases_intake, cases_service
-from readbench.cli.cases_questions import add_questions, print_answer, print_shown, read_window, show_answer
+from readbench.cli.cases_questions import add_column, add_questions, print_answer, print_shown, read_window, show_answer
 from readbench.cli.options import (
     DEFAULT_METHOD,
     AsOf,
     Asset,
+    Before,
     Channels,
     First,
     Json,
     K,
+    KnownFacts,
     Last,
     Method,
     Name,
+    Onset,
+    OnsetColumn,
+    Rate,
     Time,
     Where,
     open_library,
     roles,
     say,
+    told_context,
 )
 from readbench.cli.progress import Terminal
 
@@ -63,16 +69,26 @@ def search_command(
     channels: Channels = "",
     first: First = "",
     last: Last = "",
+    onset: Onset = "",
+    onset_column: OnsetColumn = "",
+    before: Before = None,
+    rate: Rate = None,
+    fact: KnownFacts = None,
     as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
     """Which cases is a window like, and what may it be?
 
-    Example: `readbench cases search plant new.csv --time t -k 5`
+    Example: `readbench cases search plant new.csv --time t --onset 14:02 -k 5`
     """
     from readbench.cases import Filter, parse_time
 
-    asked = read_window(window, roles(time, "", channels), (parse_time(first), parse_time(last)))
+    asked = read_window(
+        window,
+        roles(time, "", channels, onset=onset_column),
+        (parse_time(first), parse_time(last)),
+        told_context(onset, before, rate, fact),
+    )
     chosen = Filter(
         asset=asset or None, label=label or None, tag=tag or None, since=parse_time(since), until=parse_time(until)
     )
@@ -132,11 +148,13 @@ def undo_command(where: Where) -> None:
 
 @app.command("list")
 def list_command(where: Where, asset: Asset = "", label: str = "", tag: str = "", as_of: AsOf = None) -> None:
-    """List cases."""
+    """List cases, and what their windows brought along; `show` tells all of one."""
     from readbench.cases import Filter
 
     chosen = Filter(asset=asset or None, label=label or None, tag=tag or None)
-    print_shown(QUESTIONS["find"].show(open_library(where, as_of=as_of).cases(chosen)))
+    library = open_library(where, as_of=as_of)
+    cases = library.cases(chosen)
+    print_shown(add_column(QUESTIONS["find"].show(cases), "Brings along", library.describe_contexts(cases)))
 
 
 @app.command("channel")

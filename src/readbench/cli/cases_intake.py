@@ -14,14 +14,19 @@ from readbench.cli.options import (
     DEFAULT_METHOD,
     Address,
     Asset,
+    Before,
     CaseColumn,
     Channels,
     File,
     First,
     Gpus,
     Jobs,
+    KnownFacts,
     Last,
     Method,
+    Onset,
+    OnsetColumn,
+    Rate,
     Root,
     Tags,
     Time,
@@ -31,6 +36,7 @@ from readbench.cli.options import (
     output,
     roles,
     say,
+    told_context,
     workers,
 )
 from readbench.cli.progress import Terminal
@@ -65,6 +71,11 @@ def add_command(
     channels: Channels = "",
     first: First = "",
     last: Last = "",
+    onset: Onset = "",
+    onset_column: OnsetColumn = "",
+    before: Before = None,
+    rate: Rate = None,
+    fact: KnownFacts = None,
     executor: Workers = None,
     jobs: Jobs = 1,
     address: Address = None,
@@ -74,24 +85,30 @@ def add_command(
     """Add the case in each file, or with `--case` a case for each name in that column.
 
     All of them come in, in the order given, or none. With `--executor`, files are read there, too.
-    Example: `readbench cases add plant pump.csv --time t --from 1200 --to 1800 --label leak --notes "New seal."`
+    Example: `readbench cases add plant pump.csv --time t --onset 14:02 --fact speed=29.5 --label leak --notes "Seal."`
     """
-    from readbench.cases import encode_cases, join_windows, parse_time, read_files
+    from readbench.cases import describe_still, encode_cases, join_windows, parse_time, read_files
     from readbench.engine.spec import parse
 
-    columns = roles(time, case, channels, label=label_column, asset=asset_column)
+    columns = roles(time, case, channels, label=label_column, asset=asset_column, onset=onset_column)
+    told = told_context(onset, before, rate, fact)
+    if before is not None and len(files) > 1:
+        raise UsageError(f"--before is for one file; got {len(files)}.")
     given = {"label": label, "notes": notes, "asset": asset, "group": group, "id": name}
     lists = {"tags": tuple(tag or ()), "links": tuple(link or ())}
     update = {key: value for key, value in given.items() if value} | lists
     with workers(executor, jobs, address, gpus) as each:
-        parts = read_files(files, columns, (parse_time(first), parse_time(last)), each or map)
+        parts = read_files(files, columns, (parse_time(first), parse_time(last)), each or map, told)
         facts = [fact.model_copy(update=update) for part in parts for fact in _facts(part, named=bool(columns.case))]
         if name and len(facts) > 1:
             raise UsageError(f"{', '.join(map(str, files[:3]))}: {len(facts)} cases, and --name is for one.")
         library = open_library(where)
+        windows = join_windows(parts)
         with Terminal() as progress:
-            names = library.add(join_windows(parts), facts, progress=progress)
+            names = library.add(windows, facts, progress=progress)
         say(f"added {names[0]}" if len(names) == 1 else f"added {len(names)} cases")
+        for remark in describe_still(windows):
+            say(remark)
         if each:
             with Terminal() as progress:
                 count = encode_cases(library.snapshot(), parse(method), each, progress=progress)
@@ -108,6 +125,8 @@ def normals_command(
     channels: Channels = "",
     first: First = "",
     last: Last = "",
+    rate: Rate = None,
+    fact: KnownFacts = None,
     length: Annotated[int, typer.Option(min=0, help="Cut the recording into windows of so many rows.")] = 0,
 ) -> None:
     """Show the library what normal looks like.
@@ -116,7 +135,8 @@ def normals_command(
     """
     from readbench.cases import parse_time, windows_from
 
-    windows = windows_from(file, roles(time, case, channels), (parse_time(first), parse_time(last)))
+    interval, told = (parse_time(first), parse_time(last)), told_context("", None, rate, fact)
+    windows = windows_from(file, roles(time, case, channels), interval, told=told)
     with Terminal() as progress:
         names = open_library(where, progress=progress).add_normals(_cut(windows, length), asset or None)
     say(f"added {len(names)} normal windows")
@@ -147,6 +167,7 @@ def _cut(windows: WindowSet, length: int) -> WindowSet:
         [values for values, _ in pieces],
         channels=[windows.channels(i) for _, i in pieces],
         assets=[str(windows.assets[i]) for _, i in pieces],
+        context=windows[[i for _, i in pieces]].context,
     )
 
 

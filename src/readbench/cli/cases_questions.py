@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -16,24 +16,46 @@ from rich.markup import escape
 from rich.table import Table
 
 from readbench.cases import QUESTIONS, GivenBy, Question, QuestionParameter, Sheet, Shown
-from readbench.cli.options import Channels, First, Json, Last, Method, Time, Where, open_library, output, roles
+from readbench.cli.options import (
+    Before,
+    Channels,
+    First,
+    Json,
+    KnownFacts,
+    Last,
+    Method,
+    Onset,
+    OnsetColumn,
+    Rate,
+    Time,
+    Where,
+    open_library,
+    output,
+    roles,
+    told_context,
+)
 from readbench.cli.progress import Terminal
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from readbench.cases import Answer
+    from readbench.cases import Answer, ToldContext
     from readbench.engine.window_tables import Roles
     from readbench.engine.windows import WindowSet
 
 MOST_FAULTS = 5
-WINDOW_OPTIONS: dict[str, Any] = {
-    "asset": Annotated[str, typer.Option(help="Asset of the window in the file: its normals are the measure.")],
-    "time": Time,
-    "channels": Channels,
-    "first": First,
-    "last": Last,
+WINDOW_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "asset": (Annotated[str, typer.Option(help="Asset of the window in the file: its normals are the measure.")], ""),
+    "time": (Time, ""),
+    "channels": (Channels, ""),
+    "first": (First, ""),
+    "last": (Last, ""),
+    "onset": (Onset, ""),
+    "onset_column": (OnsetColumn, ""),
+    "before": (Before, None),
+    "rate": (Rate, None),
+    "fact": (KnownFacts, None),
 }
-"""How a window is cut from a file."""
+"""How a window is cut from a file, and what is told of it beside: options and their defaults."""
 
 
 def add_questions(app: typer.Typer) -> None:
@@ -61,15 +83,17 @@ def build_command(question: Question[Any]) -> Callable[..., None]:
     return ask
 
 
-def read_window(window: str, roles: Roles, interval: tuple[float | None, float | None]) -> WindowSet | str:
-    """The window in a file, or the name of a case."""
+def read_window(
+    window: str, roles: Roles, interval: tuple[float | None, float | None], told: ToldContext
+) -> WindowSet | str:
+    """The window in a file, with what is told of it; or the name of a case."""
     from readbench.cases import windows_from
 
     if not Path(window).is_file():
         if Path(window).suffix:
             raise UsageError(f"There is no file {window}. Give a CSV, Parquet or NPZ file, or the name of a case.")
         return window
-    return windows_from(Path(window), roles, interval)
+    return windows_from(Path(window), roles, interval, told=told)
 
 
 def print_answer(answer: Any, shown: Shown, as_json: bool) -> None:  # noqa: ANN401 - a model, or a list of them
@@ -93,6 +117,14 @@ def print_shown(shown: Shown) -> None:
             console.print(table)
         else:
             console.print(part, highlight=False, markup=False, soft_wrap=True)
+
+
+def add_column(shown: Shown, name: str, texts: Sequence[str]) -> Shown:
+    """A table of one part with a further column, unless that says nothing."""
+    if not any(texts):
+        return shown
+    sheet = next(part for part in shown if isinstance(part, Sheet))
+    return [Sheet((*sheet.columns, name), [(*row, text) for row, text in zip(sheet.rows, texts, strict=True)])]
 
 
 def show_answer(answer: Answer) -> Shown:
@@ -120,7 +152,7 @@ def _command_parameters(question: Question[Any]) -> list[Parameter]:
     for own in sorted(parameters, key=lambda own: (own.given_by is not GivenBy.WINDOW, not own.required)):
         hints[own.name] = _hint(own), Parameter.empty if own.required else own.declared.default
         if own.given_by is GivenBy.WINDOW:
-            hints |= {name: (hint, "") for name, hint in WINDOW_OPTIONS.items()}
+            hints |= WINDOW_OPTIONS
     if question.draw:
         hints["figure"] = Annotated[Path | None, typer.Option(help="Draw it: PNG, SVG or PDF.")], None
     hints["as_json"] = Json, False
@@ -147,7 +179,9 @@ def _read_parameter(own: QuestionParameter, given: dict[str, Any]) -> Any:  # no
     from readbench.cases import parse_time
 
     interval = parse_time(given["first"]), parse_time(given["last"])
-    window = read_window(given[own.name], roles(given["time"], "", given["channels"]), interval)
+    columns = roles(given["time"], "", given["channels"], onset=given["onset_column"])
+    told = told_context(given["onset"], given["before"], given["rate"], given["fact"])
+    window = read_window(given[own.name], columns, interval, told)
     return window if isinstance(window, str) or not given["asset"] else _of_asset(window, given["asset"])
 
 

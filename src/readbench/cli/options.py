@@ -15,7 +15,7 @@ from readbench.errors import UsageError
 
 if TYPE_CHECKING:
     from readbench.benchmark.runs import InOrder
-    from readbench.cases import Library
+    from readbench.cases import Library, ToldContext
     from readbench.engine.window_tables import Roles
 
 WIDTH = 120
@@ -59,6 +59,21 @@ CaseColumn = Annotated[str, typer.Option(help="Column that names the case of eac
 Channels = Annotated[str, typer.Option(help="Columns of the channels, separated by commas.", show_default="numbers")]
 First = Annotated[str, typer.Option("--from", help="First time of the interval: seconds, a date, or a row.")]
 Last = Annotated[str, typer.Option("--to", help="Last time of the interval.")]
+Onset = Annotated[
+    str,
+    typer.Option(help="When it began: seconds, a date, a time of day, or a row. Rows before are the time before."),
+]
+OnsetColumn = Annotated[str, typer.Option(help="Column that marks the rows from the onset on, or holds its time.")]
+Before = Annotated[
+    Path | None, typer.Option(help="File with the time before the window, in the same channels.", show_default=False)
+]
+Rate = Annotated[
+    float | None, typer.Option(help="Samples a second.", show_default="by the column of the time, else unknown")
+]
+KnownFacts = Annotated[
+    list[str] | None,
+    typer.Option("--fact", help="A number known beforehand, `speed=29.5`; may be repeated.", show_default=False),
+]
 Method = Annotated[str, typer.Option(help="Any method of the grammar.")]
 AsOf = Annotated[int | None, typer.Option(help="The library after this change.", show_default=False)]
 K = Annotated[int, typer.Option("-k", min=1, help="Most hits.")]
@@ -92,12 +107,21 @@ def numbers(text: str, option: str) -> tuple[int, ...]:
         raise UsageError(f"{option} takes whole numbers separated by commas. Got {text!r}.") from error
 
 
-def roles(time: str, case: str, channels: str, *, label: str = "", asset: str = "") -> Roles:
+def roles(time: str, case: str, channels: str, *, label: str = "", asset: str = "", onset: str = "") -> Roles:
     """Roles of the columns of a table; channels are separated by commas."""
     from readbench.engine.window_tables import Roles
 
     names = tuple(name.strip() for name in channels.split(",") if name.strip())
-    return Roles(time=time, case=case, channels=names, label=label, asset=asset)
+    return Roles(time=time, case=case, channels=names, label=label, asset=asset, onset=onset)
+
+
+def told_context(onset: str, before: Path | None, rate: float | None, facts: list[str] | None) -> ToldContext:
+    """What the options say of the windows of a file."""
+    from readbench.cases import ToldContext, parse_facts
+
+    if before is not None and not before.is_file():
+        raise UsageError(f"There is no file {before}. Give a table with the time before.")
+    return ToldContext(onset=onset, before=before, rate=rate, facts=parse_facts(facts) if facts else None)
 
 
 def open_library(where: str, as_of: int | None = None, progress: Progress = SILENT) -> Library:

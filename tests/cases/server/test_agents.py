@@ -23,7 +23,7 @@ from tests.cases.server.test_api import csv
 READING = sorted(
     [
         *("cases_to_label_next", "doubtful_labels", "explain_match", "find", "find_similar_cases", "get_case"),
-        *("history", "library_overview", "stats"),
+        *("history", "library_overview", "show", "stats"),
     ]
 )
 
@@ -84,3 +84,21 @@ def test_an_agent_that_may_write_adds_and_labels(library: Library, tmp_path: Pat
     assert tools == sorted([*READING, "add_case", "label_case"])
     assert library.case(added.structured_content["id"]).asset == "pump 7"
     assert labelled.structured_content["label"] == library.case("w1").label == "noise"
+
+
+def test_an_agent_says_when_it_began(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_bytes(csv("leak"))
+    told = {"file": str(tmp_path / "new.csv"), "time_column": "t", "onset": "10", "facts": {"speed": 29.5}}
+    _, (found, match, added, wrong) = talk(
+        agent_server(library, method=FAST, writable=True),
+        ("find_similar_cases", told),
+        ("explain_match", told | {"like": "w0"}),
+        ("add_case", told | {"rate": 10.0}),
+        ("find_similar_cases", told | {"before_file": str(tmp_path / "none.csv")}),
+    )
+    assert found.structured_content["cases"]
+    assert match.structured_content["normal_is"].startswith("the 10 steps before it")
+    own = library.window(added.structured_content["id"])[0]
+    assert own.before is not None
+    assert (own.before.shape, own.rate, own.facts) == ((3, 10), 10.0, {"speed": 29.5})
+    assert "There is no file" in wrong.content[0].text

@@ -154,3 +154,71 @@ def test_what_is_wrong_is_said_in_a_sentence(
     answer = client.post(f"/api/v1/{path}", json=body)
     assert (answer.status_code, words in answer.json()["detail"]) == (status, True), answer.text
     assert library.stats().change == 2
+
+
+def test_a_window_brings_its_context(client: TestClient) -> None:
+    body = sent("leak")
+    told = {"rate": 10.0, "units": ["bar", "", "rpm"], "facts": {"speed": 29.5}}
+    whole = window("", np.random.default_rng(1), 100)
+    long = {"channels": CHANNELS, "values": np.concatenate([whole, body["values"]], axis=1).tolist(), "onset": 100}
+    apart = body | {"before": whole.tolist()}
+    for name, sent_window in (("cut", long | told), ("apart", apart | told)):
+        assert client.post("/api/v1/cases", json={"window": sent_window, "id": name}).status_code == 201
+        stored = client.get(f"/api/v1/windows/{name}").json()
+        np.testing.assert_allclose(stored["before"], whole, rtol=1e-5)
+        np.testing.assert_allclose(stored["values"], body["values"], rtol=1e-5)
+        assert {key: stored[key] for key in told} == told
+        assert client.get("/api/v1/show", params={"case": name}).json()["before"] == 100
+    assert client.get("/api/v1/windows/w0").json()["before"] is None
+    evidence = client.post("/api/v1/explain", json={"window": apart, "like": "w0"}).json()
+    assert evidence["reference"].startswith("the 100 steps before it")
+    bare = client.post("/api/v1/search", json={"window": body}).json()["hits"]
+    assert client.post("/api/v1/search", json={"window": apart | told}).json()["hits"] == bare
+
+
+def test_a_file_brings_its_context(client: TestClient, library: Library) -> None:
+    files = {"file": ("a.csv", csv("leak"))}
+    kept = client.post("/api/v1/files", files=files, data={"onset": "12", "rate": 5, "fact": ["speed=2", "load=.5"]})
+    own = library.window(kept.json()["id"])[0]
+    assert own.before is not None
+    assert (own.before.shape, own.values.shape, own.rate) == ((3, 12), (3, 28), 5.0)
+    assert own.facts == {"speed": 2.0, "load": 0.5}
+    earlier = b"t,pressure,flow,speed\n-2,1,2,3\n-1,1,2,4\n"
+    answer = client.post("/api/v1/search-file", files=files | {"before": ("b.csv", earlier)}, data={"k": 1})
+    assert "In the time before, pressure, flow never moved" in answer.json()["remarks"][-1]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"before": [[1.0], [2.0]]}, "3 channel names, but 2 rows"),
+        ({"before": [[], [], []]}, "The time before has no readings"),
+        ({"before": [[1.0]] * 3, "onset": 5}, "not both"),
+        ({"onset": 40}, "not within the 40 steps"),
+        ({"onset": 0}, "greater than or equal to 1"),
+        ({"rate": -1}, "greater than 0"),
+        ({"units": ["bar"]}, "units of 1"),
+        ({"facts": {"": 1.0}}, "no name"),
+        ({"before": [[0.0] * 7000] * 3}, "The time before has 21,000 readings"),
+    ],
+)
+def test_a_context_that_does_not_fit_is_refused(client: TestClient, more: dict[str, Any], says: str) -> None:
+    for path in ("search", "cases"):
+        answer = client.post(f"/api/v1/{path}", json={"window": sent("leak") | more})
+        assert answer.status_code in {400, 422}
+        assert says in answer.text
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"onset": "99"}, "the onset 99 is not within 0 s to 39 s"),
+        ({"onset": "14:02"}, "has no dates"),
+        ({"fact": "speed"}, "NAME=NUMBER"),
+        ({"onset_column": "none"}, "none"),
+    ],
+)
+def test_what_is_told_of_a_file_is_checked(client: TestClient, more: dict[str, str], says: str) -> None:
+    answer = client.post("/api/v1/search-file", files={"file": ("a.csv", csv("leak"))}, data=more)
+    assert answer.status_code in {400, 404, 422}
+    assert says in answer.text

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from readbench.cases import Library
 from readbench.cases.server import Settings
 from readbench.cases.server._app import create_app
 from tests.benchmark.report.test_site_browser import CONTRAST, NAMELESS
-from tests.cases.samples import CHANNELS, FAST, filled
+from tests.cases.samples import CHANNELS, FAST, filled, window
 from tests.cases.server.running import served
 from tests.cases.server.test_api import csv
 
@@ -104,6 +105,94 @@ def test_a_file_can_be_looked_at_without_being_kept(page: Any, library: Library)
     assert "noise" in page.inner_text(".hit >> nth=0")
     assert page.locator(".verdict").count() == 0
     assert len(library) == before
+
+
+def long_csv(steps: int = 200) -> str:
+    """A recording that is normal until its last 40 steps, which are a leak."""
+    rng = np.random.default_rng(3)
+    values = np.concatenate([window("", rng, steps - 40), window("leak", rng)], axis=1)
+    rows = [",".join([str(1714572000 + step), *map(str, row)]) for step, row in enumerate(values.T)]
+    return "\n".join([",".join(("t", *CHANNELS)), *rows])
+
+
+def marked(page: Any) -> int:  # noqa: ANN401
+    return int(page.get_attribute(".onset", "aria-valuenow"))
+
+
+def test_in_a_long_recording_the_onset_is_marked_and_the_rest_is_the_window(page: Any, library: Library) -> None:  # noqa: ANN401
+    page.goto("/")
+    page.evaluate(DROP, [long_csv(), "long.csv"])
+    page.wait_for_selector("#mark:not([hidden])")
+    assert page.locator("#whole canvas").count() == 3
+    assert 120 < marked(page) < 200, "it is proposed where the recording departs"
+    box = page.locator("#whole").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 4 + (box["width"] - 8) * 150 / 199, box["y"] + 60, steps=4)
+    page.mouse.up()
+    assert marked(page) == 150
+    page.mouse.move(box["x"] + 9, box["y"] + 40)
+    assert marked(page) == 150, "the line stays where it was left"
+    for key in ("ArrowRight", "PageUp", "Shift+ArrowLeft"):
+        page.keyboard.press(key)
+    assert marked(page) == 160
+    assert "2024-05-01 14:02:40: 160 steps before, 40 in the window" in page.inner_text("#marked")
+    page.fill("input[name=facts]", "speed=29.5")
+    page.click("text=Find cases")
+    page.wait_for_selector("#plots[data-chosen]")
+    own = library.window(page.get_attribute("#plots", "data-case"))[0]
+    assert own.before is not None
+    assert (own.before.shape, own.values.shape, own.facts) == ((3, 160), (3, 40), {"speed": 29.5})
+    assert own.time == 1714572160
+    assert "160 steps before, 1 Hz, speed = 29.5" in page.inner_text(".lead")
+    assert "the 160 steps before it" in page.inner_text(".signals")
+    assert page.locator(".faults li").first.inner_text().startswith("leak")
+
+
+def test_the_line_follows_a_finger_and_can_be_taken_away(browser: Any, address: str) -> None:  # noqa: ANN401
+    context = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True, base_url=address)
+    page = context.new_page()
+    page.goto("/")
+    page.set_input_files("#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": long_csv().encode()})
+    page.wait_for_selector("#mark:not([hidden])")
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    page.locator("#whole").scroll_into_view_if_needed()
+    box = page.locator("#whole").bounding_box()
+    page.touchscreen.tap(box["x"] + 4 + (box["width"] - 8) / 2, box["y"] + 30)
+    assert abs(marked(page) - 100) <= 1
+    page.click("text=No onset")
+    assert (marked(page), page.input_value("#onset")) == (0, "")
+    page.uncheck("input[name=keep]")
+    page.click("text=Find cases")
+    page.wait_for_selector("#plots[data-chosen]")
+    assert "200 steps" in page.inner_text(".lead")
+    assert "steps before" not in page.inner_text(".lead")
+    context.close()
+
+
+def test_a_file_that_is_only_looked_at_is_explained_by_its_own_time_before(page: Any) -> None:  # noqa: ANN401
+    page.goto("/")
+    page.uncheck("input[name=keep]")
+    page.evaluate(DROP, [long_csv(), "long.csv"])
+    page.wait_for_selector("#mark:not([hidden])")
+    with page.expect_request("**/api/v1/explain") as asked:
+        page.click("text=Find cases")
+    sent = asked.value.post_data_json["window"]
+    assert len(sent["before"]) == 3
+    assert 120 < len(sent["before"][0]) < 200
+    page.wait_for_selector("#plots[data-chosen]")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_mark_can_be_read_in_both_themes(browser: Any, address: str, scheme: str) -> None:  # noqa: ANN401
+    context = browser.new_context(color_scheme=scheme, base_url=address)
+    page = context.new_page()
+    page.goto("/")
+    page.set_input_files("#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": long_csv().encode()})
+    page.wait_for_selector("#mark:not([hidden])")
+    assert page.evaluate(CONTRAST) == []
+    assert [found for found in page.evaluate(NAMELESS) if "hidden" not in found] == []
+    context.close()
 
 
 def test_notes_are_kept_and_found(page: Any, library: Library) -> None:  # noqa: ANN401

@@ -5,7 +5,8 @@ To read, a key with the role `read` is enough; `write` adds, labels and edits; `
 
 from __future__ import annotations
 
-from pathlib import Path
+import math
+from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 from typing import Annotated
 
@@ -26,6 +27,7 @@ from readbench.cases.server._bodies import (
     SearchManyBody,
     Stored,
     time_of,
+    told_of_file,
     window_of_file,
     windows_of_bodies,
 )
@@ -61,11 +63,19 @@ async def case(service: Served, _caller: Reader, case: str) -> Case:
 
 @read_router.get("/windows/{case:path}")
 async def window(service: Served, _caller: Reader, case: str) -> Stored:
-    """The readings of a case."""
+    """The readings of a case, and what its window brought along."""
 
     def read() -> Stored:
-        own = service.library.window(case)
-        return Stored(case=service.library.case(case), channels=own.channels(0), values=own.values(0).tolist())
+        own = service.library.window(case)[0]
+        return Stored(
+            case=service.library.case(case),
+            channels=own.channels,
+            values=own.values.tolist(),
+            before=None if own.before is None else own.before.tolist(),
+            rate=None if math.isnan(own.rate) else own.rate,
+            units=own.units,
+            facts=dict(own.facts),
+        )
 
     return await service.work.do(read)
 
@@ -105,20 +115,38 @@ async def search_file(
     time: Annotated[str, Form(description="column of the time")] = "",
     first: Annotated[float | None, Form(description="first time of the window")] = None,
     last: Annotated[float | None, Form()] = None,
+    onset: Annotated[str, Form(description="when it began: rows before are the time before the window")] = "",
+    onset_column: Annotated[str, Form(description="column that marks the rows from the onset on")] = "",
+    before: Annotated[UploadFile | None, File(description="a table with the time before the window")] = None,
+    rate: Annotated[float | None, Form(gt=0, description="samples a second")] = None,
+    fact: Annotated[list[str], Form(description="a number known beforehand, such as speed=29.5")] = [],  # noqa: B006
     k: Annotated[int, Form(ge=1)] = 10,
     method: Annotated[str, Form()] = "",
 ) -> Answer:
     """The same for the window in a file; nothing of it is kept."""
     content = await file.read()
+    earlier = await _read_upload(before)
 
     def find() -> Answer:
         chosen = service.settings.choose_method(method)
         own = window_of_file(
-            file.filename or "", content, service.settings, time=time, interval=(first, last), asset=asset
+            file.filename or "",
+            content,
+            service.settings,
+            time=time,
+            interval=(first, last),
+            asset=asset,
+            onset_column=onset_column,
+            told=told_of_file(onset, earlier, rate, fact),
         )
         return service.library.search(own, k=hits(k, service), method=chosen)
 
     return await service.work.do(find)
+
+
+async def _read_upload(file: UploadFile | None) -> tuple[str, bytes] | None:
+    """Name and content of a file that may not have been sent."""
+    return None if file is None else (PurePosixPath(file.filename or "before").name, await file.read())
 
 
 def list_cases(service: CaseService, query: ListQuery) -> CasePage:
@@ -174,13 +202,26 @@ async def add_file(
     time: Annotated[str, Form(description="column of the time")] = "",
     first: Annotated[float | None, Form(description="first time of the window")] = None,
     last: Annotated[float | None, Form()] = None,
+    onset: Annotated[str, Form(description="when it began: rows before are the time before the window")] = "",
+    onset_column: Annotated[str, Form(description="column that marks the rows from the onset on")] = "",
+    before: Annotated[UploadFile | None, File(description="a table with the time before the window")] = None,
+    rate: Annotated[float | None, Form(gt=0, description="samples a second")] = None,
+    fact: Annotated[list[str], Form(description="a number known beforehand, such as speed=29.5")] = [],  # noqa: B006
 ) -> Case:
     """Add the case in a file."""
     content = await file.read()
+    earlier = await _read_upload(before)
 
     def store() -> Case:
         windows = window_of_file(
-            file.filename or "", content, service.settings, time=time, interval=(first, last), asset=asset
+            file.filename or "",
+            content,
+            service.settings,
+            time=time,
+            interval=(first, last),
+            asset=asset,
+            onset_column=onset_column,
+            told=told_of_file(onset, earlier, rate, fact),
         )
         return add_case(
             service, windows, Case(id="", asset=asset, label=label or None, notes=notes, time=time_of(windows))

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from readbench.cases import FIRST_DATE, Case, Filter, Interval, windows_from
+from readbench.cases import (
+    FIRST_DATE,
+    Case,
+    Filter,
+    Interval,
+    ToldContext,
+    attach_context,
+    parse_facts,
+    windows_from,
+)
 from readbench.cases.server._service import Settings
 from readbench.engine.window_tables import Roles
-from readbench.engine.windows import WindowSet
+from readbench.engine.windows import WindowSet, concatenate
 from readbench.errors import DataError, UsageError
+
+Rows = tuple[tuple[float | None, ...], ...]
+"""Readings by channel; null where one is missing."""
 
 
 class ApiModel(BaseModel):
@@ -21,11 +35,28 @@ class ApiModel(BaseModel):
 
 
 class WindowBody(ApiModel):
-    """A window: one row of readings for each channel, all of one length; null where a reading is missing."""
+    """A window: one row of readings for each channel, all of one length; null where a reading is missing.
+
+    What it brings along may be missing: the time before it, by itself or as the steps before an onset, the rate, units
+    and facts.
+    """
 
     channels: tuple[str, ...] = Field(min_length=1, examples=[["pressure", "flow"]])
-    values: tuple[tuple[float | None, ...], ...] = Field(min_length=1, examples=[[[1.0, 1.2, 0.7], [5.0, 5.0, 6.5]]])
+    values: Rows = Field(min_length=1, examples=[[[1.0, 1.2, 0.7], [5.0, 5.0, 6.5]]])
     asset: str = ""
+    before: Rows | None = Field(
+        None,
+        description="Readings of the same asset in the time before, a row for each channel of the window.",
+        examples=[[[1.0, 1.1], [5.0, 5.1]]],
+    )
+    onset: int | None = Field(
+        None, ge=1, description="Step of `values` at which it began: those before become `before`.", examples=[2]
+    )
+    rate: float | None = Field(None, gt=0, description="Samples a second.", examples=[10.0])
+    units: tuple[str, ...] = Field((), description="Of the channels, empty where unknown.", examples=[["bar", ""]])
+    facts: dict[str, float] = Field(
+        {}, description="Numbers that are known beforehand, by name.", examples=[{"speed": 29.5}]
+    )
 
 
 class Asked(ApiModel):
@@ -100,11 +131,15 @@ class CasePage(ApiModel):
 
 
 class Stored(ApiModel):
-    """The window of a case: readings in rows, by channel."""
+    """The window of a case: readings in rows, by channel, and what it brought along."""
 
     case: Case
     channels: tuple[str, ...]
     values: tuple[tuple[float, ...], ...] = Field(repr=False)
+    before: tuple[tuple[float, ...], ...] | None = Field(None, repr=False)
+    rate: float | None = None
+    units: tuple[str, ...] = ()
+    facts: dict[str, float] = {}
 
 
 class Problem(ApiModel):
@@ -125,7 +160,15 @@ TIME_NAMES = ("time", "t", "timestamp", "datetime", "date", "seconds", "step")
 
 
 def window_of_file(
-    name: str, content: bytes, settings: Settings, *, time: str = "", interval: Interval = (None, None), asset: str = ""
+    name: str,
+    content: bytes,
+    settings: Settings,
+    *,
+    time: str = "",
+    interval: Interval = (None, None),
+    asset: str = "",
+    onset_column: str = "",
+    told: ToldContext | None = None,
 ) -> WindowSet:
     r"""The one window in a sent file.
 
@@ -136,6 +179,8 @@ def window_of_file(
         time: column of the time; "" takes one of the usual names.
         interval: first and last time.
         asset: the machine it comes from.
+        onset_column: column that marks the rows from the onset on.
+        told: of the window, beside the file.
 
     >>> window_of_file("../a.csv", b"t,flow\n0,1\n1,2\n", Settings()).channels(0)
     ('flow',)
@@ -143,7 +188,8 @@ def window_of_file(
     own = PurePosixPath(name.replace("\\", "/")).name or "file"
     given = (own, content)
     column = time or _time_column(own, content)
-    windows = windows_from(given, Roles(time=column), interval, settings.file_limits)
+    roles = Roles(time=column, onset=onset_column)
+    windows = windows_from(given, roles, interval, settings.file_limits, told or ToldContext())
     if len(windows) != 1:
         raise UsageError(f"{own} holds {len(windows)} windows. Send one at a time.")
     return check_size(_without_facts(windows, asset), settings)
@@ -153,11 +199,7 @@ def windows_of_bodies(bodies: tuple[WindowBody, ...], settings: Settings) -> Win
     """Windows that were sent as JSON."""
     if len(bodies) > settings.max_windows:
         raise UsageError(f"Got {len(bodies)} windows: at most {settings.max_windows} in one request.")
-    values = [_matrix(body) for body in bodies]
-    windows = WindowSet.from_arrays(
-        values, channels=[body.channels for body in bodies], assets=[body.asset for body in bodies]
-    )
-    return check_size(windows, settings)
+    return concatenate([check_size(_window(body), settings) for body in bodies])
 
 
 def check_size(windows: WindowSet, settings: Settings) -> WindowSet:
@@ -167,7 +209,15 @@ def check_size(windows: WindowSet, settings: Settings) -> WindowSet:
         raise DataError(f"A window has {channels.max():,} channels, more than {settings.max_channels:,}.")
     if points.max(initial=0) > settings.max_points:
         raise DataError(f"A window has {points.max():,} readings, more than {settings.max_points:,}. Shorten it.")
+    befores = [] if windows.context is None else [before.size for before in windows.context.befores]
+    if (most := max(befores, default=0)) > settings.max_points:
+        raise DataError(f"The time before has {most:,} readings, more than {settings.max_points:,}. Shorten it.")
     return windows
+
+
+def told_of_file(onset: str, before: tuple[str, bytes] | None, rate: float | None, facts: list[str]) -> ToldContext:
+    """What the fields of a form say of the window in a file."""
+    return ToldContext(onset=onset, before=before, rate=rate, facts=parse_facts(facts) if facts else None)
 
 
 def time_of(windows: WindowSet) -> float | None:
@@ -176,17 +226,42 @@ def time_of(windows: WindowSet) -> float | None:
     return time if np.isfinite(time) and time >= FIRST_DATE else None
 
 
-def _matrix(body: WindowBody) -> np.ndarray:
+def _window(body: WindowBody) -> WindowSet:
+    """The window of a body, with what it brings along."""
+    values = _matrix(body.values, body.channels, "The window")
+    before = None if body.before is None else _matrix(body.before, body.channels, "The time before")
+    if body.onset is not None and before is not None:
+        raise UsageError("Give the onset or the time before, not both.")
+    windows = WindowSet.from_arrays([values], channels=body.channels, assets=[body.asset])
+    return attach_context(
+        windows if body.onset is None else begin_at(windows, body.onset),
+        before=before,
+        rate=body.rate,
+        units=body.units or None,
+        facts=body.facts or None,
+    )
+
+
+def begin_at(windows: WindowSet, step: int) -> WindowSet:
+    """One window from a step on; the steps before become the time before."""
+    own = windows[0]
+    if not 0 < step < own.values.shape[1]:
+        raise UsageError(f"The onset {step} is not within the {own.values.shape[1]} steps of the window.")
+    late = 0.0 if math.isnan(own.rate) else step / own.rate
+    return WindowSet.of(replace(own, values=own.values[:, step:], before=own.values[:, :step], time=own.time + late))
+
+
+def _matrix(values: Rows, channels: tuple[str, ...], what: str) -> np.ndarray:
     """(C, T) readings, NaN where there is none."""
-    if len(body.values) != len(body.channels):
-        raise UsageError(f"The window has {len(body.channels)} channel names, but {len(body.values)} rows of readings.")
-    if len({len(row) for row in body.values}) != 1:
-        raise UsageError("All channels of a window have the same number of readings; put null where one is missing.")
-    if len(set(body.channels)) != len(body.channels):
-        raise UsageError("Two channels of the window have the same name. Rename one.")
-    if not body.values[0]:
-        raise UsageError("The window has no readings.")
-    rows = [[np.nan if value is None else value for value in row] for row in body.values]
+    if len(values) != len(channels):
+        raise UsageError(f"{what} has {len(channels)} channel names, but {len(values)} rows of readings.")
+    if len({len(row) for row in values}) != 1:
+        raise UsageError(f"{what} has the same number of readings in all channels; put null where one is missing.")
+    if len(set(channels)) != len(channels):
+        raise UsageError(f"Two channels of {what.lower()} have the same name. Rename one.")
+    if not values[0]:
+        raise UsageError(f"{what} has no readings.")
+    rows = [[np.nan if value is None else value for value in row] for row in values]
     with np.errstate(over="ignore"):
         return np.array(rows, np.float64).astype(np.float32)
 
@@ -206,4 +281,6 @@ def _time_column(name: str, content: bytes) -> str:
 def _without_facts(windows: WindowSet, asset: str) -> WindowSet:
     """The bare window, of an asset: what a file says about labels is not taken from strangers."""
     times = None if np.isnan(windows.times).all() else windows.times
-    return WindowSet.from_arrays([windows.values(0)], channels=windows.channels(0), assets=[asset], times=times)
+    return WindowSet.from_arrays(
+        [windows.values(0)], channels=windows.channels(0), assets=[asset], times=times, context=windows.context
+    )

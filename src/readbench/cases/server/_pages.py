@@ -12,15 +12,28 @@ from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from readbench.cases import QUESTIONS, UNLIKE, Answer, Case, Fault, Filter, GivenBy, Summary, format_time, parse_time
+from readbench.cases import (
+    QUESTIONS,
+    UNLIKE,
+    Answer,
+    Case,
+    Fault,
+    Filter,
+    GivenBy,
+    Summary,
+    ToldContext,
+    format_time,
+    parse_facts,
+    parse_time,
+)
 from readbench.cases.server import _views as words
 from readbench.cases.server._api import ListQuery, add_case, list_cases
-from readbench.cases.server._bodies import time_of, window_of_file
+from readbench.cases.server._bodies import begin_at, time_of, window_of_file
 from readbench.cases.server._gate import COOKIE, IMPORT_MAP, Admin, Reader, Writer, caller_of
 from readbench.cases.server._keys import NOBODY, KeyHolder, Role
 from readbench.cases.server._questions import ask_in_words
 from readbench.cases.server._service import CaseService, Served
-from readbench.cases.server._views import DrawnWindow, draw_signals, list_events
+from readbench.cases.server._views import DrawnRecording, DrawnWindow, draw_recording, draw_signals, list_events
 from readbench.engine.windows import WindowSet
 
 HITS = 10
@@ -107,17 +120,23 @@ async def look_at_file(
     time: Annotated[str, Form()] = "",
     first: Annotated[str, Form()] = "",
     last: Annotated[str, Form()] = "",
+    onset: Annotated[str, Form()] = "",
+    facts: Annotated[str, Form()] = "",
     keep: Annotated[str, Form()] = "",
 ) -> Response:
-    """Search with a file: kept as an open case, or only looked at."""
+    """Search with a file: kept as an open case, or only looked at; `onset` is a step of it."""
     content = await file.read()
     interval = parse_time(first), parse_time(last)
+    told = ToldContext(facts=parse_facts([text for text in facts.split(",") if text.strip()]) or None)
 
     def read() -> WindowSet:
-        return window_of_file(file.filename or "", content, service.settings, time=time, interval=interval, asset=asset)
+        window = window_of_file(
+            file.filename or "", content, service.settings, time=time, interval=interval, asset=asset, told=told
+        )
+        return begin_at(window, int(onset)) if onset.strip("0") and onset.isdecimal() else window
 
     def look() -> dict[str, Any]:
-        window = read()
+        window = service.library.prepare(read())
         answer = service.library.search(window, k=HITS, method=service.settings.choose_method(""))
         signals = draw_signals(service.library.snapshot(), window[0], kept=False)
         return _shown(service, signals, answer, Page()) | {"case": None, "asset": asset, "name": file.filename}
@@ -129,6 +148,30 @@ async def look_at_file(
     if keep and caller.role >= Role.WRITE:
         return _to_case((await service.work.do(store)).id)
     return _page(request, "case.html", caller, **await service.work.do(look))
+
+
+@router.post("/preview")
+async def preview(
+    *,
+    service: Served,
+    _caller: Reader,
+    file: Annotated[UploadFile, File()],
+    asset: Annotated[str, Form()] = "",
+    time: Annotated[str, Form()] = "",
+    first: Annotated[str, Form()] = "",
+    last: Annotated[str, Form()] = "",
+) -> DrawnRecording:
+    """The whole recording of a file, in which its sender marks when it began; nothing of it is kept."""
+    content = await file.read()
+    interval = parse_time(first), parse_time(last)
+
+    def draw() -> DrawnRecording:
+        window = window_of_file(
+            file.filename or "", content, service.settings, time=time, interval=interval, asset=asset
+        )
+        return draw_recording(service.library.snapshot(), service.library.prepare(window)[0])
+
+    return await service.work.do(draw)
 
 
 @router.post("/feedback")

@@ -19,8 +19,8 @@ from readbench.cases import (
     MOST_STEPS,
     Change,
     Library,
-    NormalReference,
     Snapshot,
+    describe_context,
     reference_for,
 )
 from readbench.cases.server._bodies import ApiModel
@@ -38,6 +38,7 @@ class DrawnSignal(ApiModel):
         name: of the channel.
         values: readings to draw, at most `MOST_POINTS`: of a longer window, the least and the greatest of each stretch.
         asked: readings to ask with, evenly spaced; empty where the window is kept and can be asked about by name.
+        asked_before: readings of the time before to ask with; empty where there is none, or the window is kept.
         mean: of normal operation; None where it is not known.
         deviation: standard deviation of normal operation; None where it is not known or the channel never moves.
         departure: root mean square departure from normal, in standard deviations.
@@ -46,6 +47,7 @@ class DrawnSignal(ApiModel):
     name: str
     values: tuple[float, ...] = Field(repr=False)
     asked: tuple[float, ...] = Field(repr=False)
+    asked_before: tuple[float, ...] = Field(repr=False)
     mean: float | None
     deviation: float | None
     departure: float
@@ -59,12 +61,48 @@ class DrawnWindow(ApiModel):
         steps: of the window as it is stored.
         span: first and last part of the window in which it departs most from normal, 0 to 1; None where it does not.
         reference: what normal is taken from, in words.
+        context: what the window brings along, in words.
     """
 
     channels: tuple[DrawnSignal, ...]
     steps: int
     span: tuple[float, float] | None
     reference: str
+    context: str
+
+
+class DrawnRecording(ApiModel):
+    """A recording in which its sender marks when it began.
+
+    Args:
+        signals: all of it.
+        start: when it begins, in seconds; None where unknown.
+        rate: steps a second; None where unknown.
+        onset: share of it at which it seems to begin; None where nothing departs.
+        long: it is much longer than the cases here: likely more than the incident alone.
+    """
+
+    signals: DrawnWindow
+    start: float | None
+    rate: float | None
+    onset: float | None
+    long: bool
+
+
+LONG_RECORDING = 2.0
+"""Lengths of the usual case from which a recording counts as long."""
+
+
+def draw_recording(snapshot: Snapshot, window: Window) -> DrawnRecording:
+    """The whole of a recording, as `draw_signals` has it."""
+    steps = window.values.shape[1]
+    return DrawnRecording(
+        signals=draw_signals(snapshot, window),
+        start=None if np.isnan(window.time) else window.time,
+        rate=None if np.isnan(window.rate) else window.rate,
+        onset=propose_onset(reference_for(snapshot, window).departures(window, list(window.channels))),
+        long=0 < LONG_RECORDING * snapshot.usual_steps < steps,
+    )
 
 
 def draw_signals(snapshot: Snapshot, window: Window, *, kept: bool = True) -> DrawnWindow:
@@ -75,20 +113,53 @@ def draw_signals(snapshot: Snapshot, window: Window, *, kept: bool = True) -> Dr
         window: that is drawn.
         kept: it is a case of the library.
     """
-    reference = reference_for(snapshot, window.asset)
+    reference = reference_for(snapshot, window)
     departures = reference.departures(window, list(window.channels))
     far = np.sqrt((departures**2).mean(axis=1))
     steps = window.values.shape[1]
     drawn = thin_series(window.values, MOST_POINTS)
     # As many steps as the evidence looks at: what comes back is what a kept window would be compared by.
     asked = resample(window.values, min(MOST_STEPS, steps)) if not kept else window.values[:, :0]
-    channels = [_signal(name, drawn[c], asked[c], reference, float(far[c])) for c, name in enumerate(window.channels)]
+    before = window.values[:, :0] if kept or window.before is None else _pick(window.before)
+    channels = [
+        DrawnSignal(
+            name=name,
+            values=_short(drawn[c]),
+            asked=_short(asked[c]),
+            asked_before=_short(before[c]),
+            mean=reference.stats.mean.get(name),
+            deviation=reference.stats.std.get(name) or None,
+            departure=float(far[c]),
+        )
+        for c, name in enumerate(window.channels)
+    ]
     return DrawnWindow(
         channels=tuple(sorted(channels, key=lambda channel: -channel.departure)),
         steps=steps,
         span=departing_span(departures),
         reference=reference.words,
+        context=describe_context(0 if window.before is None else window.before.shape[1], window.rate, window.facts),
     )
+
+
+def propose_onset(departures: NDArray[np.float64]) -> float | None:
+    """Share of a recording at which its farthest stretch begins to depart from normal; None where nothing departs.
+
+    Args:
+        departures: (C, T) in standard deviations.
+
+    >>> propose_onset(np.repeat([[0.0] * 90 + [5.0] * 10], 2, axis=0))
+    0.89
+    """
+    steps = departures.shape[1]
+    width = max(1, steps // 32)
+    box = np.ones(width) / width
+    level = np.sqrt([np.convolve(row**2, box, mode="same") for row in departures]).max(axis=0)
+    far = np.flatnonzero(level >= max(DEPARTS, (np.median(level) + level.max()) / 2))
+    if not len(far):
+        return None
+    quiet = np.flatnonzero(level[: far[0]] < DEPARTS)
+    return float((quiet[-1] + 1 if len(quiet) else 0) / steps)
 
 
 def departing_span(departures: NDArray[np.float64]) -> tuple[float, float] | None:
@@ -112,18 +183,9 @@ def departing_span(departures: NDArray[np.float64]) -> tuple[float, float] | Non
     return (float(far[0] / steps), float((far[-1] + 1) / steps)) if len(far) else None
 
 
-def _signal(
-    name: str, drawn: NDArray[np.float32], asked: NDArray[np.float32], reference: NormalReference, departure: float
-) -> DrawnSignal:
-    mean, deviation = reference.stats.mean.get(name), reference.stats.std.get(name)
-    return DrawnSignal(
-        name=name,
-        values=_short(drawn),
-        asked=_short(asked),
-        mean=mean,
-        deviation=deviation or None,
-        departure=departure,
-    )
+def _pick(before: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Evenly spaced steps of the time before: between them nothing is averaged, so that it keeps its spread."""
+    return before[:, :: -(-before.shape[1] // MOST_STEPS)]
 
 
 def _short(values: NDArray[np.float32]) -> tuple[float, ...]:

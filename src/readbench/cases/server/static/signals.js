@@ -32,11 +32,12 @@ export function laidOver(path, { window_series: window, case_series: series }, {
 }
 
 /** What asks why a case is like this window: by its name where it is kept, else by its readings. */
-export const question = (name, asset, channels, like) =>
-  name ? { case: name, like } : {
-    window: { channels: channels.map((own) => own.name), values: channels.map((own) => own.asked), asset },
-    like,
-  };
+export function question(name, asset, channels, like) {
+  if (name) return { case: name, like };
+  const window = { channels: channels.map((own) => own.name), values: channels.map((own) => own.asked), asset };
+  if (channels.some((own) => own.asked_before?.length)) window.before = channels.map((own) => own.asked_before);
+  return { window, like };
+}
 
 /** The place in a list of `count` after a step; it stays within the list. */
 export const moved = (place, by, count) => Math.min(count - 1, Math.max(0, place + by));
