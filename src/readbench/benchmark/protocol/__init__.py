@@ -17,6 +17,7 @@ from readbench.benchmark.protocol._describe import (
     audit,
     composition_facts,
     composition_row,
+    context_row,
     fault_panels,
 )
 from readbench.benchmark.protocol._shipped import read_shipped, read_shipped_rows
@@ -74,6 +75,7 @@ __all__ = [
     "compose_task",
     "composition_facts",
     "composition_row",
+    "context_row",
     "fault_panels",
     "fill_missing",
     "find_source",
