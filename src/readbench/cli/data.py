@@ -131,10 +131,20 @@ def _show_described(info: SourceInfo, facts: dict[str, Any], console: Console) -
     console.print(table)
     for key in (*FACTS, "shape_separation", "notes"):
         console.print(f"{key.replace('_', ' ')}: {facts[key]}", highlight=False)
+    for line in _tell_context(facts["context"]):
+        console.print(line, highlight=False)
 
 
 def _verify(name: str, seed: int, split_by: SplitUnit, root: Path | None) -> dict[str, Any]:
-    from readbench.benchmark.protocol import PAPER_COMPOSITION, Composition, audit, build, compose_task, composition_row
+    from readbench.benchmark.protocol import (
+        PAPER_COMPOSITION,
+        Composition,
+        audit,
+        build,
+        compose_task,
+        composition_row,
+        context_row,
+    )
     from readbench.benchmark.studies import probe_shortcuts
 
     built = build(name, root)
@@ -149,6 +159,7 @@ def _verify(name: str, seed: int, split_by: SplitUnit, root: Path | None) -> dic
         "paper": asdict(PAPER_COMPOSITION[name]) if name in PAPER_COMPOSITION else None,
         **_leaks(found),
         **_shortcuts(shortcuts),
+        "context": context_row(built, task),
         "notes": _notes(built, task),
     }
 
@@ -184,8 +195,22 @@ def _show_verified(facts: list[dict[str, Any]], console: Console) -> None:
     console.print(shortcuts)
     for fact in facts:
         console.print(_verdict(fact), highlight=False, style="" if fact["sound"] else "bold red")
-        for note in fact["notes"]:
+        for note in (*_tell_context(fact["context"]), *fact["notes"]):
             console.print(f"  {note}", highlight=False)
+
+
+def _tell_context(context: dict[str, Any]) -> list[str]:
+    """Sentences on what windows bring along."""
+    counts = ", ".join(f"{_tell_count(context[part])} {part}" for part in ("queries", "corpus", "normals"))
+    low, high = context["rate"] or (None, None)
+    rate = "unknown" if low is None else f"{low:g} Hz" if low == high else f"{low:g} to {high:g} Hz"
+    known = f"rate {rate}; units of {len(context['units'])} channels; facts: {', '.join(context['facts']) or 'none'}"
+    return [f"time before, rule {context['before']}, at most {context['before_steps']} steps: {counts}", known]
+
+
+def _tell_count(counts: dict[str, int]) -> str:
+    lent = f" and {counts['lent']} lent by normals of their asset" if counts["lent"] else ""
+    return f"{counts['own']} own{lent} of {counts['windows']}"
 
 
 def _beside(fact: dict[str, Any], column: str) -> str:

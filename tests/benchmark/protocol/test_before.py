@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
-from readbench.benchmark.protocol import Cuts, Protocol, Recording, windows_of
+import numpy as np
+import pytest
+
+from readbench.benchmark.protocol import Cuts, Protocol, Recording, rows_before, windows_of
+from readbench.engine.spec import build_source
 
 
 def recorded(labels: list[int], **facts: object) -> Recording:
@@ -62,3 +66,32 @@ def test_a_source_may_say_what_was_before_each_window() -> None:
     assert windows[1].before is None
     assert [window.facts for window in windows] == [{"load": 1.0, "gap": 0.5}, {"load": 1.0}]
     assert (windows[0].rate, windows[0].units) == (5.0, ("bar",))
+
+
+def test_a_series_handed_out_in_parts_brings_the_same_as_a_whole() -> None:
+    labels = [0] * 5 + [1] * 3 + [0] * 6 + [1] * 10
+    for rule in ("onset", "preceding"):
+        protocol = Protocol(length=4, before=rule, before_steps=6)  # type: ignore[arg-type]
+        whole = recorded(labels)
+        kept = whole.values[:, rows_before(whole.labels, 12, protocol)]
+        part = replace(whole, values=whole.values[:, 12:], labels=whole.labels[12:], before=kept)
+        sets = [windows_of(recording, protocol, CLASSES) for recording in (whole, part)]
+        assert sets[0] is not None
+        assert sets[1] is not None
+        befores = [[w.before for w in windows] for windows in (sets[0][3:], sets[1])]
+        if rule == "onset":  # of normal windows the grid counts, which begins anew
+            befores = [own[1:] for own in befores]
+        np.testing.assert_equal(befores[0], befores[1])
+
+
+def test_a_source_may_say_how_little_is_worth_bringing() -> None:
+    labels = [0] * 2 + [1] * 8
+    assert befores(recorded(labels), before_least=3) == [None, None]
+    assert befores(recorded(labels), before_least=2) == [None, [0, 1]]
+
+
+@pytest.mark.parametrize("name", ["sim_tanks", "mit_bih", "skab"])
+def test_the_rule_is_a_parameter_of_the_source(name: str) -> None:
+    protocol = build_source(f"{name}(before=none,before_steps=7)").info.protocol
+    assert (protocol.before, protocol.before_steps) == ("none", 7)
+    assert build_source(name).info.protocol.before == "onset"

@@ -13,6 +13,7 @@ from readbench.benchmark.protocol import (
     compose_task,
     composition_facts,
     composition_row,
+    context_row,
     fault_panels,
 )
 from readbench.benchmark.protocol._describe import representatives, shape_separation
@@ -40,6 +41,25 @@ def test_counts_per_class_add_up(tanks: Built) -> None:
     facts = composition_facts(tanks, seed=0)
     assert sum(counts["windows"] for counts in facts["counts"].values()) == facts["windows"] == len(tanks.windows)
     assert facts["counts"]["normal"]["queries"] == 0
+
+
+def test_what_windows_bring_is_counted_own_and_lent(tanks: Built) -> None:
+    task = compose_task(tanks, seed=0, settings=Composition(corpus_cap=200, query_cap=20))
+    row = context_row(tanks, task)
+    assert task.corpus.context is not None
+    assert row["queries"] == {"windows": 20, "own": row["queries"]["own"], "lent": 0}
+    assert row["corpus"]["own"] + row["corpus"]["lent"] == task.corpus.context.has_before.sum()
+    assert row["corpus"]["lent"] > 0  # windows at the start of a run, from other runs of the same plant
+    assert (row["before"], row["rate"], row["facts"]) == ("onset", [0.5, 0.5], [])
+    assert len(row["units"]) == sum(bool(channel.unit) for channel in tanks.info.channels)
+    assert composition_facts(tanks, seed=0)["context"]["before_steps"] == 2048
+
+
+def test_nothing_is_counted_where_windows_bring_nothing(tmp_path: Path) -> None:
+    bare = build(Tanks(runs=64, before="none"), None, tmp_path)
+    row = context_row(bare, compose_task(bare, seed=0, settings=Composition(corpus_cap=50, query_cap=10)))
+    assert row["before"] == "none"
+    assert (row["queries"]["own"], row["corpus"]["own"]) == (0, 0)
 
 
 def test_each_fault_has_one_representative_that_shows_its_onset(tanks: Built) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
-from readbench.benchmark.protocol import PAPER_COMPOSITION, Source
+from readbench.benchmark.protocol import PAPER_COMPOSITION, Source, load_task
 from readbench.engine.spec import build_source
 
 UNVERIFIED = ("damadics", "exathlon", "hai", "rats40k", "rcaeval", "telecomts", "voraus")
@@ -32,3 +35,39 @@ def test_what_was_not_verified_says_so(name: str) -> None:
 def test_a_collection_is_chosen_in_the_grammar() -> None:
     source = build_source("rcaeval(collection=sock-shop-1)")
     assert source.collection == "sock-shop-1"
+
+
+RATES = {
+    "damadics": 1.0,
+    "exathlon": 1.0,
+    "mit_bih": 360.0,
+    "petrobras_3w": 1.0,
+    "rcaeval": 1.0,
+    "road": 100.0,
+    "robot_failures": 15 / 0.315,
+    "sim_ecg": 360.0,
+    "sim_tanks": 0.5,
+    "skab": 1.0,
+    "tennessee_eastman": 1 / 180,
+}
+UNKNOWN = ("ctsr", "voraus")
+"""Series of many origins; and recordings stretched onto one length, whose rate would tell how long they were."""
+
+
+@pytest.mark.parametrize("name", [*RATES, *UNKNOWN])
+def test_the_rate_is_that_of_the_recorder(name: str, real_data: Path) -> None:
+    recording = next(iter(build_source(name).recordings(real_data)))
+    assert recording.rate == pytest.approx(RATES.get(name, np.nan), nan_ok=True)
+    if name in RATES:
+        assert recording.rate == pytest.approx(1 / recording.step)
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [("skab", 1.0), ("tennessee_eastman", 1.0), ("mit_bih", 0.95), ("petrobras_3w", 0.75)]
+)
+def test_real_queries_bring_the_time_before_them(name: str, share: float, real_data: Path, private_cache: Path) -> None:
+    queries = load_task(name, seed=0, root=real_data, cache=private_cache).queries
+    assert queries.context is not None
+    assert queries.context.has_before.mean() >= share
+    units = {channel.name: channel.unit for channel in build_source(name).info.channels}
+    assert queries[0].units == tuple(units[name] for name in queries[0].channels)

@@ -254,7 +254,7 @@ def test_a_changed_file_gives_recordings_or_a_data_error(
     content = text_of(training_rows(20))
     path.write_bytes(content[:at] + new + content[at + cut :])
     try:
-        found = list(source._training_recordings("train1", path))
+        found = list(source._training_recordings("train1", path, Hai.info.protocol))
     except DataError as error:
         assert str(error).startswith(str(path))  # noqa: PT017 - either outcome is right
     else:
@@ -280,3 +280,19 @@ def test_the_facts_are_those_of_the_transcribed_manual(real_data: Path) -> None:
         for attack in attacks
     ]
     assert own == expected
+
+
+def test_parts_of_a_training_file_bring_what_was_before_them(official: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "PART", 256)
+    parts = [part for part in Hai(before_steps=100).recordings(official) if part.group == "train2"]
+    befores = [part.before[0].tolist() for part in parts if part.before is not None]
+    assert befores == [[], list(range(156, 256)), list(range(412, 512))]
+
+
+def test_an_attack_has_normal_rows_before_it(official: Path, tmp_path: Path) -> None:
+    windows = build(Hai(), official, tmp_path).windows
+    assert windows.context is not None
+    attacked = windows[windows.labels > 0]
+    assert attacked.context is not None
+    assert attacked.context.has_before.mean() > 0.8  # these files have five minutes, the official ones far more
+    assert set(windows.context.rates.tolist()) == {1.0}

@@ -12,13 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import load_task, windows_of
+from readbench.benchmark.protocol import build, load_task, windows_of
 from readbench.benchmark.sources import MitBih
 from readbench.benchmark.sources._mit_bih import (
     AAMI,
     BEATS,
+    BEATS_BEFORE,
     HALF,
+    RENEWED,
     beat_windows,
+    normal_beats_before,
     read_annotations,
     read_header,
     read_signals,
@@ -311,3 +314,53 @@ def test_a_real_task_has_the_sizes_and_classes_of_the_paper(real_data: Path, pri
 @pytest.mark.parametrize("check", SOURCE_CHECKS, ids=lambda check: check.__name__)
 def test_the_real_source_keeps_the_contract(check: SourceCheck, real_data: Path) -> None:
     check(MitBih(), real_data)
+
+
+def naive_before(start: int, beats: list[int], classes: list[int]) -> list[int]:
+    known = [b for b, c in zip(beats, classes, strict=True) if c == 0 and b >= HALF and b + HALF <= start]
+    count = len(known) if len(known) < RENEWED else len(known) // RENEWED * RENEWED
+    return known[max(0, count - BEATS_BEFORE) : count] if count > 1 else []
+
+
+@given(st.dictionaries(st.integers(0, 19_999), st.sampled_from([0, 0, 0, 2]), min_size=1, max_size=120))
+def test_the_time_before_are_normal_beats_that_do_not_reach_into_the_window(marks: dict[int, int]) -> None:
+    beats = sorted(marks)
+    classes = [marks[b] for b in beats]
+    starts = np.array([b - HALF for b in beats])
+    found = normal_beats_before(starts, np.array(beats), np.array(classes, np.int32), BEATS_BEFORE)
+    assert [own.tolist() for own in found] == [naive_before(start, beats, classes) for start in starts.tolist()]
+
+
+def test_windows_bring_the_preceding_normal_beats_end_to_end(tmp_path: Path) -> None:
+    write_record(tmp_path / "mit_bih", marks=[(300 * k, CODES["N"]) for k in range(1, 8)] + [(2350, CODES["V"])])
+    (recording,) = MitBih().recordings(tmp_path)
+    windows = windows_of(recording, MitBih.info.protocol, MitBih.info.classes)
+    assert windows is not None
+    last = windows[-1]
+    assert last.label == 2
+    assert last.before is not None
+    expected = [recording.values[:, 300 * k - HALF : 300 * k + HALF] for k in range(1, 7)]  # 2100 reaches into it
+    np.testing.assert_array_equal(last.before, np.concatenate(expected, axis=1))
+    assert windows[0].before is None
+    assert windows[1].before is None  # one normal beat tells nothing of what is usual
+    assert last.facts == {"rr_before": pytest.approx(250 / 300)}
+    assert windows[3].facts == {"rr_before": 1.0, "rr_after": 1.0}
+    assert last.rate == 360.0
+
+
+def test_the_rule_for_the_time_before_is_a_parameter(root: Path) -> None:
+    for rule, expected in (("preceding", [72, 256, 256]), ("none", [None] * 3)):
+        source = MitBih(before=rule, before_steps=256)  # type: ignore[arg-type]
+        (recording,) = source.recordings(root)
+        windows = windows_of(recording, source.info.protocol, source.info.classes)
+        assert windows is not None
+        assert [None if w.before is None else w.before.shape[1] for w in windows] == expected
+
+
+def test_real_beats_share_what_is_before_them(real_data: Path, private_cache: Path) -> None:
+    context = build("mit_bih", real_data, private_cache).windows.context
+    assert context is not None
+    assert context.has_before.mean() > 0.9
+    assert len(context.befores) < len(context) / 10
+    ratios = context.facts[np.isfinite(context.facts).all(axis=1)]
+    assert np.median(ratios, axis=0) == pytest.approx([1.0, 1.0], abs=0.02)

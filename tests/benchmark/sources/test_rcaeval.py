@@ -251,3 +251,15 @@ def test_a_real_task_holds_out_one_service_of_each_fault(real_data: Path, cache:
 @pytest.mark.parametrize("check", SOURCE_CHECKS, ids=lambda check: check.__name__)
 def test_the_real_source_keeps_the_contract(real_data: Path, check: SourceCheck) -> None:
     check(RcaEval("sock-shop-1"), real_data)
+
+
+def test_the_normal_half_of_a_sock_shop_case_is_the_time_before_the_other(tmp_path: Path) -> None:
+    write_sock_shop(tmp_path)
+    for rule in ("onset", "preceding"):
+        halves = read(tmp_path, RcaEval(before=rule))  # type: ignore[arg-type]
+        name = next(name for name in halves if name.endswith("/anomalous"))
+        before, normal = halves[name].before, halves[name.replace("anomalous", "normal")]
+        assert (before is None) == (rule == "preceding")
+        if before is not None:
+            np.testing.assert_array_equal(before, normal.values)
+        assert normal.before is None

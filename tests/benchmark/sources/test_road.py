@@ -321,3 +321,22 @@ def test_a_real_task_can_be_composed(real_data: Path, private_cache: Path) -> No
 @pytest.mark.parametrize("check", SOURCE_CHECKS, ids=lambda check: check.__name__)
 def test_the_real_source_keeps_the_contract(check: SourceCheck, real_data: Path) -> None:
     check(Road(), real_data)
+
+
+@pytest.mark.parametrize(("rule", "last"), [("onset", 399), ("preceding", PART - 1), ("none", None)])
+def test_a_later_part_brings_what_was_before_it(root: Path, rule: Any, last: int | None) -> None:  # noqa: ANN401
+    """The attack goes on from 4 s to the end of the second part."""
+    write_metadata(root, **{NAME: {"injection_interval": [4.0, 1.2 * PART / 100], "elapsed_sec": 1.2 * PART / 100}})
+    write(root, f"attacks/{NAME}.log", log(drive(seconds=1.2 * PART / 100, every=0.5)))
+    source = Road(before=rule, before_steps=200)
+    one, two = source.recordings(root)
+    assert two.before is not None
+    kept = two.before[CHANNELS.index("0x6E0_1")].tolist()
+    assert kept == ([] if last is None else counter(one)[last - 199 : last + 1])
+
+
+def test_every_real_attack_brings_ordinary_driving(real_data: Path, private_cache: Path) -> None:
+    task = load_task("road", seed=0, root=real_data, cache=private_cache)
+    assert task.queries.context is not None
+    assert task.queries.context.has_before.all()
+    assert set(task.queries.context.rates.tolist()) == {100.0}

@@ -10,18 +10,21 @@ from readbench.benchmark.protocol._build import (
 )
 from readbench.benchmark.protocol._clean import fill_missing
 from readbench.benchmark.protocol._compose import Composition, Parts
-from readbench.benchmark.protocol._cut import windows_of
+from readbench.benchmark.protocol._cut import rows_before, windows_of
 from readbench.benchmark.protocol._describe import (
     PAPER_COMPOSITION,
     TaskAudit,
     audit,
     composition_facts,
     composition_row,
+    context_row,
     fault_panels,
 )
 from readbench.benchmark.protocol._shipped import read_shipped, read_shipped_rows
 from readbench.benchmark.protocol._source import (
     NORMAL_CLASS,
+    BeforeRule,
+    BeforeSource,
     Channel,
     Cuts,
     CutSource,
@@ -31,6 +34,7 @@ from readbench.benchmark.protocol._source import (
     Source,
     SourceInfo,
     SplitUnit,
+    vary_before,
 )
 from readbench.benchmark.protocol._task import (
     TASK,
@@ -47,6 +51,8 @@ __all__ = [
     "NORMAL_CLASS",
     "PAPER_COMPOSITION",
     "TASK",
+    "BeforeRule",
+    "BeforeSource",
     "Built",
     "Channel",
     "Composition",
@@ -69,6 +75,7 @@ __all__ = [
     "compose_task",
     "composition_facts",
     "composition_row",
+    "context_row",
     "fault_panels",
     "fill_missing",
     "find_source",
@@ -77,6 +84,8 @@ __all__ = [
     "read_shipped",
     "read_shipped_rows",
     "read_task_file",
+    "rows_before",
+    "vary_before",
     "windows_of",
     "write_facts",
     "write_windows_of",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol._clean import clean
-from readbench.benchmark.protocol._source import Protocol, Recording
+from readbench.benchmark.protocol._source import BeforeRule, Protocol, Recording
 from readbench.engine.context import Context, Matrix
 from readbench.engine.windows import NORMAL, UNLABELLED, WindowSet
 from readbench.errors import DataError
@@ -201,18 +201,37 @@ def _befores(
     earlier = np.empty((len(recording.channels), 0)) if recording.before is None else recording.before
     rows = np.concatenate([earlier, recording.values], axis=1).astype(np.float32)
     lead = earlier.shape[1]
+    usable = find_usable(np.concatenate([np.full(lead, NORMAL), labels]), protocol.before)
     if protocol.before == "preceding":
-        usable, ends = np.arange(rows.shape[1]), starts + lead
+        ends = starts + lead
     else:
-        usable = np.flatnonzero(np.concatenate([np.full(lead, NORMAL), labels]) == NORMAL)
         ends = known_normal_until(labels, starts, spans, max(1, protocol.before_steps // 2)) + lead
-    least = max(1, int(LEAST_BEFORE * (protocol.length or recording.values.shape[1])))
+    least = protocol.before_least or max(1, int(LEAST_BEFORE * (protocol.length or recording.values.shape[1])))
     taken: dict[int, Matrix | None] = {}
     for end in np.unique(ends).tolist():
         last = int(np.searchsorted(usable, end))
         chosen = usable[max(0, last - protocol.before_steps) : last]
         taken[end] = np.ascontiguousarray(rows[:, chosen]) if len(chosen) >= least else None
     return [taken[end] for end in ends.tolist()]
+
+
+def find_usable(labels: NDArray[np.int32], rule: BeforeRule) -> NDArray[np.intp]:
+    """The steps that a rule takes for the time before a window, wherever that is.
+
+    >>> find_usable(np.array([0, 0, 1, -1, 0], np.int32), "onset").tolist()
+    [0, 1, 4]
+    """
+    steps = np.arange(len(labels))
+    return {"onset": steps[labels == NORMAL], "preceding": steps, "none": steps[:0]}[rule]
+
+
+def rows_before(labels: NDArray[np.int32], stop: int, protocol: Protocol) -> NDArray[np.intp]:
+    """The steps of a series that are the time before step `stop`, for sources that hand it out in parts.
+
+    >>> rows_before(np.array([0, 0, 1, 0, 1], np.int32), 4, Protocol(length=4, before_steps=2)).tolist()
+    [1, 3]
+    """
+    return find_usable(labels[:stop], protocol.before)[-protocol.before_steps :]
 
 
 def known_normal_until(

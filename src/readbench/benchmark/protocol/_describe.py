@@ -19,6 +19,7 @@ from readbench.benchmark.protocol._compose import Composition
 from readbench.benchmark.protocol._shipped import read_shipped_rows
 from readbench.benchmark.protocol._task import Task, compose_task
 from readbench.common.plots import Panel
+from readbench.engine.context import Context
 from readbench.engine.preparation import Scaler, channel_axis, dense
 from readbench.engine.windows import NORMAL, WindowSet, concatenate
 
@@ -62,10 +63,36 @@ def composition_facts(built: Built, seed: int) -> dict[str, Any]:
         "counts": {name: _class_facts(windows, task, k) for k, name in enumerate(classes)},
         **composition_row(task),
         "normals_pool": len(task.normals),
+        "context": context_row(built, task),
         "shape_separation": round(shape_separation(task), 3),
         "notes": list(task.notes),
         "fingerprint": task.fingerprint(),
     }
+
+
+def context_row(built: Built, task: Task) -> dict[str, Any]:
+    """What the windows of a task bring along: rule of the time before and how many have one, rates, units and facts.
+
+    A case in the corpus may have one of its own, or one that normals of its asset lend; a query has its own or none.
+    """
+    parts = {"queries": task.queries, "corpus": task.corpus, "normals": task.normals}
+    every = built.windows.context or Context.unknown(len(built.windows))
+    own = set(built.windows.ids[every.has_before].tolist())
+    rates, units = every.rates[np.isfinite(every.rates)], [c.name for c in built.info.channels if c.unit]
+    return {
+        "before": built.info.protocol.before,
+        "before_steps": built.info.protocol.before_steps,
+        **{name: _count_befores(windows, own) for name, windows in parts.items()},
+        "rate": [float(rates.min()), float(rates.max())] if len(rates) else None,
+        "units": units if every.unit_sets else [],
+        "facts": list(every.fact_names),
+    }
+
+
+def _count_befores(windows: WindowSet, own: set[str]) -> dict[str, int]:
+    has = windows.context.has_before if windows.context is not None else np.zeros(len(windows), bool)
+    bring = sum(identity in own for identity in windows.ids.tolist())
+    return {"windows": len(windows), "own": bring, "lent": int(has.sum()) - bring}
 
 
 def shape_separation(task: Task) -> float:

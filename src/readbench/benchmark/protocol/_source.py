@@ -145,6 +145,7 @@ class Protocol:
             normal steps before that, and before the window. `preceding`: the steps just before the window, whatever
             they hold. `none`: nothing.
         before_steps: most steps of it.
+        before_least: fewest steps of it that are worth bringing; default a quarter of the window.
     """
 
     length: int | None
@@ -159,6 +160,7 @@ class Protocol:
     composition: CompositionRule = "stratified"
     before: BeforeRule = "onset"
     before_steps: int = 2048
+    before_least: int | None = None
 
 
 @dataclass(frozen=True)
@@ -213,11 +215,34 @@ class SourceInfo:
         return (NORMAL_CLASS, *self.faults)
 
 
+def vary_before(info: SourceInfo, rule: BeforeRule, steps: int | None) -> SourceInfo:
+    """Facts of a source with another rule for the time before its windows, or with more or fewer steps of it."""
+    own = info.protocol
+    return replace(info, protocol=replace(own, before=rule, before_steps=steps or own.before_steps))
+
+
 @dataclass(eq=False, kw_only=True)
-class CutSource:
-    """Base of sources that cut long recordings into windows: how they are cut and labelled are parameters.
+class BeforeSource:
+    """Base of sources whose recordings hold the time before their windows: what of it they bring is a parameter.
 
     What is not given is as in the protocol of the class, so that a source without parameters is the published one.
+
+    Args:
+        before: what windows bring as the time before them: `onset`, `preceding` or `none`.
+        before_steps: most steps of it.
+    """
+
+    before: BeforeRule = "onset"
+    before_steps: Annotated[int, ParameterRange(1)] | None = None
+    info: SourceInfo = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.info = vary_before(self.info, self.before, self.before_steps)
+
+
+@dataclass(eq=False, kw_only=True)
+class CutSource(BeforeSource):
+    """Base of sources that cut long recordings into windows: how they are cut and labelled are parameters.
 
     Args:
         window: window length T.
@@ -225,8 +250,6 @@ class CutSource:
         normal_stride: stride in recordings without any fault.
         label_rule: `majority` or `majority-or-coverage`.
         min_coverage: least share of the window that a fault must fill to claim it by coverage.
-        before: what windows bring as the time before them: `onset`, `preceding` or `none`.
-        before_steps: most steps of it.
     """
 
     window: Annotated[int, ParameterRange(2)] | None = None
@@ -234,11 +257,9 @@ class CutSource:
     normal_stride: Annotated[int, ParameterRange(1)] | None = None
     label_rule: CutLabelRule | None = None
     min_coverage: Annotated[float, ParameterRange(0, 1)] | None = None
-    before: BeforeRule | None = None
-    before_steps: Annotated[int, ParameterRange(1)] | None = None
-    info: SourceInfo = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         own = self.info.protocol
         protocol = replace(
             own,
@@ -247,8 +268,6 @@ class CutSource:
             normal_stride=self.normal_stride or own.normal_stride,
             label_rule=self.label_rule or own.label_rule,
             min_coverage=own.min_coverage if self.min_coverage is None else self.min_coverage,
-            before=self.before or own.before,
-            before_steps=self.before_steps or own.before_steps,
         )
         if self.min_coverage is not None and protocol.label_rule != "majority-or-coverage":
             raise ParameterError(

@@ -17,13 +17,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Recording, SourceInfo
+from readbench.benchmark.protocol import BeforeRule, Recording, SourceInfo, vary_before
 from readbench.common.files import digest
+from readbench.engine.parameters import ParameterRange
 
 BATCH = 64
 """Runs per batch. Part of the data's identity: changing it changes every simulated value."""
@@ -57,11 +58,15 @@ class Simulator(ABC):
         runs: how many runs to produce.
         seed: seed of the data (not of the split).
         difficulty: 0 easy, 1 as designed, above 1 harder; each domain documents what it scales.
+        before: what windows bring as the time before them: `onset`, `preceding` or `none`.
+        before_steps: most steps of it.
     """
 
     runs: int
     seed: int
     difficulty: float = 1.0
+    before: BeforeRule = "onset"
+    before_steps: Annotated[int, ParameterRange(1)] | None = None
 
     VERSION: ClassVar[int] = 1
     """Raise when a change of the code changes the data."""
@@ -76,7 +81,7 @@ class Simulator(ABC):
     @property
     def info(self) -> SourceInfo:
         """Typed facts."""
-        return self.INFO
+        return vary_before(self.INFO, self.before, self.before_steps)
 
     def sized(self, windows: int) -> Self:
         """The same source with enough runs for at least `windows` windows."""

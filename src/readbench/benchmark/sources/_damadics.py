@@ -140,6 +140,7 @@ def _recordings(day: str, path: Path) -> Iterator[Recording]:
                 labels=part.labels(),
                 group=part.episode.name if part.episode else day,
                 start=_midnight(day) + begin + part.start,
+                rate=1.0,
             )
 
 

@@ -278,6 +278,7 @@ def _recording(name: str, piece: Piece, intervals: list[AnomalyInterval]) -> Rec
         group=name,
         asset=f"app{name.partition('_')[0]}",
         start=float(piece.start),
+        rate=1.0,
     )
 
 

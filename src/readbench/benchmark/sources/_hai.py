@@ -34,6 +34,7 @@ from readbench.benchmark.protocol import (
     SourceInfo,
     read_shipped,
     read_shipped_rows,
+    rows_before,
 )
 from readbench.benchmark.sources._episodes import Episode, runs, stretches
 from readbench.benchmark.sources._files import (
@@ -152,7 +153,7 @@ class Hai(CutSource):
         for name in SCHEDULE:
             yield from _test_recordings(name, files[name])
         for name in TRAINING:
-            yield from _training_recordings(name, files[name])
+            yield from _training_recordings(name, files[name], self.info.protocol)
 
     def _files(self, root: Path | None) -> dict[str, Path]:
         """All eight files by name."""
@@ -186,28 +187,33 @@ def _test_recordings(name: str, path: Path) -> Iterator[Recording]:
             group=attack,
             asset="testbed",
             start=float(table["time"][part.start]),
+            rate=1.0,
         )
 
 
-def _training_recordings(name: str, path: Path) -> Iterator[Recording]:
-    done, before = 0, np.empty(0)
+def _training_recordings(name: str, path: Path, protocol: Protocol) -> Iterator[Recording]:
+    done, last, before = 0, np.empty(0), np.empty((len(TAGS), 0))
     for number, table in enumerate(csv_parts(path, (*TAGS, "attack"), PART, time="time", delimiter=_delimiter(path))):
-        check_times(path, np.append(before, table["time"]), first_row=done + 1 - len(before))
+        check_times(path, np.append(last, table["time"]), first_row=done + 1 - len(last))
         wrong = np.flatnonzero(_attacked(path, table["attack"], first_row=done + 1))
         if wrong.size:
             raise DataError(
                 f"{path}, row {done + wrong[0] + 1}: an attack, but training files have none. Get the file again."
             )
+        values, labels = _values(path, table), np.zeros(len(table["time"]), np.int32)
         yield Recording(
             id=f"{name}/{number:02d}",
-            values=_values(path, table),
+            values=values,
             channels=TAGS,
-            labels=np.zeros(len(table["time"]), np.int32),
+            labels=labels,
             group=name,
             asset="testbed",
             start=float(table["time"][0]),
+            rate=1.0,
+            before=before,
         )
-        done, before = done + len(table["time"]), table["time"][-1:]
+        done, last = done + len(labels), table["time"][-1:]
+        before = values[:, rows_before(labels, len(labels), protocol)]
 
 
 def match_attacks(name: str, path: Path, times: NDArray[np.float64], attacked: NDArray[np.bool_]) -> list[Episode]:

@@ -19,15 +19,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, Cuts, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import BeforeSource, Channel, Cuts, Protocol, Recording, SourceInfo
 from readbench.benchmark.sources._files import find_files, fingerprint_files, open_binary, plain_name, read_text
+from readbench.engine.preparation import fill_gaps, is_reading
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError, SourceMissingError
 
@@ -194,6 +194,10 @@ VERSION = 1
 FREQUENCY = 360.0
 HALF = 128
 """Samples before and after the fiducial point of a beat."""
+BEATS_BEFORE = 16
+"""Preceding beats that tell what is usual: normal ones for the time before a window, any for the interval of beats."""
+RENEWED = 8
+"""Normal beats after which the time before is taken anew: windows in between share one."""
 SAME_PATIENT = {"202": "201"}
 """Records 201 and 202 are of one man (Moody and Mark 2001)."""
 
@@ -210,10 +214,14 @@ for _code, _symbol in BEATS.items():
 
 
 @SOURCES.register("mit_bih", title="MIT-BIH")
-class MitBih:
-    """Heartbeats of the MIT-BIH Arrhythmia Database, one window around each, split by patient."""
+class MitBih(BeforeSource):
+    """Heartbeats of the MIT-BIH Arrhythmia Database, one window around each, split by patient.
 
-    info: ClassVar[SourceInfo] = SourceInfo(
+    The time before a window are the windows of the patient's latest normal beats before it, end to end (`onset`), or
+    the samples just before it (`preceding`).
+    """
+
+    info = SourceInfo(
         name="mit_bih",
         title="MIT-BIH",
         domain="physiological and general signals",
@@ -235,7 +243,7 @@ class MitBih:
             "fusion of ventricular and normal beat",
             "paced or unclassifiable beat",
         ),
-        protocol=Protocol(length=2 * HALF, label_rule="native"),
+        protocol=Protocol(length=2 * HALF, label_rule="native", before_steps=BEATS_BEFORE * 2 * HALF),
         split_unit="patient",
         asset_unit="patient",
         licence="ODC-By-1.0",
@@ -257,7 +265,7 @@ class MitBih:
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """One recording per record, in the order of their numbers; a window around each beat."""
         for path in self._headers(root):
-            yield _recording(*_files_of(path))
+            yield _recording(*_files_of(path), self.info.protocol)
 
     def _headers(self, root: Path | None) -> list[Path]:
         paths: dict[str, Path] = {}
@@ -292,7 +300,46 @@ def beat_windows(beats: NDArray[np.int64], classes: NDArray[np.int32], steps: in
     return Cuts(starts.astype(np.intp), np.where(wins, counts.argmax(axis=1), 0).astype(np.int32))
 
 
-def _recording(header_file: Path, signal_file: Path, annotation_file: Path) -> Recording:
+def normal_beats_before(
+    starts: NDArray[np.intp], beats: NDArray[np.int64], classes: NDArray[np.int32], most: int
+) -> list[NDArray[np.int64]]:
+    """The latest normal beats before each window whose own windows do not overlap it; fewer than 2 count as none.
+
+    Args:
+        starts: (W,) first steps of the windows.
+        beats: (B,) ascending sample indices.
+        classes: (B,) class of each beat.
+        most: so many of them.
+
+    >>> beats, classes = np.array([200, 500, 800, 1100]), np.array([0, 0, 2, 0], np.int32)
+    >>> [own.tolist() for own in normal_beats_before(beats - HALF, beats, classes, 16)]
+    [[], [], [200, 500], [200, 500]]
+    """
+    normal = beats[(classes == 0) & (beats >= HALF)]
+    known = np.searchsorted(normal, starts - HALF, side="right")
+    known = np.where(known < RENEWED, known, known - known % RENEWED)
+    return [normal[max(0, count - most) : count] if count > 1 else normal[:0] for count in known.tolist()]
+
+
+def interval_ratios(beats: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(B,) intervals to the beat before and to the next one, over the median of the preceding intervals.
+
+    Preceding are up to 16 intervals that lie before both; NaN where there is none.
+
+    >>> before, after = interval_ratios(np.array([0, 100, 200, 250, 400]))
+    >>> before.tolist(), after.tolist()
+    ([nan, nan, 1.0, 0.5, 1.5], [nan, nan, 0.5, 1.5, nan])
+    """
+    intervals = np.diff(beats, prepend=np.nan, append=np.nan)
+    padded = np.concatenate([np.full(BEATS_BEFORE, np.nan), intervals[:-1]])
+    preceding = np.lib.stride_tricks.sliding_window_view(padded, BEATS_BEFORE)[: len(beats)]
+    usual = np.full(len(beats), np.nan)
+    known = np.isfinite(preceding).any(axis=1)
+    usual[known] = np.nanmedian(preceding[known], axis=1)
+    return intervals[:-1] / usual, intervals[1:] / usual
+
+
+def _recording(header_file: Path, signal_file: Path, annotation_file: Path, protocol: Protocol) -> Recording:
     header = read_header(header_file)
     if header.frequency != FREQUENCY:
         raise DataError(f"{header_file}: {header.frequency:g} Hz, but this database is sampled at {FREQUENCY:g} Hz.")
@@ -301,6 +348,9 @@ def _recording(header_file: Path, signal_file: Path, annotation_file: Path) -> R
     beats, classes = _beats(annotation_file, read_annotations(annotation_file), steps)
     record = _record(header_file)
     patient = f"patient-{SAME_PATIENT.get(record, record)}"
+    cuts = beat_windows(beats, classes, steps)
+    own = np.searchsorted(beats, cuts.starts + HALF)
+    ratios = dict(zip(("rr_before", "rr_after"), interval_ratios(beats), strict=True))
     middles = (beats[1:] + beats[:-1] + 1) // 2
     return Recording(
         id=record,
@@ -311,8 +361,32 @@ def _recording(header_file: Path, signal_file: Path, annotation_file: Path) -> R
         asset=patient,
         start=0.0,
         step=1 / FREQUENCY,
-        cuts=beat_windows(beats, classes, steps),
+        cuts=replace(
+            cuts,
+            befores=_befores(values, cuts.starts, beats, classes, protocol),
+            facts={name: ratio[own] for name, ratio in ratios.items()},
+        ),
+        rate=FREQUENCY,
     )
+
+
+def _befores(
+    values: NDArray[np.float32],
+    starts: NDArray[np.intp],
+    beats: NDArray[np.int64],
+    classes: NDArray[np.int32],
+    protocol: Protocol,
+) -> tuple[NDArray[np.float32] | None, ...] | None:
+    """The windows of normal beats before each window, end to end; None where the rule takes other rows, or none."""
+    if protocol.before != "onset":
+        return None
+    taken: dict[bytes, NDArray[np.float32] | None] = {b"": None}
+    chosen = normal_beats_before(starts, beats, classes, protocol.before_steps // (2 * HALF))
+    for usual in chosen:
+        if usual.tobytes() not in taken:
+            rows = values[:, (usual[:, None] + np.arange(-HALF, HALF)).ravel()]
+            taken[usual.tobytes()] = fill_gaps(rows, is_reading(rows)).astype(np.float32)
+    return tuple(taken[usual.tobytes()] for usual in chosen)
 
 
 def _beats(path: Path, marks: Annotations, steps: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -160,6 +160,7 @@ class Petrobras3W(CutSource):
             group=instance,
             asset=asset,
             start=float(table["timestamp"][labelled][0]),
+            rate=1.0,
         )
 
 

@@ -5,7 +5,8 @@ Three collections, in `rcaeval/` at any depth, tables plain or gzipped; by defau
 * RE1, the one of the paper: `<system>/<service>_<fault>/<1..5>/data.csv` and `inject_time.txt` (a second since 1970).
   375 cases: 5 services x 5 faults x 5 repetitions of Online Boutique, Sock Shop and Train Ticket.
 * RE2: the same tree with `simple_metrics.csv`, and `socket` as a sixth fault.
-* Sock Shop 1 (from the RCD study): `<service>-<fault>/<1..5>/normal.csv` and `anomalous.csv`, recorded days apart.
+* Sock Shop 1 (from the RCD study): `<service>-<fault>/<1..5>/normal.csv` and `anomalous.csv`, recorded days apart. The
+  first is the time before the second, for whoever knows when the fault began; nothing just precedes it.
 
 Read here: all 50 cases of Sock Shop 1. Never seen working: RE1 and RE2, whose layout follows their own code. Not
 verified against the official files.
@@ -261,9 +262,11 @@ class RcaEval(CutSource):
         collection, cases = self._cases(root)
         for case in cases:
             if collection == "sock-shop-1":
-                normal = sibling(case.path, NORMAL_TABLE)
-                yield _recording(f"{case.id}/normal", case, read_one_sided(normal, faulty=False), axis)
-                yield _recording(f"{case.id}/anomalous", case, read_one_sided(case.path, faulty=True), axis)
+                normal = read_one_sided(sibling(case.path, NORMAL_TABLE), faulty=False)
+                faulty = _recording(f"{case.id}/anomalous", case, read_one_sided(case.path, faulty=True), axis)
+                usual = _recording(f"{case.id}/normal", case, normal, axis)
+                yield usual
+                yield replace(faulty, before=usual.values) if info.protocol.before == "onset" else faulty
             else:
                 yield _recording(case.id, case, read_injected(case.path), axis)
 
@@ -301,4 +304,5 @@ def _recording(identity: str, case: InjectedCase, metrics: MetricTable, axis: tu
         group=case.group,
         asset=case.system,
         start=metrics.start,
+        rate=1.0,
     )

@@ -41,7 +41,7 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, SourceInfo, rows_before
 from readbench.benchmark.sources._files import (
     csv_blocks,
     find_files,
@@ -572,7 +572,7 @@ class Road(CutSource):
                 drive = read_extraction(capture.path)
             else:
                 drive = decode_frames(capture.path, _frames(capture), layout)
-            yield from _recordings(capture, drive)
+            yield from _recordings(capture, drive, self.info.protocol)
 
     def missing(self, root: Path | None) -> tuple[str, ...]:
         """What a partial copy lacks: attack captures by name, and how many of the ambient ones."""
@@ -621,21 +621,23 @@ class Road(CutSource):
             return []
 
 
-def _recordings(capture: Capture, drive: Drive) -> Iterator[Recording]:
-    """The capture on its grid, labelled, in parts of whole windows."""
-    steps = int(round(drive.elapsed * RATE, 4)) + 1
+def _recordings(capture: Capture, drive: Drive, protocol: Protocol) -> Iterator[Recording]:
+    """The capture on its grid, labelled, in parts of whole windows; each part brings what was before it."""
+    grid = np.arange(int(round(drive.elapsed * RATE, 4)) + 1) / RATE
     label, (begin, end) = _attack(capture, drive)
-    for number, first in enumerate(range(0, steps, PART)):
-        grid = np.arange(first, min(first + PART, steps)) / RATE
+    labels = np.where((grid >= begin) & (grid <= end), label, 0).astype(np.int32)
+    for number, first in enumerate(range(0, len(grid), PART)):
         yield Recording(
-            id=capture.name if steps <= PART else f"{capture.name}-{number:02d}",
-            values=drive.at(grid),
+            id=capture.name if len(grid) <= PART else f"{capture.name}-{number:02d}",
+            values=drive.at(grid[first : first + PART]),
             channels=CHANNELS,
-            labels=np.where((grid >= begin) & (grid <= end), label, 0).astype(np.int32),
+            labels=labels[first : first + PART],
             group=capture.group,
             asset="vehicle",
             start=first / RATE,
             step=1 / RATE,
+            rate=RATE,
+            before=drive.at(grid[rows_before(labels, first, protocol)]),
         )
 
 

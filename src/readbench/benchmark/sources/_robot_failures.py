@@ -112,6 +112,7 @@ class RobotFailures:
                     labels=np.full(STEPS, label, np.int32),
                     group=groups.setdefault(values.tobytes(), name),
                     step=STEP,
+                    rate=1 / STEP,
                 )
 
     def _files(self, root: Path | None) -> dict[str, Path]:

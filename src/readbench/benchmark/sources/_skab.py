@@ -127,6 +127,7 @@ class Skab(CutSource):
             group=experiment,
             asset="testbed",
             start=float(table["datetime"][0]),
+            rate=1.0,
         )
 
 

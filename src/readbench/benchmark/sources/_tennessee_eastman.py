@@ -498,7 +498,14 @@ class TennesseeEastman(CutSource):
         ),
         channels=CHANNELS,
         faults=FAULTS,
-        protocol=Protocol(length=256, stride=48, normal_stride=10, label_rule="majority", native_split=True),
+        protocol=Protocol(
+            length=256,
+            stride=48,
+            normal_stride=10,
+            label_rule="majority",
+            native_split=True,
+            before_least=TRAIN_ONSET,  # training runs have no more
+        ),
         split_unit="simulation run",
         asset_unit="",
         licence="CC0-1.0 (Rieth et al.); University of Illinois permissive licence (Russell, Chiang and Braatz)",
@@ -545,5 +552,12 @@ def _recording(run: Run) -> Recording:
     labels = np.zeros(run.values.shape[1], np.int32)
     labels[run.onset :] = run.fault
     return Recording(
-        id=name, values=run.values, channels=NAMES, labels=labels, group=name, step=SAMPLING, side=run.side
+        id=name,
+        values=run.values,
+        channels=NAMES,
+        labels=labels,
+        group=name,
+        step=SAMPLING,
+        side=run.side,
+        rate=1 / SAMPLING,
     )

@@ -10,7 +10,9 @@ from readbench.benchmark.metrics import DEFAULT_METRIC, evaluate
 from readbench.benchmark.protocol import Task
 from readbench.engine.method import Method
 
-PROBES = ("random", "channel-presence", "stats", "euclidean")
+PROBES = ("random", "channel-presence", "before-level", "stats", "euclidean")
+OF_CONTEXT = ("before-level",)
+"""Probes that look at the time before windows, and tell nothing of a task without any."""
 DEPTH = 20
 
 
@@ -19,7 +21,7 @@ class Shortcuts:
     """Scores of the probes on the clean corpus, and where Euclidean distance finds its hits.
 
     Args:
-        ndcg: NDCG@10 of each probe.
+        ndcg: NDCG@10 of each probe; NaN where the task lacks what it looks at.
         chance: NDCG@10 that random order is expected to reach: the mean share of relevant items.
         own_asset: share of the top 10 that comes from the query's own asset; NaN where assets are unknown.
         own_asset_expected: the same share if items were drawn at random.
@@ -36,6 +38,9 @@ def probe_shortcuts(task: Task) -> Shortcuts:
     corpus = task.corpus_at(min(task.levels))
     ndcg, own, expected = {}, float("nan"), float("nan")
     for method in PROBES:
+        if method in OF_CONTEXT and not _has_before(task):
+            ndcg[method] = float("nan")
+            continue
         order = Method(method).fit(corpus, task.normals).rank(task.queries, DEPTH).order
         values = evaluate(order, task.queries.labels, corpus.labels, [DEFAULT_METRIC]).values
         ndcg[method] = float(values[DEFAULT_METRIC].mean())
@@ -45,3 +50,8 @@ def probe_shortcuts(task: Task) -> Shortcuts:
             expected = float(same.mean())
     chance = float((corpus.labels == task.queries.labels[:, None]).mean())
     return Shortcuts(ndcg, chance, own, expected)
+
+
+def _has_before(task: Task) -> bool:
+    """Whether any window of the task brings the time before it."""
+    return any(part.context is not None and part.context.has_before.any() for part in (task.queries, task.corpus))
