@@ -17,12 +17,11 @@ is f, for a new case and for a case by all cases of other groups
 
     v(q) = s(q, q) - k(q) D A D k(q)^T,     v_-g = diag((A_gg)^-1 - λ) / W_g
 
-`fit_ridge` and `fit_novelty` compute these for one kernel. `fit_verdict` takes the views, or
-the combination of them, that explain held-out groups best. Where cases are of several assets, the next query may come
-from a machine that nobody has seen, and which views carry over to it cannot be told from a few machines
-(docs/flagship.md). There it can pool instead of choosing: the ridges of all combinations of views, at three penalties,
-are averaged (the mean of their logits), each as certain as *held-out assets* let it be. One that fails on them hardly
-counts.
+`fit_ridge` and `fit_novelty` compute these for one kernel. `fit_verdict` takes the views, or the combination of them,
+that explain held-out groups best. Where cases are of several assets, the next query may come from a machine that nobody
+has seen, and which views carry over to it cannot be told from a few machines (docs/flagship.md). There it can pool
+instead of choosing: the ridges of all combinations of views, at three penalties, are averaged (the mean of their
+logits), each as certain as *held-out assets* let it be. One that fails on them hardly counts.
 
 `estimate_unseen_share` says how likely the next recording is of a type that no label names yet: the one estimate of
 unseen types, for Verdict's order and for a library's "unlike anything here".

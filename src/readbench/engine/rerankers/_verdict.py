@@ -43,8 +43,8 @@ class Verdict:
     Args:
         pool: see only this many candidates and their labels; none: the whole corpus.
         drop_normals: cases known to be normal teach nothing and come last; otherwise they are one more class.
-        views: `chosen`: the combination that explains held-out recordings best. `pooled`: where the cases are of several
-            assets, all of them, each as certain as held-out assets let it be: the query's machine may be a new one.
+        views: `chosen`: the combination that explains held-out recordings best. `pooled`: where the cases are of
+            several assets, all, each as certain as held-out assets let it be: the query's machine may be a new one.
     """
 
     uses_labels = True
