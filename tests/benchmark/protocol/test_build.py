@@ -25,6 +25,7 @@ OTHER = Protocol(
     composition="query-classes",
     before="preceding",
     before_steps=7,
+    before_least=3,
 )
 """Differs from `WINDOWED` in every field."""
 
