@@ -129,8 +129,9 @@ class TooSure(Verdict):
         labels: NDArray[np.int32],
         groups: NDArray[np.int64],
         rejected: NDArray[np.bool_] | None = None,
+        assets: NDArray[np.int64] | None = None,
     ) -> LabelModel | None:
-        lesson = super().learn(items, labels, groups, rejected)
+        lesson = super().learn(items, labels, groups, rejected, assets)
         return self.lessons(lesson.fitted, lesson.queries) if lesson else None
 
 
