@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from readbench.cases import Library, ToldContext, export_library, import_library, windows_from
 from readbench.cli import app
+from readbench.common.tables import read_table
 from readbench.engine.window_tables import Roles
 from readbench.errors import DataError, UsageError
 from tests.cases.samples import FAST, filled, window
@@ -174,3 +175,27 @@ def test_a_csv_with_an_onset_goes_out_and_comes_back_the_same(plant: Path, tmp_p
     assert (own.before.shape, own.facts, own.units[0]) == ((3, 70), {"load": 1.0}, "bar")
     assert copy.normals()[10].facts == {"speed": 30.0}
     assert copy.window("w0").context is None, "what is lent to a case is not its own"
+
+
+def test_the_marks_of_skab_are_its_onsets_in_a_library_too(real_data: Path, tmp_path: Path) -> None:
+    """Official files as they are: the column `anomaly` is 0 until the valve is closed."""
+    files = sorted((real_data / "skab").glob("valve1/*.csv*"))[:4]
+    if not files:
+        pytest.skip("READBENCH_DATA has no skab")
+    Library.create(tmp_path / "loop")
+    columns = ("--time", "datetime", "--channels", "Pressure,Current", "--onset-column", "anomaly")
+    run("add", tmp_path / "loop", *files, *columns, "--label", "valve 1")
+    library, copy = Library.open(tmp_path / "loop"), Library.create(tmp_path / "copy")
+    windows = library.snapshot().windows(range(len(files)))
+    for file, own in zip(files, windows, strict=True):
+        table = read_table(file)
+        onset = int(np.argmax(table.numbers("anomaly") == 1))
+        pressure = table.numbers("Pressure").astype(np.float32)
+        assert own.before is not None
+        np.testing.assert_array_equal(own.before[0], pressure[:onset])
+        np.testing.assert_array_equal(own.values[0], pressure[onset:])
+    export_library(library, tmp_path / "loop.parquet")
+    import_library(copy, tmp_path / "loop.parquet")
+    assert copy.snapshot().windows(range(len(files))).fingerprint() == windows.fingerprint()
+    said = run("explain", tmp_path / "loop", library.cases()[0].id, library.cases()[1].id)
+    assert f"compared with the {windows[0].before.shape[1]} steps before it" in said  # type: ignore[union-attr]

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from readbench.cases import Library, export_library, import_library, windows_from
+from readbench.cases import Library, ToldContext, export_library, import_library, windows_from
 from readbench.common.tables import Limits
 from readbench.engine.window_tables import Roles
 from readbench.errors import DataError, ReadbenchError, UsageError
@@ -74,8 +74,10 @@ def test_windows_that_are_cut_already_are_taken_as_they_are() -> None:
     content = npz(values=np.ones((2, 3, 4)), label=np.array(["leak", ""]))
     found = windows_from(("w.npz", content))
     assert (len(found), found.values(0).shape, found.labels.tolist()) == (2, (3, 4), [1, -1])
-    with pytest.raises(DataError, match="an interval is for tables"):
+    with pytest.raises(DataError, match="an interval and an onset are for tables"):
         windows_from(("w.npz", content), interval=(0, 1))
+    with pytest.raises(DataError, match="an interval and an onset are for tables"):
+        windows_from(("w.npz", content), told=ToldContext(onset="1"))
 
 
 def test_pickle_is_never_read(tmp_path: Path) -> None:

@@ -176,14 +176,18 @@ def test_many_small_changes_are_merged_and_nothing_is_lost(tmp_path: Path, monke
 
 INGEST = """
 import sys
+import numpy as np
 from readbench.cases import Library, _library as library
+from readbench.engine.context import Context
 from tests.cases.samples import windows
 library.BATCH = 20
 own = Library.open(sys.argv[1])
 start = len(own)
 print("ready", flush=True)
 for round in range(100):
-    own.add(windows(100, seed=start + round, prefix=f"{start}-{round}-"))
+    befores = [np.full((3, 8), start + i, np.float32) for i in range(100)]
+    context = Context.of(100, befores=befores, facts=[{"number": i} for i in range(100)])
+    own.add(windows(100, seed=start + round, prefix=f"{start}-{round}-").with_context(context))
     print(round, flush=True)
 """
 
@@ -206,5 +210,11 @@ def test_a_killed_writer_loses_at_most_the_batch_in_flight(tmp_path: Path) -> No
         everything = library.snapshot().windows(range(len(library)))
         everything.require_finite()
         assert everything.ids.tolist() == [case.id for case in library.cases()]
+        for own in everything:
+            first, _, number = own.id.partition("-")
+            if number:  # of the killed writers
+                assert own.before is not None
+                assert own.facts["number"] == int(number.partition("-")[2])
+                assert own.before[0, 0] == int(first) + own.facts["number"]
         library.add(windows(20, prefix=f"after {len(library)} "))
     assert library.search(windows(1, seed=4), method="euclidean").hits

@@ -3,7 +3,6 @@
 import { h } from "#web/dom.js";
 import { show } from "#web/plot.js";
 import { keyed, proposed, shareOf, stepAt, words } from "#service/onset.js";
-import { far } from "#service/signals.js";
 
 const MOST = 8;
 const EDGE = 4; // of a plot without ticks
@@ -52,7 +51,7 @@ function plot(channel) {
     shade: share ? { from: 0, to: share, paint: "earlier" } : null,
     steps: recording.signals.steps,
   }));
-  return h("figure", {}, h("figcaption", {}, channel.name, h("span", { class: "soft number" }, far(channel))), canvas);
+  return h("figure", {}, h("figcaption", {}, channel.name), canvas);
 }
 
 function ask(found) {
@@ -65,6 +64,7 @@ function ask(found) {
   mark.hidden = false;
   whole.replaceChildren(...channels.slice(0, MOST).map(plot), line);
   place(proposed(found));
+  mark.scrollIntoView({ block: "nearest" });
 }
 
 function forget() {
