@@ -1,4 +1,4 @@
-"""`readbench opinions`, `active`, `scale` and `ucr`: what is measured beside the ranking."""
+"""`readbench assets`, `opinions`, `active`, `scale` and `ucr`: what is measured beside the ranking."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ from rich.table import Table
 from readbench.cli.options import DEFAULT_METHOD, DEFAULT_SEEDS, Root, numbers, output
 from readbench.cli.progress import resumable
 from readbench.common.files import cache_root
+from readbench.errors import UsageError
 
 if TYPE_CHECKING:
+    from readbench.benchmark.protocol import SplitUnit
     from readbench.benchmark.runs import Executor, Plan
     from readbench.benchmark.studies import Failure
 
+PAIRED = ("ours", "ours-before", "flagship-window", "flagship")
+"""Methods of `readbench assets`: without labels and with them, each without context and with it."""
+PROBES = ("presence", "presence+verdict", "before-level", "before-level+verdict", "stats", "random")
+"""Shortcuts that stand beside them."""
 SCALED = ("dtw-i", "sbd-d", "sax-bm25", "sonde+nr")
 """Methods of `readbench scale`."""
 Jobs = Annotated[int, typer.Option(min=1, help="Processes to use.")]
@@ -119,6 +125,61 @@ def active_command(
         save(draw_active(lessons), out / f"active.{suffix}")
     console.print(f"wrote active.csv, active.svg and active.png into {out}", highlight=False)
     _conclude(failures, console)
+
+
+def assets_command(  # noqa: PLR0917 - typer reads options from the signature
+    datasets: Annotated[str, typer.Option(help="Names separated by commas.")],
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(help="A method; repeatable. Others are compared with the first.", show_default=",".join(PAIRED)),
+    ] = None,
+    split_by: Annotated[str, typer.Option(help="What is held out: group, asset or both.")] = "both",
+    rho: Annotated[str, typer.Option(help="Pollution levels in percent.")] = "0,20",
+    seeds: Annotated[str, typer.Option(help="Split seeds.")] = DEFAULT_SEEDS,
+    probes: Annotated[
+        bool,
+        typer.Option("--probes/--no-probes", help="Measure shortcuts too, with and without labels."),
+    ] = True,
+    out: Annotated[Path, typer.Option(help="Where to write; finished cells are kept there.")] = Path("runs/assets"),
+    jobs: Jobs = 1,
+    root: Root = None,
+) -> None:
+    """Compare methods with and without context, on machines that the corpus knows and on machines that it does not.
+
+    Example: `readbench assets --datasets sim_tanks --seeds 0 --methods euclidean --methods departure`
+    """
+    from readbench.benchmark.report import asset_table, fault_table, show_table
+    from readbench.benchmark.runs import Plan, executor_of
+    from readbench.benchmark.studies import CONSTANT, measure_assets
+    from readbench.engine.spec import COMPOSED, parse, parse_dataset, split_specs
+
+    named = [text if text in COMPOSED else str(parse(text)) for text in split_specs(methods or PAIRED)]
+    plan = Plan(
+        datasets=tuple(str(parse_dataset(text)) for text in split_specs([datasets])),
+        methods=tuple(dict.fromkeys([*named, *((*PROBES, CONSTANT) if probes else ())])),
+        seeds=numbers(seeds, "--seeds"),
+        levels=numbers(rho, "--rho"),
+    )
+    console = Console(stderr=True)
+    with resumable(console, out) as progress:
+        measured, failures = measure_assets(
+            plan, _splits(split_by), out, root=root, executor=executor_of(workers=jobs), progress=progress
+        )
+    if not measured:
+        _conclude(failures, console)
+    for table in (asset_table(measured), fault_table(measured)):
+        (out / f"{table.name}.csv").write_text(table.csv())
+        if table.name == "assets":
+            show_table(table, output())
+    console.print(f"wrote assets.csv and faults.csv into {out}", highlight=False)
+    _conclude(failures, console)
+
+
+def _splits(text: str) -> tuple[SplitUnit, ...]:
+    known: dict[str, tuple[SplitUnit, ...]] = {"group": ("group",), "asset": ("asset",), "both": ("group", "asset")}
+    if text not in known:
+        raise UsageError(f"--split-by is group, asset or both. Got {text!r}.")
+    return known[text]
 
 
 def scale_command(

@@ -404,8 +404,15 @@ class FittedMethod:
 
     @property
     def viewing(self) -> tuple[FittedLeg, ...]:
-        """The legs whose representation the rerankers see."""
-        return tuple(leg for leg in self.legs if leg.built.embeds) or self.legs[:1]
+        """The legs whose representation the rerankers see: those that have an embedding, else the first.
+
+        Those that use context are among them only where the corpus knows several assets: on one machine the level tells
+        more than the departure from it, and nothing can say otherwise.
+        """
+        embedding = tuple(leg for leg in self.legs if leg.built.embeds)
+        if self._assets is None or np.ptp(self._assets) == 0:
+            embedding = tuple(leg for leg in embedding if not leg.built.uses_context) or embedding
+        return embedding or self.legs[:1]
 
     def lesson(self, knowledge: Knowledge | None = None) -> LabelModel | None:
         """What labels teach the part that forms opinions; None without such a part, or without labels.

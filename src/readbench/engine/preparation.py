@@ -457,3 +457,49 @@ def thin_series(values: NDArray[D], points: int) -> NDArray[D]:
     padded = np.pad(values, ((0, 0), (0, stretches * width - length)), mode="edge").reshape(count, stretches, width)
     ends = np.sort(np.stack([padded.argmin(axis=2), padded.argmax(axis=2)], axis=2), axis=2)
     return np.take_along_axis(padded, ends, axis=2).reshape(count, 2 * stretches)
+
+
+@dataclass(frozen=True, eq=False)
+class LevelScale:
+    """Means and deviations of channels on one scale: that of the corpus items that have the channel.
+
+    Args:
+        axis: C channels.
+        mean: (2C,) of the channels' means, then of their deviations.
+        spread: (2C,) likewise; infinite where it is none.
+    """
+
+    axis: tuple[str, ...]
+    mean: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, axis: tuple[str, ...], raw: NDArray[np.float64]) -> Self:
+        """The scale of a corpus's levels (N, 2C)."""
+        present = ~np.isnan(raw)
+        count = np.maximum(present.sum(axis=0), 1)
+        mean = np.where(present, raw, 0).sum(axis=0) / count
+        spread = np.sqrt((np.where(present, raw - mean, 0) ** 2).sum(axis=0) / count)
+        return cls(axis, mean, np.where(spread > 1e-12 * np.abs(mean), spread, np.inf))
+
+    def __call__(self, raw: NDArray[np.float64]) -> NDArray[np.float32]:
+        """(N, 2C) scaled; what is absent is at the mean."""
+        features: NDArray[np.float32] = np.nan_to_num((raw - self.mean) / self.spread, nan=0.0).astype(np.float32)
+        return features
+
+
+def measure_levels(
+    series: Sequence[NDArray[np.float32] | None], channels: Sequence[tuple[str, ...]], axis: tuple[str, ...]
+) -> NDArray[np.float64]:
+    """(N, 2C) means, then deviations, of N series (C', T) on a channel axis; NaN where a channel, or all, is absent."""
+    place = {name: c for c, name in enumerate(axis)}
+    raw = np.full((len(series), 2, len(axis)), np.nan)
+    for i, (own, names) in enumerate(zip(series, channels, strict=True)):
+        if own is None:
+            continue
+        known = [k for k, name in enumerate(names) if name in place]
+        values = own[known].astype(np.float64)
+        columns = [place[names[k]] for k in known]
+        raw[i, 0, columns] = values.mean(axis=1)
+        raw[i, 1, columns] = values.std(axis=1)
+    return raw.reshape(len(series), -1)

@@ -31,10 +31,13 @@ from readbench.errors import SpecError, UnknownNameError
 DEFAULT_FUSION = "rrf"
 COMPOSED = {
     "ours": "sonde|ws(alpha=0.7)|dtw-i",
-    "flagship": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict",
+    "ours-before": "sonde|ws(alpha=0.7)|dtw-i|ws(alpha=0.2)|departure",
+    "flagship": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i|ws(alpha=0.5)|departure+verdict(views=pooled)",
+    "flagship-window": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict",
     "flagship-pool": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict(pool=20)",
 }
-"""Whole methods by name, as canonical texts: our best without labels, with all, with those of 20 candidates a query."""
+"""Whole methods by name, as canonical texts: our best without labels, alone and with the time before; with all labels,
+with the time before and with the window alone; with the labels of 20 candidates a query."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _PLAIN_VALUE = re.compile(r"[^\s,()|+='\"]+")
 

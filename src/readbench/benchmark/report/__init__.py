@@ -1,5 +1,6 @@
 """From a run folder alone to tables, figures and what may be said of them; nothing is computed again."""
 
+from readbench.benchmark.report._assets import asset_table, fault_table
 from readbench.benchmark.report._bundle import Declared, read_bundle, write_bundle
 from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
 from readbench.benchmark.report._compare import (
@@ -78,6 +79,7 @@ __all__ = [
     "active_table",
     "all_curves",
     "as_json",
+    "asset_table",
     "case_link",
     "check_data",
     "compare",
@@ -90,6 +92,7 @@ __all__ = [
     "draw_reliability",
     "fault_against_shape",
     "fault_strip",
+    "fault_table",
     "fault_types",
     "figure_captions",
     "figures",

@@ -1,4 +1,4 @@
-"""Studies beside a run: opinions, active learning, the UCR archive, shortcuts, full corpora."""
+"""Studies beside a run: unseen assets, opinions, active learning, the UCR archive, shortcuts, full corpora."""
 
 from readbench.benchmark.studies._active_learning import (
     LEARNING_METRIC,
@@ -9,6 +9,7 @@ from readbench.benchmark.studies._active_learning import (
     measure_labelling,
     simulate_labelling,
 )
+from readbench.benchmark.studies._assets import CONSTANT, AssetCell, AssetResult, measure_assets
 from readbench.benchmark.studies._opinions import (
     HeldOut,
     OpinionQuality,
@@ -36,11 +37,14 @@ from readbench.benchmark.studies._study import Failure, Study, StudyResult, run_
 from readbench.benchmark.studies._ucr import accuracy, measure_archive, read_archive_set
 
 __all__ = [
+    "CONSTANT",
     "LEARNING_METRIC",
     "RANDOM",
     "SCALE_METRIC",
     "SHORTLISTS",
     "TELLING",
+    "AssetCell",
+    "AssetResult",
     "Failure",
     "Findings",
     "HeldOut",
@@ -60,6 +64,7 @@ __all__ = [
     "exponent",
     "form_opinions",
     "measure_archive",
+    "measure_assets",
     "measure_labelling",
     "measure_opinions",
     "measure_scale",

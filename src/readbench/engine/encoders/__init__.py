@@ -4,15 +4,18 @@ from readbench.engine.encoders._departure import Departure, FactEncoder, Residua
 from readbench.engine.encoders._foundation import Charm, Chronos2, Mantis, TiRex
 from readbench.engine.encoders._raw import Raw
 from readbench.engine.encoders._rocket import Rocket
+from readbench.engine.encoders._shortcuts import BeforeLevel, Presence
 from readbench.engine.encoders._sonde import Sonde
 from readbench.engine.encoders._ts2vec import TS2Vec
 
 __all__ = [
+    "BeforeLevel",
     "Charm",
     "Chronos2",
     "Departure",
     "FactEncoder",
     "Mantis",
+    "Presence",
     "Raw",
     "Residual",
     "Rocket",

@@ -1,6 +1,6 @@
 """Scorers over the whole corpus; importing this room registers all of them."""
 
-from readbench.engine.retrievers._baselines import BeforeLevel, ChannelPresence, Majority, Random, Stats
+from readbench.engine.retrievers._baselines import ChannelPresence, Majority, Random, Stats
 from readbench.engine.retrievers._dtw import DtwDependent, DtwIndependent, kernel_in_use
 from readbench.engine.retrievers._embedding import EmbeddingRetriever, NormalResidual
 from readbench.engine.retrievers._euclidean import Euclidean
@@ -12,7 +12,6 @@ from readbench.engine.retrievers._words import Bags, Bm25, SaxBm25, SfaBm25
 
 __all__ = [
     "Bags",
-    "BeforeLevel",
     "Bm25",
     "Cascade",
     "ChannelPresence",

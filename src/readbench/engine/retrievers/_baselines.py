@@ -8,8 +8,6 @@ score a shortcut would have earned.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 
 from readbench.engine.abilities import UsesContext
 from readbench.engine.parameters import ParameterRange
-from readbench.engine.preparation import Scaler, channel_axis
+from readbench.engine.preparation import LevelScale, Scaler, channel_axis, measure_levels
 from readbench.engine.protocols import Scores
 from readbench.engine.registry import RETRIEVERS
 from readbench.engine.retrievers._euclidean import euclidean_distances
@@ -69,52 +67,6 @@ class Majority:
         return np.tile(self.prevalent_.astype(np.float32), (len(queries), 1))
 
 
-@dataclass(frozen=True, eq=False)
-class LevelScale:
-    """Means and deviations of channels on one scale: that of the corpus items that have the channel.
-
-    Args:
-        axis: C channels.
-        mean: (2C,) of the channels' means, then of their deviations.
-        spread: (2C,) likewise; infinite where it is none.
-    """
-
-    axis: tuple[str, ...]
-    mean: NDArray[np.float64]
-    spread: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, axis: tuple[str, ...], raw: NDArray[np.float64]) -> Self:
-        """The scale of a corpus's levels (N, 2C)."""
-        present = ~np.isnan(raw)
-        count = np.maximum(present.sum(axis=0), 1)
-        mean = np.where(present, raw, 0).sum(axis=0) / count
-        spread = np.sqrt((np.where(present, raw - mean, 0) ** 2).sum(axis=0) / count)
-        return cls(axis, mean, np.where(spread > 1e-12 * np.abs(mean), spread, np.inf))
-
-    def __call__(self, raw: NDArray[np.float64]) -> NDArray[np.float32]:
-        """(N, 2C) scaled; what is absent is at the mean."""
-        features: NDArray[np.float32] = np.nan_to_num((raw - self.mean) / self.spread, nan=0.0).astype(np.float32)
-        return features
-
-
-def measure_levels(
-    series: Sequence[NDArray[np.float32] | None], channels: Sequence[tuple[str, ...]], axis: tuple[str, ...]
-) -> NDArray[np.float64]:
-    """(N, 2C) means, then deviations, of N series (C', T) on a channel axis; NaN where a channel, or all, is absent."""
-    place = {name: c for c, name in enumerate(axis)}
-    raw = np.full((len(series), 2, len(axis)), np.nan)
-    for i, (own, names) in enumerate(zip(series, channels, strict=True)):
-        if own is None:
-            continue
-        known = [k for k, name in enumerate(names) if name in place]
-        values = own[known].astype(np.float64)
-        columns = [place[names[k]] for k in known]
-        raw[i, 0, columns] = values.mean(axis=1)
-        raw[i, 1, columns] = values.std(axis=1)
-    return raw.reshape(len(series), -1)
-
-
 @RETRIEVERS.register("stats", title="Stats", family="shortcut", abilities=(UsesContext,))
 class Stats:
     """Mean and standard deviation of each channel, nothing else of the signal.
@@ -154,41 +106,6 @@ class Stats:
         scaled = self.windows_(windows)
         places = range(len(scaled))
         return measure_levels([scaled.values(i) for i in places], [scaled.channels(i) for i in places], axis)
-
-
-@RETRIEVERS.register("before-level", title="Before alone", family="shortcut", abilities=(UsesContext,))
-class BeforeLevel:
-    """Mean and standard deviation of each channel in the time before a window, and nothing of the window itself.
-
-    Scaled as by `stats`; beside them stands, for each channel, whether there is any of it before the window. What this
-    finds is the operating point and which sensors there are: a shortcut to the class, not a diagnosis.
-    """
-
-    uses_labels = False
-    corpus_dependent = True
-    uses_context = True
-
-    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
-        """Compute and scale the corpus's features."""
-        raw = self._raw(corpus, channel_axis(corpus))
-        self.scale_ = LevelScale.of(channel_axis(corpus), raw)
-        self.features_ = self._features(raw)
-        return self
-
-    def score(self, queries: WindowSet) -> Scores:
-        """(Q, N) negative Euclidean distances between features."""
-        asked = self._features(self._raw(queries, self.scale_.axis))
-        return np.negative(euclidean_distances(asked, self.features_))
-
-    def _features(self, raw: NDArray[np.float64]) -> NDArray[np.float32]:
-        """(N, 3C) scaled means and deviations, and 1 for each channel that is there."""
-        present = ~np.isnan(raw[:, : len(self.scale_.axis)])
-        return np.concatenate([self.scale_(raw), present.astype(np.float32)], axis=1)
-
-    def _raw(self, windows: WindowSet, axis: tuple[str, ...]) -> NDArray[np.float64]:
-        context, places = windows.context, range(len(windows))
-        befores = [None if context is None else context.before_of(i) for i in places]
-        return measure_levels(befores, [windows.channels(i) for i in places], axis)
 
 
 @RETRIEVERS.register("channel-presence", title="Channel presence", family="shortcut")
