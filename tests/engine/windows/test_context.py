@@ -200,3 +200,57 @@ def test_a_case_keeps_its_own_before() -> None:
     lent = lend_before(cases, WindowSet.from_arrays([[[1.0, 2.0]]], assets=["a"]))
     assert lent[0].before is not None
     assert lent[0].before.tolist() == [[9.0]]
+
+
+def machines(levels: tuple[float, ...]) -> WindowSet:
+    """A sine on machines of different level, all of which were flat before."""
+    course = np.sin(np.linspace(0, 6, 24))[None]
+    flat = np.random.default_rng(0).normal(0, 0.1, (1, 96))
+    return WindowSet.from_arrays(
+        [course + level for level in levels],
+        context=Context.of(len(levels), befores=[flat + level for level in levels]),
+    )
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "raw(norm=before)",
+        "euclidean(norm=before)",
+        "dtw-i(norm=before)",
+        "sbd-d(norm=before)",
+        "sonde(reference=before)",
+    ],
+)
+def test_by_the_time_before_machines_of_different_level_are_alike(method: str) -> None:
+    windows = machines((0.0, 40.0, -900.0))
+    scores = Method(method).fit(windows).score(windows)
+    np.testing.assert_allclose(scores, scores[:1].repeat(3, axis=0), atol=2e-2)
+
+
+@pytest.mark.parametrize("method", ["raw", "dtw-i", "sonde", "rocket+nr", "raw+nr(reference=before)"])
+def test_without_any_context_a_method_is_as_it_was(method: str) -> None:
+    windows = machines((0.0, 40.0, -900.0))
+    bare = windows.with_context(None)
+    plain = method.replace("(reference=before)", "")
+    np.testing.assert_array_equal(Method(method).fit(bare, bare).score(bare), Method(plain).fit(bare, bare).score(bare))
+
+
+def test_the_residual_against_the_time_before_is_by_hand() -> None:
+    windows = WindowSet.from_arrays(
+        [[[3.0, 4.0]], [[0.0, 1.0]]], context=Context.of(2, befores=[[[1.0, 0.0, 0.0, 1.0]], None])
+    )
+    normals = WindowSet.from_arrays([[[1.0, 1.0]]])
+    leg = Method("raw(norm=none)+nr(reference=before)").fit(windows, normals).legs[0]
+    found = leg.represent(windows).items
+    first = np.array([0.6, 0.8]) - np.array([0.5, 0.5])  # less the mean of the two unit stretches before
+    second = np.array([0.0, 1.0]) - np.array([1.0, 1.0]) / np.sqrt(2)  # brings none: less the nearest normal
+    np.testing.assert_allclose(found, [v / np.linalg.norm(v) for v in (first, second)], atol=1e-6)
+
+
+def test_sonde_measures_by_normal_operation_where_a_window_brings_no_time_before() -> None:
+    windows = machines((0.0, 5.0, 10.0))
+    mixed = windows.with_context(Context.of(3, befores=[windows[0].before, None, None]))
+    vectors = Method("sonde(reference=before)").fit(mixed, mixed).legs[0].represent(mixed).items
+    assert np.isfinite(vectors).all()
+    assert not np.allclose(vectors[0], vectors[1])
