@@ -28,6 +28,8 @@ PACKED = HERE / "packed"
 PLUGIN = HERE / "plugin"
 
 DATASETS = "sim_tanks(runs=48),sim_ecg(runs=24)"
+FLAGSHIP = "flagship-window"
+"""What was named flagship then."""
 METHODS = (
     "euclidean",
     "euclidean(norm=window)",
@@ -58,10 +60,10 @@ METHODS = (
     "rocket+verdict",
     "rocket+verdict(pool=20)",
     "ours",
-    "flagship",
+    FLAGSHIP,
     "flagship-pool",
 )
-BUDGETED = ("rocket+nr+gpc", "sbd-d+purity", "flagship", "flagship-pool")
+BUDGETED = ("rocket+nr+gpc", "sbd-d+purity", FLAGSHIP, "flagship-pool")
 DRAW = ("--seed", "0", "--cap", "50")
 RUNS: dict[str, tuple[str, ...]] = {
     "methods": ("--methods", ",".join(METHODS), "--rho", "0,20"),
@@ -216,9 +218,9 @@ FEEDBACK: tuple[tuple[str, ...], ...] = (
 )
 """What was said of the cases after they came in; the argument after the verb is the library."""
 ABOUT: dict[str, tuple[str, ...]] = {
-    "case-099": ("search", "case-099"),
-    "next": ("next", "-k", "5"),
-    "doubtful": ("doubtful", "-k", "10"),
+    "case-099": ("search", "case-099", "--method", FLAGSHIP),
+    "next": ("next", "-k", "5", "--method", FLAGSHIP),
+    "doubtful": ("doubtful", "-k", "10", "--method", FLAGSHIP),
     "stats": ("stats",),
 }
 """Questions about the library itself."""
@@ -242,7 +244,9 @@ def ask(where: Path, inputs: Path, windows: Sequence[str]) -> dict[str, Any]:
         return "search", where, inputs / f"{window}.csv", *TABLE, *options
 
     first = windows[0]
-    asked: dict[str, tuple[str | Path, ...]] = {f"{window} flagship": search(window) for window in windows[::2]}
+    asked: dict[str, tuple[str | Path, ...]] = {
+        f"{window} flagship": search(window, "--method", FLAGSHIP) for window in windows[::2]
+    }
     asked |= {f"{window} rocket": search(window, "--method", ROCKET) for window in windows}
     others = ("dtw-i", "sonde|sbd-d", "euclidean")
     asked |= {f"{first} {method}": search(first, "--method", method) for method in others}

@@ -42,6 +42,8 @@ class Context:
         unit_set: (N,) which of them; -1 where nothing is known.
         fact_names: F names.
         facts: (N, F); NaN where unknown.
+        lent: (N,) windows whose `before` is not their own, but normal operation of their asset (`lend_before`); it
+            follows from a corpus and its normals, so fingerprints and files leave it out.
 
     >>> context = Context.of(2, befores=[[[1.0, 2.0]], None], facts=[{"speed": 29.5}, {}])
     >>> len(context), context.before_of(1) is None, context.facts_of(0)
@@ -55,6 +57,7 @@ class Context:
     unit_set: NDArray[np.int32]
     fact_names: tuple[str, ...]
     facts: NDArray[np.float64]
+    lent: NDArray[np.bool_]
 
     @classmethod
     def of(
@@ -81,6 +84,7 @@ class Context:
             unit_set=unit_set,
             fact_names=names,
             facts=table.reshape(count, len(names)),
+            lent=np.zeros(count, bool),
         )
 
     @classmethod
@@ -93,7 +97,12 @@ class Context:
 
     def __getitem__(self, key: slice | NDArray[np.intp] | NDArray[np.bool_]) -> Context:
         return replace(
-            self, before=self.before[key], rates=self.rates[key], unit_set=self.unit_set[key], facts=self.facts[key]
+            self,
+            before=self.before[key],
+            rates=self.rates[key],
+            unit_set=self.unit_set[key],
+            facts=self.facts[key],
+            lent=self.lent[key],
         )
 
     @property
@@ -123,10 +132,18 @@ class Context:
         row = self.facts[i]
         return {name: float(row[f]) for f, name in enumerate(self.fact_names) if np.isfinite(row[f])}
 
-    def with_befores(self, befores: Sequence[Matrix], numbers: NDArray[np.int32]) -> Context:
-        """The same with further matrices: `numbers` (N,) says which of them a window takes, -1 for its own."""
+    def with_lent(self, befores: Sequence[Matrix], numbers: NDArray[np.int32]) -> Context:
+        """The same with further matrices, which are lent: `numbers` (N,) says which to a window, -1 for none."""
         shifted = np.where(numbers == ABSENT, self.before, numbers + len(self.befores)).astype(np.int32)
-        return replace(self, befores=(*self.befores, *befores), before=shifted)
+        lent = self.lent | (numbers != ABSENT)
+        return replace(self, befores=(*self.befores, *befores), before=shifted, lent=lent)
+
+    def without_lent(self) -> Context:
+        """What the windows bring themselves."""
+        if not self.lent.any():
+            return self
+        before = np.where(self.lent, ABSENT, self.before).astype(np.int32)
+        return replace(self, before=before, lent=np.zeros_like(self.lent))
 
     def compact(self) -> Context:
         """A copy that holds what its windows have, and nothing else of the set it came from."""
@@ -173,6 +190,7 @@ def join_contexts(parts: Sequence[tuple[int, Context | None]]) -> Context | None
         unit_set=np.concatenate([_renumber(c.unit_set, [units.index(own) for own in c.unit_sets]) for c in known]),
         fact_names=names,
         facts=np.concatenate([_facts_under(context, names) for context in known]),
+        lent=np.concatenate([context.lent for context in known]),
     )
 
 

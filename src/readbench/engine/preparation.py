@@ -225,7 +225,7 @@ def lend_before(cases: WindowSet, normals: WindowSet) -> WindowSet:
         if before is not None:
             numbers[own & (cases.assets == asset) & (cases.channel_set == channel_set)] = len(lent)
             lent.append(before)
-    return cases.with_context(context.with_befores(lent, numbers)) if lent else cases
+    return cases.with_context(context.with_lent(lent, numbers)) if lent else cases
 
 
 def _usual_rows(normals: WindowSet, channels: tuple[str, ...]) -> NDArray[np.float32] | None:

@@ -136,9 +136,10 @@ class WindowWriter:
     def _write_part(self, windows: WindowSet) -> None:
         windows = windows.compact()
         _write_file(self._partial / part_name(self._parts), self._batch(windows))
-        if windows.context is not None and windows.context.known:
-            _write_file(self._partial / part_name(self._parts, "context"), self._context_batch(windows.context))
-            _write_file(self._partial / part_name(self._parts, "before"), _before_batch(windows.context))
+        context = None if windows.context is None else windows.context.without_lent().compact()
+        if context is not None and context.known:
+            _write_file(self._partial / part_name(self._parts, "context"), self._context_batch(context))
+            _write_file(self._partial / part_name(self._parts, "before"), _before_batch(context))
         self._parts += 1
 
     def _finish(self) -> None:
@@ -292,6 +293,7 @@ def _read_context(folder: Path, part: int, windows: pa.RecordBatch, meta: dict[s
         unit_set=rows.column(2).to_numpy(),
         fact_names=names,
         facts=facts,
+        lent=np.zeros(len(windows), bool),
     )
 
 

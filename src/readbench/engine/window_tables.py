@@ -410,6 +410,8 @@ def write_windows(windows: WindowSet, path: Path, **columns: pa.Array) -> None:
     >>> read_windows(path)[0].values.tolist()
     [[1.0, 1.0, 1.0]]
     """
+    if windows.context is not None:
+        windows = windows.with_context(windows.context.without_lent())
     schema = _schema(windows.context, columns)
     with (
         write_atomically(path) as partial,

@@ -369,11 +369,12 @@ class WindowSet:
     def fingerprint(self) -> str:
         """Hash of everything in the set: values, names, labels, groups, assets, times, spans, context, order."""
         digest = hashlib.sha256()
+        context = None if self.context is None else self.context.without_lent()
         for i in range(len(self)):
             digest.update(np.ascontiguousarray(self.values(i)).tobytes())
             row = (self.lengths[i], self.channels(i), self.labels[i], self.ids[i], self.groups[i], self.assets[i])
             digest.update(repr((*map(str, row), float(self.times[i]), self.spans[i].tolist())).encode())
-            digest.update(b"" if self.context is None else self.context.digest_of(i))
+            digest.update(b"" if context is None else context.digest_of(i))
         digest.update(repr(self.classes).encode())
         if self.stats is not None:
             digest.update(self.stats.fingerprint().encode())

@@ -105,11 +105,12 @@ def test_on_one_asset_views_are_chosen_as_without() -> None:
     np.testing.assert_array_equal(alone.held_out, without.held_out)
 
 
-def test_votes_add_up_to_the_logits() -> None:
+def test_votes_add_up_to_the_decision_values() -> None:
     views, labels, groups, assets = problem(7)
     verdict = fit_verdict(views, np.arange(24), labels, groups, assets)
     votes = np.array([[verdict.votes(q, k).sum() for k in range(3)] for q in range(6)])
-    posterior = naive.softmax(verdict.temperature * votes)
+    certainty = np.mean([expert.ridge.temperature for expert in verdict.experts])
+    posterior = naive.softmax(verdict.temperature * certainty * votes)
     np.testing.assert_allclose(verdict.query_posterior(np.arange(6)), posterior, atol=1e-9)
 
 

@@ -27,6 +27,7 @@ import csv
 import json
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -247,6 +248,8 @@ def export_task(task: Task, folder: Path, form: Form, *, private: bool = False) 
         )
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is there and not empty. Name another folder.")
+    if task.corpus.context is not None:  # what was lent is lent again
+        task = replace(task, corpus=task.corpus.with_context(task.corpus.context.without_lent()))
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)

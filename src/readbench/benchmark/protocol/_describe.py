@@ -77,22 +77,21 @@ def context_row(built: Built, task: Task) -> dict[str, Any]:
     """
     parts = {"queries": task.queries, "corpus": task.corpus, "normals": task.normals}
     every = built.windows.context or Context.unknown(len(built.windows))
-    own = set(built.windows.ids[every.has_before].tolist())
     rates, units = every.rates[np.isfinite(every.rates)], [c.name for c in built.info.channels if c.unit]
     return {
         "before": built.info.protocol.before,
         "before_steps": built.info.protocol.before_steps,
-        **{name: _count_befores(windows, own) for name, windows in parts.items()},
+        **{name: _count_befores(windows) for name, windows in parts.items()},
         "rate": [float(rates.min()), float(rates.max())] if len(rates) else None,
         "units": units if every.unit_sets else [],
         "facts": list(every.fact_names),
     }
 
 
-def _count_befores(windows: WindowSet, own: set[str]) -> dict[str, int]:
-    has = windows.context.has_before if windows.context is not None else np.zeros(len(windows), bool)
-    bring = sum(identity in own for identity in windows.ids.tolist())
-    return {"windows": len(windows), "own": bring, "lent": int(has.sum()) - bring}
+def _count_befores(windows: WindowSet) -> dict[str, int]:
+    context = windows.context or Context.unknown(len(windows))
+    lent = int(context.lent.sum())
+    return {"windows": len(windows), "own": int(context.has_before.sum()) - lent, "lent": lent}
 
 
 def shape_separation(task: Task) -> float:

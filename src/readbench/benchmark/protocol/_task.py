@@ -103,9 +103,7 @@ def compose_task(built: Built, *, seed: int, settings: Composition) -> Task:
     if info.protocol.composition == "query-classes":
         windows = _others_as_normal(windows, windows.labels[chosen.queries])
     queries, normals = windows[chosen.queries], windows[chosen.normals]
-    corpus = windows[chosen.corpus]
-    if built.parts is None:  # a ready-made task is taken as it is, and an exported one brings what was lent
-        corpus = lend_before(corpus, normals)
+    corpus = lend_before(windows[chosen.corpus], normals)
     return Task(
         info=info,
         seed=seed,

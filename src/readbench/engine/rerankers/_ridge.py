@@ -271,6 +271,8 @@ def _softmax(logits: Array) -> Array:
 
 MOST_CASES = 4096
 """Labelled cases that a ridge is fitted on; above it, every class gives its share, evenly spread over its cases."""
+MOST_POOLED = 2048
+"""The same where ridges are pooled: there are several times as many of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,14 +344,13 @@ class FittedVerdict:
         return self._posterior([view.items[items] for view in self.views])
 
     def votes(self, query: int, column: int) -> Array:
-        """(L,) what each case adds to the logit of one class for a query."""
+        """(L,) what each case adds to the decision value of one class for a query; of several ridges the mean."""
         vectors = [view.queries[query : query + 1] for view in self.views]
         asked = self._asked(vectors)[0]
-        votes = np.zeros(len(self.cases))
-        for expert in asked:
-            likeness = self._likeness(vectors, expert.views)[0]
-            votes += expert.ridge.temperature * (likeness + 1.0) * expert.ridge.dual[:, column]
-        return votes / len(asked)
+        likeness = [self._likeness(vectors, expert.views)[0] + 1.0 for expert in asked]
+        votes = [own * expert.ridge.dual[:, column] for own, expert in zip(likeness, asked, strict=True)]
+        mean: Array = np.average(votes, axis=0, weights=[expert.ridge.temperature for expert in asked])
+        return mean
 
     def _posterior(self, vectors: list[Vectors]) -> Array:
         asked = self._asked(vectors)
@@ -419,18 +420,19 @@ def fit_verdict(
         groups: (N,) of the corpus.
         assets: (N,) of the corpus, to pool views where there are several; None chooses views.
     """
-    cases = subsample_cases(cases, labels)
+    pooling = assets is not None and len(np.unique(assets[cases])) > 1 and len(np.unique(labels[cases])) > 1
+    cases = subsample_cases(cases, labels, MOST_POOLED if pooling else MOST_CASES)
     seeing = [v for v, view in enumerate(views) if 2 * view.items[cases].any(axis=1).sum() >= len(cases)]
     numbers = seeing or [*range(len(views))]
     kernels = {v: views[v].items[cases].astype(np.float64) @ views[v].items[cases].T for v in numbers}
     choices = [chosen for size in range(len(numbers)) for chosen in combinations(numbers, size + 1)]
     joined = ((chosen, np.mean([kernels[v] for v in chosen], axis=0)) for chosen in choices)
-    own, known_assets = labels[cases], np.zeros(1, np.int64) if assets is None else assets[cases]
-    if len(np.unique(known_assets)) == 1 or len(np.unique(own)) == 1:
+    own = labels[cases]
+    if assets is None or not pooling:
         fits = [Expert(chosen, fit_ridge(kernel, own, groups[cases])) for chosen, kernel in joined]
         best = min(fits, key=lambda expert: expert.ridge.loss)
         return FittedVerdict(views, labels, groups, cases, (best,), 1.0, best.ridge.held_out)
-    experts = _fit_pool(joined, own, groups[cases], known_assets)
+    experts = _fit_pool(joined, own, groups[cases], assets[cases])
     codes = np.unique(own, return_inverse=True)[1]
     mean = np.mean([np.log(np.maximum(expert.ridge.held_out, TINY)) for expert in experts], axis=0)
     temperature, _ = _calibrated(mean, codes, case_weights(codes))
@@ -470,13 +472,13 @@ def estimate_unseen_share(labels: NDArray[np.int32], groups: NDArray[np.int64]) 
     return min(1.0, float(((recordings == 1).sum() + 1) / (len(np.unique(groups)) + 1)))
 
 
-def subsample_cases(cases: NDArray[np.intp], labels: NDArray[np.int32]) -> NDArray[np.intp]:
-    """All cases, or about `MOST_CASES` of them: every class its share, one at least, evenly spread."""
-    if len(cases) <= MOST_CASES:
+def subsample_cases(cases: NDArray[np.intp], labels: NDArray[np.int32], most: int = MOST_CASES) -> NDArray[np.intp]:
+    """All cases, or about `most` of them: every class its share, one at least, evenly spread."""
+    if len(cases) <= most:
         return cases
     kept = []
     for label in np.unique(labels[cases]):
         own = cases[labels[cases] == label]
-        count = max(1, len(own) * MOST_CASES // len(cases))
+        count = max(1, len(own) * most // len(cases))
         kept.append(own[np.linspace(0, len(own) - 1, count).astype(np.intp)])
     return np.sort(np.concatenate(kept))
