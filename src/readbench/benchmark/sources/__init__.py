@@ -2,6 +2,7 @@
 
 from readbench.benchmark.sources._ctsr import Ctsr
 from readbench.benchmark.sources._damadics import Damadics
+from readbench.benchmark.sources._dbsherlock import DbSherlock
 from readbench.benchmark.sources._exathlon import Exathlon
 from readbench.benchmark.sources._files import fingerprint_files, plain_name
 from readbench.benchmark.sources._hai import Hai
@@ -19,6 +20,7 @@ from readbench.benchmark.sources._voraus import Voraus
 __all__ = [
     "Ctsr",
     "Damadics",
+    "DbSherlock",
     "Exathlon",
     "Hai",
     "MitBih",
