@@ -41,6 +41,7 @@ RATES = {
     "damadics": 1.0,
     "dbsherlock": 1.0,
     "exathlon": 1.0,
+    "haizhe_auv": 20.0,
     "itu_5gc": 0.1,
     "mit_bih": 360.0,
     "petrobras_3w": 1.0,

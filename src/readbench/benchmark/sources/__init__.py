@@ -6,6 +6,7 @@ from readbench.benchmark.sources._dbsherlock import DbSherlock
 from readbench.benchmark.sources._exathlon import Exathlon
 from readbench.benchmark.sources._files import fingerprint_files, plain_name
 from readbench.benchmark.sources._hai import Hai
+from readbench.benchmark.sources._haizhe_auv import HaizheAuv
 from readbench.benchmark.sources._itu_5gc import Itu5gc
 from readbench.benchmark.sources._mit_bih import MitBih
 from readbench.benchmark.sources._petrobras_3w import Petrobras3W
@@ -24,6 +25,7 @@ __all__ = [
     "DbSherlock",
     "Exathlon",
     "Hai",
+    "HaizheAuv",
     "Itu5gc",
     "MitBih",
     "Petrobras3W",
