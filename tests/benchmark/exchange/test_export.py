@@ -258,7 +258,10 @@ def test_changed_files_are_noticed(folders: dict[Form, Path], task: Task, tmp_pa
 
 
 def test_only_known_licences_may_be_passed_on() -> None:
-    for name in ("ctsr", "damadics", "rats40k", "rcaeval", "telecomts"):
+    for name in ("ctsr", "damadics", "dbsherlock", "itu_5gc", "rats40k", "rcaeval", "telecomts"):
         assert not build_source(name).info.redistributable
-    for name in ("exathlon", "hai", "mit_bih", "petrobras_3w", "road", "robot_failures", "skab", "tennessee_eastman"):
+    for name in (
+        "exathlon", "hai", "haizhe_auv", "mit_bih", "petrobras_3w", "road", "robot_failures", "skab",
+        "tennessee_eastman",
+    ):  # fmt: skip
         assert build_source(name).info.redistributable

@@ -39,7 +39,10 @@ def test_a_collection_is_chosen_in_the_grammar() -> None:
 
 RATES = {
     "damadics": 1.0,
+    "dbsherlock": 1.0,
     "exathlon": 1.0,
+    "haizhe_auv": 20.0,
+    "itu_5gc": 0.1,
     "mit_bih": 360.0,
     "petrobras_3w": 1.0,
     "rcaeval": 1.0,
@@ -63,7 +66,15 @@ def test_the_rate_is_that_of_the_recorder(name: str, real_data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "share"), [("skab", 1.0), ("tennessee_eastman", 1.0), ("mit_bih", 0.95), ("petrobras_3w", 0.75)]
+    ("name", "share"),
+    [
+        ("dbsherlock", 1.0),
+        ("itu_5gc", 1.0),
+        ("skab", 1.0),
+        ("tennessee_eastman", 1.0),
+        ("mit_bih", 0.95),
+        ("petrobras_3w", 0.75),
+    ],
 )
 def test_real_queries_bring_the_time_before_them(name: str, share: float, real_data: Path, private_cache: Path) -> None:
     queries = load_task(name, seed=0, root=real_data, cache=private_cache).queries

@@ -2,9 +2,12 @@
 
 from readbench.benchmark.sources._ctsr import Ctsr
 from readbench.benchmark.sources._damadics import Damadics
+from readbench.benchmark.sources._dbsherlock import DbSherlock
 from readbench.benchmark.sources._exathlon import Exathlon
 from readbench.benchmark.sources._files import fingerprint_files, plain_name
 from readbench.benchmark.sources._hai import Hai
+from readbench.benchmark.sources._haizhe_auv import HaizheAuv
+from readbench.benchmark.sources._itu_5gc import Itu5gc
 from readbench.benchmark.sources._mit_bih import MitBih
 from readbench.benchmark.sources._petrobras_3w import Petrobras3W
 from readbench.benchmark.sources._rats40k import Rats40k
@@ -19,8 +22,11 @@ from readbench.benchmark.sources._voraus import Voraus
 __all__ = [
     "Ctsr",
     "Damadics",
+    "DbSherlock",
     "Exathlon",
     "Hai",
+    "HaizheAuv",
+    "Itu5gc",
     "MitBih",
     "Petrobras3W",
     "Rats40k",
