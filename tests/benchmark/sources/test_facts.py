@@ -38,6 +38,7 @@ def test_a_collection_is_chosen_in_the_grammar() -> None:
 
 
 RATES = {
+    "bearings": 20_000.0,
     "damadics": 1.0,
     "exathlon": 1.0,
     "mit_bih": 360.0,

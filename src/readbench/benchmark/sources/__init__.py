@@ -1,5 +1,6 @@
 """Real data sources, a module each; importing this room registers all of them."""
 
+from readbench.benchmark.sources._bearings import Bearings
 from readbench.benchmark.sources._ctsr import Ctsr
 from readbench.benchmark.sources._damadics import Damadics
 from readbench.benchmark.sources._exathlon import Exathlon
@@ -17,6 +18,7 @@ from readbench.benchmark.sources._tennessee_eastman import TennesseeEastman
 from readbench.benchmark.sources._voraus import Voraus
 
 __all__ = [
+    "Bearings",
     "Ctsr",
     "Damadics",
     "Exathlon",
