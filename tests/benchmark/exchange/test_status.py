@@ -53,7 +53,7 @@ def test_simulated_data_need_no_files() -> None:
     assert status("sim_tanks", None).state == "simulated"
 
 
-@pytest.mark.parametrize("name", [*PAPER_COMPOSITION, "skab", "robot_failures", "bearings"])
+@pytest.mark.parametrize("name", [*PAPER_COMPOSITION, "skab", "robot_failures", "bearings", "itsc_motor"])
 def test_every_real_source_is_known(name: str) -> None:
     assert name in OFFICIAL
 
@@ -66,7 +66,8 @@ def test_real_copies_are_counted(real_data: Path) -> None:
 def test_which_sources_were_verified() -> None:
     verified = {entry.name for entry in SOURCES if entry.build().info.verified and not entry.build().info.simulated}
     assert verified == {
-        "bearings", "ctsr", "mit_bih", "petrobras_3w", "road", "robot_failures", "skab", "tennessee_eastman"
+        "bearings", "ctsr", "itsc_motor", "mit_bih", "petrobras_3w", "road", "robot_failures", "skab",
+        "tennessee_eastman",
     }  # fmt: skip
     for entry in SOURCES:
         info = entry.build().info

@@ -41,6 +41,7 @@ RATES = {
     "bearings": 20_000.0,
     "damadics": 1.0,
     "exathlon": 1.0,
+    "itsc_motor": 1000.0,
     "mit_bih": 360.0,
     "petrobras_3w": 1.0,
     "rcaeval": 1.0,
