@@ -53,7 +53,10 @@ def test_simulated_data_need_no_files() -> None:
     assert status("sim_tanks", None).state == "simulated"
 
 
-@pytest.mark.parametrize("name", [*PAPER_COMPOSITION, "skab", "robot_failures", "dbsherlock", "itu_5gc", "haizhe_auv"])
+@pytest.mark.parametrize(
+    "name",
+    [*PAPER_COMPOSITION, "skab", "robot_failures", "dbsherlock", "itu_5gc", "haizhe_auv", "bearings", "itsc_motor"],
+)
 def test_every_real_source_is_known(name: str) -> None:
     assert name in OFFICIAL
 
@@ -69,8 +72,7 @@ def test_real_copies_are_counted(real_data: Path) -> None:
 def test_which_sources_were_verified() -> None:
     verified = {entry.name for entry in SOURCES if entry.build().info.verified and not entry.build().info.simulated}
     assert verified == {
-        "dbsherlock", "haizhe_auv", "itu_5gc",
-        "ctsr", "mit_bih", "petrobras_3w", "road", "robot_failures", "skab", "tennessee_eastman",
+        "ctsr", "mit_bih", "petrobras_3w", "road", "tennessee_eastman", *EXTRA,
     }  # fmt: skip
     for entry in SOURCES:
         info = entry.build().info

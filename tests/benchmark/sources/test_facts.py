@@ -38,11 +38,13 @@ def test_a_collection_is_chosen_in_the_grammar() -> None:
 
 
 RATES = {
+    "bearings": 20_000.0,
     "damadics": 1.0,
     "dbsherlock": 1.0,
     "exathlon": 1.0,
     "haizhe_auv": 20.0,
     "itu_5gc": 0.1,
+    "itsc_motor": 1000.0,
     "mit_bih": 360.0,
     "petrobras_3w": 1.0,
     "rcaeval": 1.0,

@@ -1,5 +1,6 @@
 """Real data sources, a module each; importing this room registers all of them."""
 
+from readbench.benchmark.sources._bearings import Bearings
 from readbench.benchmark.sources._ctsr import Ctsr
 from readbench.benchmark.sources._damadics import Damadics
 from readbench.benchmark.sources._dbsherlock import DbSherlock
@@ -7,6 +8,7 @@ from readbench.benchmark.sources._exathlon import Exathlon
 from readbench.benchmark.sources._files import fingerprint_files, plain_name
 from readbench.benchmark.sources._hai import Hai
 from readbench.benchmark.sources._haizhe_auv import HaizheAuv
+from readbench.benchmark.sources._itsc_motor import ItscMotor
 from readbench.benchmark.sources._itu_5gc import Itu5gc
 from readbench.benchmark.sources._mit_bih import MitBih
 from readbench.benchmark.sources._petrobras_3w import Petrobras3W
@@ -20,12 +22,14 @@ from readbench.benchmark.sources._tennessee_eastman import TennesseeEastman
 from readbench.benchmark.sources._voraus import Voraus
 
 __all__ = [
+    "Bearings",
     "Ctsr",
     "Damadics",
     "DbSherlock",
     "Exathlon",
     "Hai",
     "HaizheAuv",
+    "ItscMotor",
     "Itu5gc",
     "MitBih",
     "Petrobras3W",

@@ -2,6 +2,7 @@
 
 from readbench.engine.encoders._departure import Departure, FactEncoder, Residual
 from readbench.engine.encoders._foundation import Charm, Chronos2, Mantis, TiRex
+from readbench.engine.encoders._orders import Orders
 from readbench.engine.encoders._raw import Raw
 from readbench.engine.encoders._rocket import Rocket
 from readbench.engine.encoders._shortcuts import BeforeLevel, Presence
@@ -15,6 +16,7 @@ __all__ = [
     "Departure",
     "FactEncoder",
     "Mantis",
+    "Orders",
     "Presence",
     "Raw",
     "Residual",
