@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,14 @@ def test_all_of_a_part_is_still_a_part(tmp_path: Path) -> None:
     assert "50 of 50 cases of Sock Shop 1" in status("rcaeval", tmp_path).found
 
 
-def test_simulated_data_need_no_files() -> None:
+def test_generated_data_need_no_files() -> None:
     assert status("sim_tanks", None).state == "simulated"
+
+
+def test_what_others_simulated_comes_as_files(tmp_path: Path) -> None:
+    theirs = replace(build_source("skab").info, simulated=True)
+    assert not theirs.generated
+    assert status_of(theirs, tmp_path).state == "absent"
 
 
 @pytest.mark.parametrize("name", [*PAPER_COMPOSITION, "skab", "robot_failures"])
