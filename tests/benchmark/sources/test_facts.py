@@ -42,6 +42,7 @@ RATES = {
     "exathlon": 1.0,
     "mit_bih": 360.0,
     "petrobras_3w": 1.0,
+    "phmap23": 1000.0,
     "rcaeval": 1.0,
     "road": 100.0,
     "robot_failures": 15 / 0.315,
