@@ -22,7 +22,18 @@ from readbench.engine.spec import build_source
 FILE = Path(__file__).with_name("frozen.json")
 SEEDS = (0, 1, 2)
 SIMULATED = ("sim_tanks", "sim_motor", "sim_service", "sim_can", "sim_ecg")
-REAL = ("ctsr", "mit_bih", "petrobras_3w", "tennessee_eastman", "road", "skab", "rcaeval", "robot_failures", "phmap23")
+REAL = (
+    "ctsr",
+    "mit_bih",
+    "petrobras_3w",
+    "tennessee_eastman",
+    "road",
+    "skab",
+    "rcaeval",
+    "robot_failures",
+    "phmap23",
+    "nppad",
+)
 NUMPY = ".".join(np.__version__.split(".")[:2])
 
 

@@ -41,6 +41,7 @@ RATES = {
     "damadics": 1.0,
     "exathlon": 1.0,
     "mit_bih": 360.0,
+    "nppad": 0.1,
     "petrobras_3w": 1.0,
     "phmap23": 1000.0,
     "rcaeval": 1.0,

@@ -6,6 +6,7 @@ from readbench.benchmark.sources._exathlon import Exathlon
 from readbench.benchmark.sources._files import fingerprint_files, plain_name
 from readbench.benchmark.sources._hai import Hai
 from readbench.benchmark.sources._mit_bih import MitBih
+from readbench.benchmark.sources._nppad import Nppad
 from readbench.benchmark.sources._petrobras_3w import Petrobras3W
 from readbench.benchmark.sources._phmap23 import Phmap23
 from readbench.benchmark.sources._rats40k import Rats40k
@@ -23,6 +24,7 @@ __all__ = [
     "Exathlon",
     "Hai",
     "MitBih",
+    "Nppad",
     "Petrobras3W",
     "Phmap23",
     "Rats40k",
