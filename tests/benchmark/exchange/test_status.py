@@ -73,7 +73,7 @@ def test_real_copies_are_counted(real_data: Path) -> None:
 def test_which_sources_were_verified() -> None:
     verified = {entry.name for entry in SOURCES if entry.build().info.verified and not entry.build().info.simulated}
     assert verified == {
-        "ctsr", "mit_bih", "petrobras_3w", "road", "robot_failures", "skab", "tennessee_eastman"
+        "ctsr", "lbnl_ahu", "mit_bih", "petrobras_3w", "road", "robot_failures", "skab", "tennessee_eastman"
     }  # fmt: skip
     for entry in SOURCES:
         info = entry.build().info

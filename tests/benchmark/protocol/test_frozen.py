@@ -33,6 +33,7 @@ REAL = (
     "robot_failures",
     "phmap23",
     "nppad",
+    "lbnl_ahu",
 )
 NUMPY = ".".join(np.__version__.split(".")[:2])
 

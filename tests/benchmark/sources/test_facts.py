@@ -40,6 +40,7 @@ def test_a_collection_is_chosen_in_the_grammar() -> None:
 RATES = {
     "damadics": 1.0,
     "exathlon": 1.0,
+    "lbnl_ahu": 1 / 60,
     "mit_bih": 360.0,
     "nppad": 0.1,
     "petrobras_3w": 1.0,

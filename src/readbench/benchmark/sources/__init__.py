@@ -5,6 +5,7 @@ from readbench.benchmark.sources._damadics import Damadics
 from readbench.benchmark.sources._exathlon import Exathlon
 from readbench.benchmark.sources._files import fingerprint_files, plain_name
 from readbench.benchmark.sources._hai import Hai
+from readbench.benchmark.sources._lbnl_ahu import LbnlAhu
 from readbench.benchmark.sources._mit_bih import MitBih
 from readbench.benchmark.sources._nppad import Nppad
 from readbench.benchmark.sources._petrobras_3w import Petrobras3W
@@ -23,6 +24,7 @@ __all__ = [
     "Damadics",
     "Exathlon",
     "Hai",
+    "LbnlAhu",
     "MitBih",
     "Nppad",
     "Petrobras3W",
