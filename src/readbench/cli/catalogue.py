@@ -83,8 +83,9 @@ def metrics_command(as_json: Json = False) -> None:
 
 
 def _verified(fact: dict[str, object]) -> str:
-    if fact["simulated"] or fact["origin"] == "imported":
-        return "simulated" if fact["simulated"] else "imported"
+    generated = fact["simulated"] and not fact["url"]
+    if generated or fact["origin"] == "imported":
+        return "simulated" if generated else "imported"
     return "yes" if fact["verified"] else "no"
 
 

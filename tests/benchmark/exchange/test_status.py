@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,14 +50,21 @@ def test_all_of_a_part_is_still_a_part(tmp_path: Path) -> None:
     assert "50 of 50 cases of Sock Shop 1" in status("rcaeval", tmp_path).found
 
 
-def test_simulated_data_need_no_files() -> None:
+def test_generated_data_need_no_files() -> None:
     assert status("sim_tanks", None).state == "simulated"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [*PAPER_COMPOSITION, "skab", "robot_failures", "dbsherlock", "itu_5gc", "haizhe_auv", "bearings", "itsc_motor"],
-)
+def test_what_others_simulated_comes_as_files(tmp_path: Path) -> None:
+    theirs = replace(build_source("skab").info, simulated=True)
+    assert not theirs.generated
+    assert status_of(theirs, tmp_path).state == "absent"
+
+
+MEASURED = ("skab", "robot_failures", "dbsherlock", "itu_5gc", "haizhe_auv", "bearings", "itsc_motor", "lbnl_ahu")
+"""Real sources beside those of the paper."""
+
+
+@pytest.mark.parametrize("name", [*PAPER_COMPOSITION, *MEASURED, "phmap23", "nppad"])
 def test_every_real_source_is_known(name: str) -> None:
     assert name in OFFICIAL
 
@@ -72,7 +80,7 @@ def test_real_copies_are_counted(real_data: Path) -> None:
 def test_which_sources_were_verified() -> None:
     verified = {entry.name for entry in SOURCES if entry.build().info.verified and not entry.build().info.simulated}
     assert verified == {
-        "ctsr", "mit_bih", "petrobras_3w", "road", "tennessee_eastman", *EXTRA,
+        "ctsr", "mit_bih", "petrobras_3w", "road", "tennessee_eastman", *MEASURED,
     }  # fmt: skip
     for entry in SOURCES:
         info = entry.build().info

@@ -24,7 +24,7 @@ SEEDS = (0, 1, 2)
 SIMULATED = ("sim_tanks", "sim_motor", "sim_service", "sim_can", "sim_ecg")
 REAL = (
     "ctsr", "mit_bih", "petrobras_3w", "tennessee_eastman", "road", "skab", "rcaeval", "robot_failures",
-    "dbsherlock", "itu_5gc", "haizhe_auv", "bearings", "itsc_motor",
+    "dbsherlock", "itu_5gc", "haizhe_auv", "bearings", "itsc_motor", "phmap23", "nppad", "lbnl_ahu",
 )  # fmt: skip
 NUMPY = ".".join(np.__version__.split(".")[:2])
 

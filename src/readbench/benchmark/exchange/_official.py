@@ -141,7 +141,7 @@ def status_of(info: SourceInfo, root: Path | None) -> Status:
     official = OFFICIAL.get(info.name)
     folder = None if root is None else root / info.name
     fetchable = bool(official and official.files)
-    if info.simulated:
+    if info.generated:
         return Status(info, "simulated", "made when it is needed", None, fetchable=False)
     if folder is None or not folder.is_dir() or not any(folder.iterdir()):
         found = f"no folder {info.name}/ under the data root" if root else "no data root: set READBENCH_DATA or --root"

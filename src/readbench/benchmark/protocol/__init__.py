@@ -10,7 +10,7 @@ from readbench.benchmark.protocol._build import (
 )
 from readbench.benchmark.protocol._clean import fill_missing
 from readbench.benchmark.protocol._compose import Composition, Parts
-from readbench.benchmark.protocol._cut import rows_before, windows_of
+from readbench.benchmark.protocol._cut import rows_before, window_starts, windows_of
 from readbench.benchmark.protocol._describe import (
     PAPER_COMPOSITION,
     TaskAudit,
@@ -86,6 +86,7 @@ __all__ = [
     "read_task_file",
     "rows_before",
     "vary_before",
+    "window_starts",
     "windows_of",
     "write_facts",
     "write_windows_of",

@@ -179,7 +179,7 @@ class SourceInfo:
         asset_unit: what an asset is ("plant", "well" ...); "" where unknown.
         licence: SPDX name or sentence.
         citation: where the data or the model come from.
-        url: where to get the data; "" for simulated sources.
+        url: where to get the data; "" where they are generated.
         size: size of the download, or what is generated.
         simulated: numbers on it are marked as simulated wherever they appear.
         verified: files of the official data were read by the code of this source; a simulator is its own data.
@@ -213,6 +213,11 @@ class SourceInfo:
     def classes(self) -> tuple[str, ...]:
         """Class names by index, normal first."""
         return (NORMAL_CLASS, *self.faults)
+
+    @property
+    def generated(self) -> bool:
+        """Whether its values are made when they are needed; what others simulated comes as files."""
+        return self.simulated and not self.url
 
 
 def vary_before(info: SourceInfo, rule: BeforeRule, steps: int | None) -> SourceInfo:

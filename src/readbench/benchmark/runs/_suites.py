@@ -206,6 +206,6 @@ def _runnable(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _datasets(root: Path | None) -> tuple[str, ...]:
-    """Real sources of `REAL` that have a folder under the root, else the simulated ones."""
+    """Real sources of `REAL` that have a folder under the root, else the generated ones."""
     real = [name for name in REAL if root is not None and (root / name).is_dir()]
-    return tuple(real or [e.name for e in SOURCES if e.origin != "imported" and e.build().info.simulated])
+    return tuple(real or [e.name for e in SOURCES if e.origin != "imported" and e.build().info.generated])

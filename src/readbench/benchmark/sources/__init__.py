@@ -10,8 +10,11 @@ from readbench.benchmark.sources._hai import Hai
 from readbench.benchmark.sources._haizhe_auv import HaizheAuv
 from readbench.benchmark.sources._itsc_motor import ItscMotor
 from readbench.benchmark.sources._itu_5gc import Itu5gc
+from readbench.benchmark.sources._lbnl_ahu import LbnlAhu
 from readbench.benchmark.sources._mit_bih import MitBih
+from readbench.benchmark.sources._nppad import Nppad
 from readbench.benchmark.sources._petrobras_3w import Petrobras3W
+from readbench.benchmark.sources._phmap23 import Phmap23
 from readbench.benchmark.sources._rats40k import Rats40k
 from readbench.benchmark.sources._rcaeval import RcaEval
 from readbench.benchmark.sources._road import Road
@@ -31,8 +34,11 @@ __all__ = [
     "HaizheAuv",
     "ItscMotor",
     "Itu5gc",
+    "LbnlAhu",
     "MitBih",
+    "Nppad",
     "Petrobras3W",
+    "Phmap23",
     "Rats40k",
     "RcaEval",
     "Road",

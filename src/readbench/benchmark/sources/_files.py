@@ -216,17 +216,33 @@ def csv_columns(path: Path) -> tuple[str, ...]:
 
 
 def read_csv(
-    path: Path, columns: Iterable[str], *, time: str = "", delimiter: str = ",", header: Sequence[str] = ()
+    path: Path,
+    columns: Iterable[str],
+    *,
+    time: str = "",
+    delimiter: str = ",",
+    header: Sequence[str] = (),
+    time_format: str = "",
+    gaps: Sequence[str] = (),
 ) -> dict[str, NDArray[np.float64]]:
     """The named columns of a small CSV file as numbers, (rows,) each; as `csv_blocks`, and at least one row."""
-    blocks = list(csv_blocks(path, columns, time=time, delimiter=delimiter, header=header))
+    blocks = list(
+        csv_blocks(path, columns, time=time, delimiter=delimiter, header=header, time_format=time_format, gaps=gaps)
+    )
     if not any(values.size for block in blocks for values in block.values()):
         raise DataError(f"{path}: no rows after the header. The file is incomplete: get it again.")
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 
 def csv_blocks(
-    path: Path, columns: Iterable[str], *, time: str = "", delimiter: str = ",", header: Sequence[str] = ()
+    path: Path,
+    columns: Iterable[str],
+    *,
+    time: str = "",
+    delimiter: str = ",",
+    header: Sequence[str] = (),
+    time_format: str = "",
+    gaps: Sequence[str] = (),
 ) -> Iterator[dict[str, NDArray[np.float64]]]:
     """Stream the named columns of a CSV file, gzipped or plain, a few thousand rows at a time.
 
@@ -236,8 +252,13 @@ def csv_blocks(
         time: name of a column with ISO 8601 times, given as seconds since 1970.
         delimiter: between fields.
         header: names of all columns of a file that has none.
+        time_format: of the times where it is another one, as `strptime` has it.
+        gaps: further texts in place of a number that mean that there is none.
     """
     kinds = dict.fromkeys(columns, pa.float64()) | ({time: pa.timestamp("us")} if time else {})
+    convert = pyarrow.csv.ConvertOptions(column_types=kinds, include_columns=list(kinds))
+    convert.null_values = [*convert.null_values, *gaps]
+    convert.timestamp_parsers = [time_format] if time_format else convert.timestamp_parsers
     try:
         with open_binary(path) as file:
             reader = pyarrow.csv.open_csv(
@@ -245,7 +266,7 @@ def csv_blocks(
                 # Without threads, so that errors name the row.
                 read_options=pyarrow.csv.ReadOptions(use_threads=False, column_names=list(header)),
                 parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
-                convert_options=pyarrow.csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
+                convert_options=convert,
             )
             for batch in reader:
                 yield {name: numbers_of(batch.column(name)) for name in kinds}
