@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Composition, Recording, build, compose_task, windows_of
 from readbench.benchmark.sources import Petrobras3W
-from readbench.benchmark.sources._petrobras_3w import NAMES, Sentinels, drop_sentinels
+from readbench.benchmark.sources._petrobras_3w import NAMES, Sensors, Sentinels, drop_sentinels
 from readbench.errors import DataError, SourceMissingError
 from readbench.testing import SOURCE_CHECKS, SourceCheck
 
@@ -306,3 +306,13 @@ def test_a_real_task_has_the_sizes_of_the_paper(real_data: Path, cache: Path) ->
 @pytest.mark.parametrize("check", SOURCE_CHECKS, ids=lambda check: check.__name__)
 def test_the_real_source_keeps_the_contract(real_data: Path, check: SourceCheck) -> None:
     check(Petrobras3W(), real_data)
+
+
+@pytest.mark.parametrize(("sensors", "channels"), [("most", ("P-TPT", "T-TPT", "P-MON-CKP")), ("common", ("T-TPT",))])
+def test_fewer_sensors_are_read_on_request(tmp_path: Path, sensors: Sensors, channels: tuple[str, ...]) -> None:
+    put(tmp_path, *FORMS["v2"])
+    whole, fewer = Petrobras3W(), Petrobras3W(sensors=sensors)
+    assert whole.fingerprint(tmp_path) != fewer.fingerprint(tmp_path)
+    for one, other in zip(whole.recordings(tmp_path), fewer.recordings(tmp_path), strict=True):
+        assert other.channels == channels
+        np.testing.assert_array_equal(other.values, one.values[[NAMES.index(name) for name in channels]])

@@ -51,6 +51,7 @@ VERSION = 1
 """Raise when the same files give other recordings."""
 
 Sentinels = Literal["c", "b", "a"]
+Sensors = Literal["nominal", "most", "common"]
 Table = dict[str, NDArray[np.float64]]
 
 SENSORS = (
@@ -63,6 +64,8 @@ SENSORS = (
     Channel("QGL", "m³/s", "gas lift flow rate"),
 )
 NAMES = tuple(sensor.name for sensor in SENSORS)
+KEPT: dict[Sensors, tuple[str, ...]] = {"nominal": NAMES, "most": ("P-TPT", "T-TPT", "P-MON-CKP"), "common": ("T-TPT",)}
+"""Sensors to read: all seven, those that most wells have, the one that every well has (in the copy read here)."""
 PRESSURES = np.array([sensor.unit == "Pa" for sensor in SENSORS])
 
 TRANSIENT = 100
@@ -86,9 +89,12 @@ class Petrobras3W(CutSource):
     Args:
         sentinels: which readings count as missing. `a`: larger than 1e10 in size. `b`: also pressures below 0 or above
             1e9 Pa. `c`: also pressures of exactly 0, at which dead sensors stand.
+        sensors: `nominal`: all seven. `most`: three that 16 of 19 wells and more have. `common`: the one that all have.
+            Which sensors a well has tells much of its faults; with fewer of them there is less to tell by.
     """
 
     sentinels: Sentinels = "c"
+    sensors: Sensors = "nominal"
 
     info = SourceInfo(
         name="petrobras_3w",
@@ -131,7 +137,8 @@ class Petrobras3W(CutSource):
         """Hash of the contents and places of all instances, and of the rule for sentinels."""
         files = self._files(root)
         names = [short_name(path) for path in files]
-        return fingerprint_files(files, "petrobras_3w", VERSION, self.sentinels, names)
+        kept = () if self.sensors == "nominal" else KEPT[self.sensors]
+        return fingerprint_files(files, "petrobras_3w", VERSION, self.sentinels, names, *kept)
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the instances, one file each, by class folder and name; unlabelled rows are already left out."""
@@ -151,11 +158,12 @@ class Petrobras3W(CutSource):
         table = _read_parquet(path, columns) if is_parquet else read_csv(path, columns, time="timestamp")
         check_times(path, table["timestamp"], clock_change=CLOCK_CHANGE)
         labelled = _labelled(path, table["class"])
-        values = np.stack([table[name][labelled] for name in NAMES])
+        values = drop_sentinels(np.stack([table[name][labelled] for name in NAMES]), self.sentinels)
+        kept = KEPT[self.sensors]
         return Recording(
             id=instance,
-            values=drop_sentinels(values, self.sentinels),
-            channels=NAMES,
+            values=values[[NAMES.index(name) for name in kept]],
+            channels=kept,
             labels=table["class"][labelled].astype(np.int32),
             group=instance,
             asset=asset,
