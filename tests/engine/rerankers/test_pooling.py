@@ -9,6 +9,7 @@ import pytest
 
 from readbench.engine.method import Method
 from readbench.engine.protocols import View, unit_vectors
+from readbench.engine.rerankers import Verdict
 from readbench.engine.rerankers._ridge import POOLED_PENALTIES, TEMPERATURES, fit_verdict
 from readbench.engine.windows import WindowSet
 from tests.naive import ridge as naive
@@ -118,3 +119,22 @@ def test_votes_add_up_to_the_decision_values() -> None:
 def test_rerankers_see_views_with_context_where_several_assets_are_known(assets: tuple[str, str], views: int) -> None:
     corpus = WindowSet.from_arrays(np.random.default_rng(8).normal(size=(2, 1, 12)), assets=assets)
     assert len(Method("raw|departure+verdict").fit(corpus).viewing) == views
+
+
+def test_where_labels_leave_the_type_open_the_nearest_case_comes_first() -> None:
+    views, labels, groups, assets = problem(9)
+    silent = tuple(View(np.zeros_like(view.queries), view.items) for view in views)
+    verdict = fit_verdict(silent, np.arange(24), labels, groups, assets)
+    order = np.random.default_rng(0).permutation(24)
+    shared = np.full((1, 24), 1 / 3)
+    found = Verdict(views="pooled").weigh(shared, verdict, labels[order][None])
+    assert (np.diff(found[0]) < 0).all()
+    alone = fit_verdict(silent, np.arange(24), labels, groups)
+    assert np.ptp(Verdict().weigh(shared, alone, labels[order][None])) == 0
+
+
+def test_a_certain_type_comes_before_the_nearest_case() -> None:
+    views, labels, groups, assets = problem(10)
+    verdict = fit_verdict(views, np.arange(24), labels, groups, assets)
+    shared = np.where(np.arange(24) == 20, 1.0, 0.0)[None]
+    assert Verdict(views="pooled").weigh(shared, verdict, labels[None])[0].argmax() == 20

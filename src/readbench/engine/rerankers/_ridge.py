@@ -316,6 +316,11 @@ class FittedVerdict:
         return tuple(sorted({view for expert in self.experts for view in expert.views}))
 
     @property
+    def pooled(self) -> bool:
+        """Whether ridges were averaged, because the cases are of several assets."""
+        return len(self.experts) > 1
+
+    @property
     def penalty(self) -> float:
         """The penalty of its ridges; of several the geometric mean."""
         if len(self.experts) == 1:
