@@ -32,7 +32,7 @@ DEFAULT_FUSION = "rrf"
 COMPOSED = {
     "ours": "sonde|ws(alpha=0.7)|dtw-i",
     "ours-before": "sonde|ws(alpha=0.7)|dtw-i|ws(alpha=0.2)|departure",
-    "flagship": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i|ws(alpha=0.5)|departure+verdict(views=pooled)",
+    "flagship": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i|ws|departure+verdict(views=pooled)",
     "flagship-window": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict",
     "flagship-pool": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict(pool=20)",
 }

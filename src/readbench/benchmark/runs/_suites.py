@@ -26,7 +26,7 @@ RERANKERS = ("prf", *LABEL_AWARE)
 REFERENCES = ("mr-hydra", "rdst")
 REAL = ("ctsr", "mit_bih", "petrobras_3w", "road", "skab", "tennessee_eastman")
 """Real sources that suites run on. Of the others often only fragments are at hand: name them with `--datasets`."""
-WITH_NORMALS = COMPOSED["flagship"].replace("verdict", "verdict(drop_normals=false)")
+WITH_NORMALS = COMPOSED["flagship"].replace("verdict(", "verdict(drop_normals=false,")
 """The flagship, to which normal is one more class."""
 QUICK_DATASETS = ("sim_tanks", "sim_motor", "sim_ecg")
 NOVEL = "novel"
@@ -90,7 +90,17 @@ def flagship() -> Iterable[str]:
     The flagship stands in it twice: with known normals dropped, and with normal as one more class, as the references
     have it.
     """
-    ours = ("dtw-i", "rocket", "sonde", "ours", "flagship", WITH_NORMALS, "flagship-pool")
+    ours = (
+        "dtw-i",
+        "rocket",
+        "sonde",
+        "ours",
+        "ours-before",
+        "flagship",
+        "flagship-window",
+        WITH_NORMALS,
+        "flagship-pool",
+    )
     return (*ours, "rocket+nr|dtw-i+gpc", "sonde+nr|dtw-i+gpc", *REFERENCES, "mr-hydra(form=joint)")
 
 
