@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -411,7 +411,7 @@ def write_windows(windows: WindowSet, path: Path, **columns: pa.Array) -> None:
     [[1.0, 1.0, 1.0]]
     """
     if windows.context is not None:
-        windows = windows.with_context(windows.context.without_lent())
+        windows = replace(windows, context=windows.context.without_lent())
     schema = _schema(windows.context, columns)
     with (
         write_atomically(path) as partial,

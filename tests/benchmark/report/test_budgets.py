@@ -171,6 +171,8 @@ def test_intervals_are_drawn_as_bands(hard: Results) -> None:
 def test_changed_composed_methods_go_by_name_and_change(hard: Results) -> None:
     titles = {text: {"title": "Own title"} for text in (*COMPOSED.values(), "x")}
     named = replace(hard, manifest={"methods": titles})
-    changed = COMPOSED["flagship"].replace("+verdict", "+verdict(drop_normals=false)")
+    changed = COMPOSED["flagship"].replace("+verdict(", "+verdict(drop_normals=false,")
     assert named.short_title(changed) == "Flagship(drop_normals=false)"
+    changed = COMPOSED["flagship-window"].replace("+verdict", "+verdict(drop_normals=false)")
+    assert named.short_title(changed) == "Flagship-window(drop_normals=false)"
     assert {named.short_title(text) for text in (*COMPOSED.values(), "x")} == {"Own title"}

@@ -103,11 +103,12 @@ class Results:
         return str(self.manifest["methods"][method]["title"])
 
     def short_title(self, method: str) -> str:
-        """The title of a method; a composed one with other parameters goes by its name and them."""
-        for name, text in COMPOSED.items():
-            if method.startswith(f"{text}(") and method not in COMPOSED.values():
-                return name.capitalize() + method.removeprefix(text)
-        return self.title(method)
+        """The title of a method; a composed one with further parameters goes by its name and them."""
+        if method in COMPOSED.values():
+            return self.title(method)
+        further = {name: _further_parameters(method, text) for name, text in COMPOSED.items()}
+        changed = [(len(more), f"{name.capitalize()}({','.join(more)})") for name, more in further.items() if more]
+        return min(changed)[1] if changed else self.title(method)
 
     def family(self, method: str) -> str:
         """Family of a method."""
@@ -370,3 +371,21 @@ def by_method(stated: dict[tuple[str, int, str], StatedProbabilities], rho: int)
         if level == rho:
             parts.setdefault(method, []).append(own)
     return {method: StatedProbabilities.together(own) for method, own in parts.items()}
+
+
+def _further_parameters(method: str, text: str) -> list[str]:
+    """What a method adds to the parameters of the last stage of another; empty where it is no such variant.
+
+    >>> _further_parameters("a+verdict(drop_normals=false,views=pooled)", "a+verdict(views=pooled)")
+    ['drop_normals=false']
+    """
+    (head, name, own), (other_head, other_name, given) = _last_stage(method), _last_stage(text)
+    variant = (head, name) == (other_head, other_name) and set(given) < set(own)
+    return [parameter for parameter in own if parameter not in given] if variant else []
+
+
+def _last_stage(text: str) -> tuple[str, str, list[str]]:
+    """What is before the last reranker, its name, and its parameters."""
+    head, _, stage = text.rpartition("+")
+    name, _, parameters = stage.partition("(")
+    return head, name, parameters.removesuffix(")").split(",") if parameters else []

@@ -195,7 +195,7 @@ class Bearings(CutSource):
         protocol=Protocol(length=8192, stride=8192, normal_stride=4096, label_rule="majority", before_steps=8192),
         split_unit="recording",
         asset_unit="test rig",
-        licence="CC-BY-NC-SA-4.0 (MFPT); free to use, redistribution not stated (HIT, UESTC)",
+        licence="CC-BY-NC-SA-4.0 (MFPT); free to use, redistribution not established (HIT, UESTC)",
         citation=(
             "HIT: Multisource cross-domain fault diagnosis of rolling bearing based on subdomain adaptation network; "
             "UESTC: Liu et al. 2025, doi:10.1109/JSEN.2025.3635217; MFPT: Bechhoefer 2013, condition based "

@@ -148,7 +148,7 @@ class DbSherlock(BeforeSource):
         ),
         channels=CHANNELS,
         faults=FAULTS,
-        protocol=Protocol(length=LENGTH, stride=STRIDE, label_rule="native", before_steps=BEFORE),
+        protocol=Protocol(length=LENGTH, label_rule="native", before_steps=BEFORE),
         split_unit="run",
         asset_unit="server",
         licence="none stated; the originators ask to be cited",
