@@ -80,10 +80,13 @@ def test_macro_counts_every_fault_the_same() -> None:
         faults=np.array(["a", "a", "a", "b"]),
         groups=np.array(["1", "2", "3", "4"]),
         assets=np.array(["x", "x", "x", "y"]),
-        has_before=np.ones(4, bool),
+        has_before=np.array([True, False, True, True]),
     )
     assert result.macro == 0.5
-    assert [row[3:] for row in fault_table([result]).rows] == [["a", "3", "1", "1.000"], ["b", "1", "1", "0.000"]]
+    assert [row[3:] for row in fault_table([result]).rows] == [
+        ["a", "3", "2", "1", "1.000"],
+        ["b", "1", "1", "1", "0.000"],
+    ]
 
 
 def test_finished_cells_are_kept(tmp_path: Path) -> None:

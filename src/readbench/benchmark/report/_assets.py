@@ -42,7 +42,7 @@ def asset_table(measured: Sequence[AssetResult]) -> ReportTable:
 
 
 def fault_table(measured: Sequence[AssetResult]) -> ReportTable:
-    """NDCG@10 of each fault type, mean over the queries of all seeds, with their number and that of their assets."""
+    """NDCG@10 of each fault type over the queries of all seeds; how many, with a time before, from how many assets."""
     methods = list(dict.fromkeys(one.cell.method for one in measured))
     rows = []
     for (dataset, split_by, rho), block in groupby(sorted(measured, key=_place), key=_place):
@@ -51,9 +51,10 @@ def fault_table(measured: Sequence[AssetResult]) -> ReportTable:
             own = [one for one in results if one.cell.method == methods[0]]
             assets = {asset for one in own for asset in one.assets[one.faults == fault].tolist()}
             count = sum(int((one.faults == fault).sum()) for one in own)
+            before = sum(int(one.has_before[one.faults == fault].sum()) for one in own)
             values = [_mean([one for one in results if one.cell.method == method], fault) for method in methods]
-            rows.append([dataset, split_by, str(rho), fault, str(count), str(len(assets)), *values])
-    header = ["Dataset", "Held out", "ρ", "Fault", "Queries", "Assets", *methods]
+            rows.append([dataset, split_by, str(rho), fault, str(count), str(before), str(len(assets)), *values])
+    header = ["Dataset", "Held out", "ρ", "Fault", "Queries", "With before", "Assets", *methods]
     return ReportTable("faults", "NDCG@10 by fault type, over the queries of all seeds", header, rows, labels=4)
 
 
