@@ -1,4 +1,4 @@
-"""`readbench assets`, `opinions`, `active`, `scale` and `ucr`: what is measured beside the ranking."""
+"""`readbench assets`, `compound`, `opinions`, `active`, `scale` and `ucr`: what is measured beside the ranking."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ PAIRED = ("ours", "ours-before", "flagship-window", "flagship")
 """Methods of `readbench assets`: without labels and with them, each without context and with it."""
 PROBES = ("presence", "presence+verdict", "before-level", "before-level+verdict", "stats", "random")
 """Shortcuts that stand beside them."""
+COMPOUND = ("random", "stats", "euclidean", "dtw-i", "rocket", "sonde", "departure", "ours", "flagship")
+"""Methods of `readbench compound`."""
 SCALED = ("dtw-i", "sbd-d", "sax-bm25", "sonde+nr")
 """Methods of `readbench scale`."""
 Jobs = Annotated[int, typer.Option(min=1, help="Processes to use.")]
@@ -180,6 +182,39 @@ def _splits(text: str) -> tuple[SplitUnit, ...]:
     if text not in known:
         raise UsageError(f"--split-by is group, asset or both. Got {text!r}.")
     return known[text]
+
+
+def compound_command(
+    datasets: Annotated[str, typer.Option(help="Names separated by commas.")] = "dbsherlock(compound=true)",
+    methods: Annotated[
+        list[str] | None, typer.Option(help="A method; repeatable.", show_default=",".join(COMPOUND))
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where to write; finished cells are kept there.")] = Path("runs/compound"),
+    jobs: Jobs = 1,
+    root: Root = None,
+) -> None:
+    """Search faults of several causes at once among cases of single ones: does the list name all of them?
+
+    Example: `readbench compound --methods stats --methods sonde`
+    """
+    from readbench.benchmark.report import compound_table, show_table
+    from readbench.benchmark.runs import executor_of
+    from readbench.benchmark.studies import measure_compound
+    from readbench.engine.spec import COMPOSED, parse, parse_dataset, split_specs
+
+    sources = [str(parse_dataset(text)) for text in split_specs([datasets])]
+    named = [text if text in COMPOSED else str(parse(text)) for text in split_specs(methods or COMPOUND)]
+    console = Console(stderr=True)
+    with resumable(console, out) as progress:
+        measured, failures = measure_compound(
+            sources, named, out, root=root, executor=executor_of(workers=jobs), progress=progress
+        )
+    if measured:
+        table = compound_table(measured)
+        show_table(table, output())
+        (out / f"{table.name}.csv").write_text(table.csv())
+        console.print(f"wrote {table.name}.csv into {out}", highlight=False)
+    _conclude(failures, console)
 
 
 def scale_command(

@@ -1,6 +1,6 @@
 """From a run folder alone to tables, figures and what may be said of them; nothing is computed again."""
 
-from readbench.benchmark.report._assets import asset_table, fault_table
+from readbench.benchmark.report._assets import asset_table, compound_table, fault_table
 from readbench.benchmark.report._bundle import Declared, read_bundle, write_bundle
 from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
 from readbench.benchmark.report._compare import (
@@ -84,6 +84,7 @@ __all__ = [
     "check_data",
     "compare",
     "comparison_table",
+    "compound_table",
     "dataset_table",
     "describe",
     "difference_table",

@@ -1,5 +1,6 @@
-"""Methods on known and on unseen assets: a table with the mean over queries and over fault types, and paired intervals.
+"""Tables of the studies of unseen assets and of compound faults.
 
+Methods on known and on unseen assets: mean over queries and over fault types, and paired intervals.
 The interval is that of the difference to the first method, paired over the queries of all seeds, whole recordings being
 drawn together.
 """
@@ -13,7 +14,7 @@ import numpy as np
 
 from readbench.benchmark.metrics import paired_bootstrap
 from readbench.benchmark.report._table import ReportTable
-from readbench.benchmark.studies import AssetResult
+from readbench.benchmark.studies import AssetResult, CompoundResult
 from readbench.errors import UsageError
 
 COLUMNS = ("NDCG@10", "macro", "HR@10", "own asset", "difference", "95 % interval")
@@ -56,6 +57,22 @@ def fault_table(measured: Sequence[AssetResult]) -> ReportTable:
             rows.append([dataset, split_by, str(rho), fault, str(count), str(before), str(len(assets)), *values])
     header = ["Dataset", "Held out", "ρ", "Fault", "Queries", "With before", "Assets", *methods]
     return ReportTable("faults", "NDCG@10 by fault type, over the queries of all seeds", header, rows, labels=4)
+
+
+def compound_table(measured: Sequence[CompoundResult]) -> ReportTable:
+    """One row a source and method: what ten hits show of the causes of a query that has several."""
+    rows = [
+        [one.cell.dataset, one.cell.method, *(f"{value:.3f}" for value in (one.precision, one.shown, one.whole))]
+        for one in measured
+    ]
+    queries = ", ".join(f"{n} of {name}" for name, n in {one.cell.dataset: one.queries for one in measured}.items())
+    caption = (
+        f"Faults of several causes among cases of single ones, first ten hits; queries: {queries}. of a cause: share of"
+        " the hits that have one of the causes. causes shown: share of a query's causes among them. all shown: share of"
+        " the queries all of whose causes are"
+    )
+    header = ["Dataset", "Method", "of a cause", "causes shown", "all shown"]
+    return ReportTable("compound", caption, header, rows)
 
 
 def _place(one: AssetResult) -> tuple[str, str, int]:

@@ -1,4 +1,4 @@
-"""Studies beside a run: unseen assets, opinions, active learning, the UCR archive, shortcuts, full corpora."""
+"""Studies beside a run: unseen assets, compound faults, opinions, active learning, UCR, shortcuts, full corpora."""
 
 from readbench.benchmark.studies._active_learning import (
     LEARNING_METRIC,
@@ -10,6 +10,7 @@ from readbench.benchmark.studies._active_learning import (
     simulate_labelling,
 )
 from readbench.benchmark.studies._assets import CONSTANT, AssetCell, AssetResult, measure_assets
+from readbench.benchmark.studies._compound import CompoundResult, measure_compound
 from readbench.benchmark.studies._opinions import (
     HeldOut,
     OpinionQuality,
@@ -45,6 +46,7 @@ __all__ = [
     "TELLING",
     "AssetCell",
     "AssetResult",
+    "CompoundResult",
     "Failure",
     "Findings",
     "HeldOut",
@@ -65,6 +67,7 @@ __all__ = [
     "form_opinions",
     "measure_archive",
     "measure_assets",
+    "measure_compound",
     "measure_labelling",
     "measure_opinions",
     "measure_scale",
