@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from readbench.benchmark.runs import SUITES, suite
 from readbench.benchmark.runs import _suites as module
 from readbench.engine.registry import ENCODERS
-from readbench.engine.spec import parse
+from readbench.engine.spec import COMPOSED, parse
 from readbench.errors import UnknownNameError, UsageError
 
 
@@ -61,3 +62,24 @@ def test_a_suite_of_which_nothing_can_run_says_why(monkeypatch: pytest.MonkeyPat
 def test_an_unknown_suite_answers_with_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="quick"):
         suite("quik", None)
+
+
+def test_suites_run_on_the_sources_at_hand_and_not_on_fragments(tmp_path: Path) -> None:
+    for name in (*module.COVERED, "road", "hai", "voraus"):
+        (tmp_path / name).mkdir()
+    assert len(module.COVERED) == 13
+    assert suite("classical", tmp_path).plan.datasets == module.COVERED
+    (tmp_path / "skab").rmdir()
+    assert "skab" not in suite("classical", tmp_path).plan.datasets
+
+
+def test_the_suite_without_labels_reads_none() -> None:
+    plan = suite("label-free", None).plan
+    assert {"dtw-i", "rocket", "ts2vec", "sonde", "departure"} <= {*plan.methods, *suite("label-free", None).skipped}
+    assert all(budgets == ("all",) for budgets in replace(plan, labels=("0", "5")).budgets.values())
+
+
+def test_stacks_with_gpc_stand_with_and_without_normal_residuals() -> None:
+    wanted = {f"{encoder}{nr}|dtw-i+gpc" for encoder in ("charm", "mantis", "rocket") for nr in ("", "+nr")}
+    assert wanted <= set(SUITES["rerank"]())
+    assert f"{COMPOSED['flagship-pool'].rpartition('+')[0]}+gpc" in SUITES["flagship"]()

@@ -24,10 +24,18 @@ FUSION_MODES = ("|", "|ws|", "|2step|")
 LABEL_AWARE = ("purity", "qpurity", "majvote", "gpc")
 RERANKERS = ("prf", *LABEL_AWARE)
 REFERENCES = ("mr-hydra", "rdst")
-REAL = ("ctsr", "mit_bih", "petrobras_3w", "road", "skab", "tennessee_eastman")
-"""Real sources that suites run on. Of the others often only fragments are at hand: name them with `--datasets`."""
+COVERED = (
+    "ctsr", "mit_bih", "petrobras_3w", "skab", "tennessee_eastman", "bearings", "itu_5gc", "haizhe_auv", "dbsherlock",
+    "lbnl_ahu", "phmap23", "nppad", "itsc_motor",
+)  # fmt: skip
+"""Sources that suites run on. Of the others often only fragments are at hand, which have no place in a mean: name them
+with `--datasets`."""
 WITH_NORMALS = COMPOSED["flagship"].replace("verdict(", "verdict(drop_normals=false,")
 """The flagship, to which normal is one more class."""
+POOL_WITH_NORMALS = COMPOSED["flagship-pool"].replace("verdict(", "verdict(drop_normals=false,")
+"""Flagship-pool, likewise."""
+FLAGSHIP_POOL = COMPOSED["flagship-pool"].rpartition("+")[0]
+"""What Flagship-pool ranks, before it looks at labels."""
 QUICK_DATASETS = ("sim_tanks", "sim_motor", "sim_ecg")
 NOVEL = "novel"
 """The suite whose plan is measured as `readbench opinions` does: fault types held out, no ranking judged."""
@@ -88,7 +96,8 @@ def flagship() -> Iterable[str]:
     """Our systems beside the paper's composition on the encoders that run here, and the supervised references.
 
     The flagship stands in it twice: with known normals dropped, and with normal as one more class, as the references
-    have it.
+    have it. So does its pool, with the paper's GPC instead of the verdict and with normals as a class, and the stack of
+    the paper with and without normal residuals: what the lead comes from can be told apart.
     """
     ours = (
         "dtw-i",
@@ -100,8 +109,16 @@ def flagship() -> Iterable[str]:
         "flagship-window",
         WITH_NORMALS,
         "flagship-pool",
+        POOL_WITH_NORMALS,
+        f"{FLAGSHIP_POOL}+gpc",
     )
-    return (*ours, "rocket+nr|dtw-i+gpc", "sonde+nr|dtw-i+gpc", *REFERENCES, "mr-hydra(form=joint)")
+    stacks = [f"{encoder}{residuals}|dtw-i+gpc" for encoder in ("rocket", "sonde") for residuals in ("+nr", "")]
+    return (*ours, *stacks, *REFERENCES, "mr-hydra(form=joint)")
+
+
+def label_free() -> Iterable[str]:
+    """Everything that reads no label: a floor, a shape distance, encoders, and our systems."""
+    return ("euclidean", "dtw-i", "rocket", "ts2vec", "sonde", "departure", "ours", "ours-before")
 
 
 def classical() -> Iterable[str]:
@@ -140,8 +157,8 @@ def fusion() -> Iterable[str]:
 
 
 def rerank() -> Iterable[str]:
-    """Every reranker on every pool."""
-    pools = (*nr(), "dtw-i", *(f"{e}+nr|dtw-i" for e in EMBEDDERS))
+    """Every reranker on every pool: embedders without and with normal residuals, DTW-I, and both together."""
+    pools = (*nr(), "dtw-i", *(f"{pool}|dtw-i" for pool in nr()))
     return [text for pool in pools for text in (pool, *(f"{pool}+{r}" for r in RERANKERS))]
 
 
@@ -179,6 +196,7 @@ def full() -> Iterable[str]:
 SUITES: dict[str, Callable[[], Iterable[str]]] = {
     "quick": quick,
     "flagship": flagship,
+    "label-free": label_free,
     "classical": classical,
     "sbd": sbd,
     "norm": norm,
@@ -216,6 +234,6 @@ def _runnable(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _datasets(root: Path | None) -> tuple[str, ...]:
-    """Real sources of `REAL` that have a folder under the root, else the generated ones."""
-    real = [name for name in REAL if root is not None and (root / name).is_dir()]
-    return tuple(real or [e.name for e in SOURCES if e.origin != "imported" and e.build().info.generated])
+    """Sources of `COVERED` that have a folder under the root, else the generated ones."""
+    found = [name for name in COVERED if root is not None and (root / name).is_dir()]
+    return tuple(found or [e.name for e in SOURCES if e.origin != "imported" and e.build().info.generated])
