@@ -50,6 +50,20 @@ def test_all_of_a_part_is_still_a_part(tmp_path: Path) -> None:
     assert "50 of 50 cases of Sock Shop 1" in status("rcaeval", tmp_path).found
 
 
+def test_files_that_are_too_small_are_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "tennessee_eastman"
+    folder.mkdir()
+    for table in ("Faulty", "FaultFree"):
+        for side in ("Training", "Testing"):
+            (folder / f"TEP_{table}_{side}.csv").write_bytes(b"x" * 250)
+    found = status("tennessee_eastman", tmp_path)
+    assert found.state == "partial"
+    assert "4 of 4 tables as Rieth et al. have them (0 MB, where the official ones have over 1000)" in found.found
+    small = replace(OFFICIAL["tennessee_eastman"].extents[0], least_bytes=1000)
+    monkeypatch.setitem(OFFICIAL, "tennessee_eastman", replace(OFFICIAL["tennessee_eastman"], extents=(small,)))
+    assert status("tennessee_eastman", tmp_path).state == "complete"
+
+
 def test_generated_data_need_no_files() -> None:
     assert status("sim_tanks", None).state == "simulated"
 
@@ -75,12 +89,15 @@ def test_real_copies_are_counted(real_data: Path) -> None:
     assert status("dbsherlock", real_data).state == "complete"
     assert status("haizhe_auv", real_data).state == "complete"
     assert "4 of 6 recordings" in status("itu_5gc", real_data).found
+    assert status("tennessee_eastman", real_data).state == "partial"
+    assert status("petrobras_3w", real_data).state == "partial"
+    assert "78 of 2228 instances" in status("petrobras_3w", real_data).found
 
 
 def test_which_sources_were_verified() -> None:
-    verified = {entry.name for entry in SOURCES if entry.build().info.verified and not entry.build().info.simulated}
+    verified = {entry.name for entry in SOURCES if entry.build().info.verified and not entry.build().info.generated}
     assert verified == {
-        "ctsr", "mit_bih", "petrobras_3w", "road", "tennessee_eastman", *MEASURED,
+        "ctsr", "mit_bih", "petrobras_3w", "road", "tennessee_eastman", "phmap23", "nppad", *MEASURED,
     }  # fmt: skip
     for entry in SOURCES:
         info = entry.build().info

@@ -43,13 +43,15 @@ class RemoteFile:
 class Extent:
     """A complete copy has `count` files that match any of the patterns; `what` they are.
 
-    Where it is not `whole`, even all of them are only a part of the source.
+    Where it is not `whole`, even all of them are only a part of the source. Files of the right names that together have
+    fewer than `least_bytes` hold only a part of what the official ones do.
     """
 
     patterns: tuple[str, ...]
     count: int
     what: str
     whole: bool = True
+    least_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ class Status:
 
 
 def status_of(info: SourceInfo, root: Path | None) -> Status:
-    """Look into the folder of a source; files are counted, not opened."""
+    """Look into the folder of a source; files are counted and their sizes added up, but not opened."""
     official = OFFICIAL.get(info.name)
     folder = None if root is None else root / info.name
     fetchable = bool(official and official.files)
@@ -148,20 +150,26 @@ def status_of(info: SourceInfo, root: Path | None) -> Status:
         return Status(info, "absent", found, folder, fetchable)
     if official is None or not official.extents:
         return Status(info, "unknown", "files are there; the official number is not known", folder, fetchable)
-    counts = [(extent, _count(folder, extent)) for extent in official.extents]
-    whole = next((extent for extent, count in counts if extent.whole and count >= extent.count), None)
-    if whole is not None:
-        return Status(info, "complete", f"{whole.count} {whole.what}", folder, fetchable)
-    state: State = "partial" if any(count for _, count in counts) else "absent"
-    found = ", ".join(f"{count} of {extent.count} {extent.what}" for extent, count in counts)
+    measured = [(extent, *_measure(folder, extent)) for extent in official.extents]
+    for extent, count, size in measured:
+        if extent.whole and count >= extent.count and size >= extent.least_bytes:
+            return Status(info, "complete", f"{extent.count} {extent.what}", folder, fetchable)
+    state: State = "partial" if any(count for _, count, _ in measured) else "absent"
+    found = ", ".join(_tell_found(*one) for one in measured)
     return Status(info, state, found, folder, fetchable)
 
 
-def _count(folder: Path, extent: Extent) -> int:
-    """Files of a copy, plain or gzipped; one that is there in both forms counts once."""
+def _measure(folder: Path, extent: Extent) -> tuple[int, int]:
+    """Files of a copy, plain or gzipped, and their bytes; one that is there in both forms counts once."""
     found = {
-        plain_name(path.relative_to(folder).as_posix())
+        plain_name(path.relative_to(folder).as_posix()): path.stat().st_size
         for pattern in extent.patterns
         for path in (*folder.glob(pattern), *folder.glob(f"{pattern}.gz"))
     }
-    return len(found)
+    return len(found), sum(found.values())
+
+
+def _tell_found(extent: Extent, count: int, size: int) -> str:
+    small = count >= extent.count and size < extent.least_bytes
+    shortened = f" ({size / 1e6:.0f} MB, where the official ones have over {extent.least_bytes / 1e6:.0f})"
+    return f"{count} of {extent.count} {extent.what}" + shortened * small
