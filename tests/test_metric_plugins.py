@@ -83,7 +83,7 @@ def test_its_columns_come_after_those_of_the_benchmark(base: Path) -> None:
 
 def test_the_leaderboard_the_tables_and_the_page_show_it(base: Path, with_it: Readbench) -> None:
     text = passed(with_it("report", "mine", "--out", "shown"))
-    assert "NDCG@10 over 1 simulated dataset" in text
+    assert "NDCG@10 over 1 dataset (simulated by us‡)" in text
     assert "MRR@10" in text
     assert "Effort" in text
     assert "MRR@20" in (base / "shown" / "methods.md").read_text()
@@ -99,7 +99,7 @@ def test_the_leaderboard_the_tables_and_the_page_show_it(base: Path, with_it: Re
 
 def test_it_can_be_the_headline_of_a_report_without_being_installed(base: Path, without_it: Readbench) -> None:
     text = passed(without_it("report", "mine", "--metric", "mrr@10", "--out", "led"))
-    assert "MRR@10 over 1 simulated dataset" in text
+    assert "MRR@10 over 1 dataset (simulated by us‡)" in text
     data = json.loads(embedded((base / "led" / "index.html").read_text(), "data"))
     assert data["headline"] == "MRR@10"
 
@@ -111,7 +111,7 @@ def test_less_is_better_where_it_says_so(base: Path) -> None:
     assert means == sorted(float(row["Effort"]) for row in rows_of(base / "mine"))
     best, other = (Side(results, row.method) for row in board.rows)
     (found,) = compare(other, best, metric="Effort").differences
-    assert found.over_queries.mean < 0
+    assert found.interval.mean < 0
     certain = replace(found, over_groups=ConfidenceInterval(-1.0, -2.0, -0.5, 1000, 0.95))
     assert certain.outcome == "second ahead"
     assert replace(certain, larger_is_better=True).outcome == "first ahead"
@@ -135,7 +135,7 @@ def test_submissions_are_checked_as_far_as_it_is_installed(
     checked = passed(with_it("submit", "mine", "--name", "ours", "--out", "known/ours.readbench.zip"))
     assert "not checked" not in checked
     text = passed(with_it("leaderboard", "known", "--metric", "MRR@10"))
-    assert "MRR@10, mean over datasets" in text
+    assert "MRR@10, mean over 1 dataset (simulated by us‡)" in text
     facts = json.loads((base / "known" / "leaderboard" / "leaderboard.json").read_text())
     expected = {row["method"]: float(row["MRR@10"]) for row in rows_of(base / "mine")}
     assert {entry["method"]: entry["means"]["0"] for entry in facts["entries"]} == pytest.approx(expected)

@@ -35,7 +35,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = ("--datasets", "sim_tanks", "--methods", "euclidean,random", "--methods", "stats", "--rho", "0,20")
     done = readbench("run", *options, "--seed", "7", "--out", str(folder))
     assert done.returncode == 0, done.stderr
-    assert "NDCG@10 over 1 simulated dataset" in done.stdout
+    assert "NDCG@10 over 1 dataset (simulated by us‡)" in done.stdout
     assert "6 cells computed" in done.stderr
     return folder
 
@@ -118,7 +118,7 @@ def test_catalogues_are_readable_by_programs() -> None:
     methods = {fact["name"]: fact for fact in json.loads(readbench("methods", "--json").stdout)}
     assert methods["euclidean"]["aliases"] == ["ed"]
     datasets = {fact["name"]: fact for fact in json.loads(readbench("datasets", "--json").stdout)}
-    assert datasets["sim_tanks"]["simulated"] is True
+    assert datasets["sim_tanks"]["data_origin"] == "simulated by us"
 
 
 def test_describe_shows_the_composition() -> None:

@@ -7,9 +7,11 @@ export const RUN = {
   levels: [0, 20],
   seeds: [7],
   budgets: [{ text: "5", words: "5 labels" }, { text: "all", words: "all labels" }],
+  origins: [["real", ""], ["simulated", "†"], ["simulated by us", "‡"]],
+  marks: [],
   datasets: [
-    { name: "tanks", title: "Tanks (simulated)", simulated: true, partial: false },
-    { name: "hai", title: "HAI", simulated: false, partial: true },
+    { name: "tanks", title: "Tanks (simulated)", origin: "simulated by us", marks: "‡" },
+    { name: "hai", title: "HAI", origin: "real", marks: "§" },
   ],
   methods: [
     { text: "random", title: "Random", family: "trivial", budgets: ["all"] },

@@ -10,7 +10,7 @@ const { Cases, data, datasetAt, methodAt } = await import("#site/data.js");
 const { toggled } = await import("#site/filters.js");
 const { axisOf, tint } = await import("#site/marks.js");
 const { inOrder } = await import("#site/queries.js");
-const { difference, estimate, ranked, seconds } = await import("#site/stats.js");
+const { difference, estimate, overDatasets, ranked, real, seconds } = await import("#site/stats.js");
 
 const ALL = { datasets: [0, 1], level: 0, budget: 0 };
 const near = (actual, expected) => assert.ok(Math.abs(actual - expected) < 1e-6, `${actual} is not ${expected}`);
@@ -66,6 +66,20 @@ describe("means and intervals", () => {
   test("without covariances, or without a mean, there is no difference", () => {
     assert.equal(difference(2, 1, ALL, null), null);
     assert.equal(difference(2, 1, { ...ALL, budget: 1 }, new Float32Array(2 * 2 * 2 * 9)), null);
+  });
+
+  test("over datasets, a difference has an interval when there are three", () => {
+    assert.equal(overDatasets(1, 0, ALL), null);
+    const found = overDatasets(1, 0, { ...ALL, datasets: [0, 1, 1, 0] }); // differences .4, .5, .5, .4
+    near(found.mean, 0.45);
+    assert.ok(found.low >= 0.4 && found.low < 0.43 && found.high > 0.47 && found.high <= 0.5 + 1e-9);
+    assert.equal(found.told, true);
+    assert.deepEqual(overDatasets(1, 0, { ...ALL, datasets: [0, 1, 1, 0] }), found);
+    assert.equal(overDatasets(2, 0, { ...ALL, datasets: [0, 1, 1], budget: 1 }), null);
+  });
+
+  test("real datasets have a mean of their own where others are simulated", () => {
+    assert.deepEqual([real([0, 1]), real([1]), real([0])], [[1], [], []]);
   });
 
   test("times are summed over the stages and missing where one is", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { count, duration, named, score, signed } from "#site/format.js";
+import { count, duration, kinds, named, score, signed } from "#site/format.js";
 import { caseAddress, parse, to } from "#site/route.js";
 import { measured, reading } from "#web/format.js";
 import { compare, sortValue } from "#web/order.js";
@@ -36,10 +36,17 @@ describe("numbers as text", () => {
     assert.deepEqual([0, 1, 2].map((number) => count(number, "method")), ["0 methods", "1 method", "2 methods"]);
   });
 
+  test("a mean says over how many of which kind it is", () => {
+    const origins = [["real", ""], ["simulated", "†"]];
+    const [real, simulated] = [{ origin: "real" }, { origin: "simulated" }];
+    assert.equal(kinds([real, simulated, real], origins), "3 datasets (2 real, 1 simulated†)");
+    assert.equal(kinds([simulated], origins), "1 dataset (simulated†)");
+  });
+
   test("simulated and partial data are marked", () => {
-    assert.equal(named({ title: "Tanks (simulated)", simulated: true, partial: false }), "Tanks †");
-    assert.equal(named({ title: "HAI", simulated: false, partial: true }), "HAI ‡");
-    assert.equal(named({ title: "Road", simulated: false, partial: false }), "Road");
+    assert.equal(named({ title: "Tanks (simulated)", marks: "‡§" }), "Tanks ‡§");
+    assert.equal(named({ title: "HAI", marks: "§" }), "HAI §");
+    assert.equal(named({ title: "Road", marks: "" }), "Road");
   });
 });
 

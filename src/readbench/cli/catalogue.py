@@ -42,10 +42,11 @@ def datasets_command(as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
         return
-    table = Table("Name", "Title", "Domain", "C", "T", "Faults", "Split unit", title="Datasets", title_justify="left")
-    table.add_column("Verified")
+    table = Table("Name", "Title", "Domain", "C", "T", "Faults", title="Datasets", title_justify="left")
+    for column in ("Split unit", "Data", "Verified"):
+        table.add_column(column)
     for fact in facts:
-        shown = ("name", "title", "domain", "channels", "length", "faults", "split_unit")
+        shown = ("name", "title", "domain", "channels", "length", "faults", "split_unit", "data_origin")
         table.add_row(*(str(fact[key]) for key in shown), _verified(fact))
     output().print(table)
     output().print("Verified: files of the official data were read by the code of the source.")
@@ -83,7 +84,7 @@ def metrics_command(as_json: Json = False) -> None:
 
 
 def _verified(fact: dict[str, object]) -> str:
-    generated = fact["simulated"] and not fact["url"]
+    generated = fact["data_origin"] == "simulated by us" and not fact["url"]
     if generated or fact["origin"] == "imported":
         return "simulated" if generated else "imported"
     return "yes" if fact["verified"] else "no"
@@ -113,6 +114,8 @@ def _method_facts(kind: str, entry: Entry) -> dict[str, Any]:
 
 
 def _dataset_facts(entry: Entry) -> dict[str, object]:
+    from readbench.benchmark.protocol import find_origin
+
     info = entry.build().info
     return {
         "name": info.name,
@@ -122,7 +125,7 @@ def _dataset_facts(entry: Entry) -> dict[str, object]:
         "length": info.protocol.length,
         "faults": len(info.faults),
         "split_unit": info.split_unit,
-        "simulated": info.simulated,
+        "data_origin": find_origin(info.name),
         "verified": info.verified,
         "origin": entry.origin,
         "licence": info.licence,

@@ -18,7 +18,7 @@ from readbench.cli.progress import Terminal
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from readbench.benchmark.protocol import Built, Source, SourceInfo, Task, TaskAudit
+    from readbench.benchmark.protocol import DataOrigin, Source, SourceInfo, Task, TaskAudit
     from readbench.benchmark.studies import Shortcuts
 
 app = typer.Typer(help="Get, build, look at, import and export data.", no_args_is_help=True)
@@ -101,7 +101,7 @@ def describe_command(
 
     Example: `readbench data describe sim_tanks --figure tanks.png`
     """
-    from readbench.benchmark.protocol import build, composition_facts, fault_panels
+    from readbench.benchmark.protocol import build, composition_facts, fault_panels, find_origin
     from readbench.common.plots import gallery, save
 
     built = build(name, root)
@@ -111,13 +111,12 @@ def describe_command(
     if as_json:
         print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
         return
-    _show_described(built.info, facts, output())
+    _show_described(built.info, find_origin(name, root), facts, output())
 
 
-def _show_described(info: SourceInfo, facts: dict[str, Any], console: Console) -> None:
+def _show_described(info: SourceInfo, origin: DataOrigin, facts: dict[str, Any], console: Console) -> None:
     protocol = info.protocol
-    kind = "simulated" if info.simulated else "real"
-    console.print(f"[bold]{info.title}[/bold] ({info.name}, {kind}, {info.domain})")
+    console.print(f"[bold]{info.title}[/bold] ({info.name}, {origin}, {info.domain})")
     console.print(info.description)
     console.print(f"Licence: {info.licence}. Source: {info.citation}", highlight=False)
     console.print(
@@ -144,6 +143,7 @@ def _verify(name: str, seed: int, split_by: SplitUnit, root: Path | None) -> dic
         compose_task,
         composition_row,
         context_row,
+        find_origin,
     )
     from readbench.benchmark.studies import probe_shortcuts
 
@@ -160,13 +160,12 @@ def _verify(name: str, seed: int, split_by: SplitUnit, root: Path | None) -> dic
         **_leaks(found),
         **_shortcuts(shortcuts),
         "context": context_row(built, task),
-        "notes": _notes(built, task),
+        "notes": _notes(find_origin(name, root), task),
     }
 
 
-def _notes(built: Built, task: Task) -> list[str]:
-    simulated = ("simulated data",) if built.info.simulated else ()
-    return [*simulated, *task.notes]
+def _notes(origin: DataOrigin, task: Task) -> list[str]:
+    return list(task.notes) if origin == "real" else [f"{origin} data", *task.notes]
 
 
 def _leaks(found: TaskAudit) -> dict[str, Any]:

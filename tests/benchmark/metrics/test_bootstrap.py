@@ -7,7 +7,7 @@ from hypothesis import given
 from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import _bootstrap as bootstrap
-from readbench.benchmark.metrics import mean_interval, paired_bootstrap
+from readbench.benchmark.metrics import bootstrap_datasets, mean_interval, paired_bootstrap
 from readbench.errors import NotFiniteError, ParameterError, UsageError
 from tests.naive import metrics as naive
 
@@ -137,3 +137,14 @@ def test_one_dataset_gives_the_interval_of_the_paired_bootstrap_against_zero() -
 def test_where_a_dataset_has_one_group_its_queries_are_drawn() -> None:
     found = mean_interval([0.0, 1.0, 0.0, 1.0], ["a"] * 4, ["g"] * 4, seed=0)
     assert found.low < 0.5 < found.high
+
+
+def test_datasets_are_drawn_whole_and_each_counts_the_same(pair: Pair) -> None:
+    a, b = pair[0][:13], pair[1][:13]
+    found = bootstrap_datasets(a, b, seed=0)
+    drawn = np.random.default_rng(1).integers(13, size=(20_000, 13))
+    means = (a - b)[drawn].mean(axis=1)
+    assert found is not None
+    assert found.mean == pytest.approx(np.mean(a - b))
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.01)
+    assert bootstrap_datasets(a[:2], b[:2], seed=0) is None

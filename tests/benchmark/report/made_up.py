@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from readbench.benchmark.protocol import PAPER_COMPOSITION
+from readbench.benchmark.protocol import PAPER_COMPOSITION, find_origin
 from readbench.benchmark.runs import KEY, OPINION, TIMES, score_columns
 from readbench.engine.registry import METRICS, SOURCES
 from readbench.engine.spec import parse
@@ -112,8 +112,10 @@ def _manifest(
     infos = {dataset: SOURCES.get(dataset).build().info for dataset in datasets}
     return {
         "plan": {"datasets": datasets, "seeds": seeds, "levels": levels, "labels": ["all"], "methods": methods},
-        "simulated": [name for name, info in infos.items() if info.simulated],
-        "datasets": {name: {"title": info.title, "domain": info.domain} for name, info in infos.items()},
+        "datasets": {
+            name: {"title": info.title, "domain": info.domain, "data_origin": find_origin(name)}
+            for name, info in infos.items()
+        },
         "methods": {
             text: {"title": spec.title, "family": spec.entries()[0].family, "labels": ["all"]}
             for text, spec in specs.items()

@@ -30,7 +30,7 @@ def given(rho: int, datasets: tuple[str, ...]) -> tuple[list[float], list[bool],
 def test_the_table_has_a_row_for_each_method_level_and_dataset_and_for_all(study: TableStudy) -> None:
     table = calibration_table(study.results)
     assert table is not None
-    names = [(r, name) for r in ("0%", "20%") for name in ("skab", "road‡", "all")]
+    names = [(r, name) for r in ("0%", "20%") for name in ("skab", "road§", "all")]
     titles = [study.results.title(text) for text in METHODS[1:]]
     assert [tuple(row[:3]) for row in table.rows] == [(t, name, r) for t in titles for r, name in names]
     assert table.rules == (6,)

@@ -51,9 +51,9 @@ def test_differences_are_those_of_the_queries(results: tuple[Results, Results]) 
     before, after = (per_query(one.folder, method, "NDCG@10") for method in ("random", "stats"))
     assert found.queries == len(before) == 200
     assert found.first == pytest.approx(np.mean(list(before.values())), abs=1e-12)
-    assert found.over_queries.mean == pytest.approx(np.mean([after[q] - before[q] for q in before]), abs=1e-12)
+    assert found.interval.mean == pytest.approx(np.mean([after[q] - before[q] for q in before]), abs=1e-12)
     assert found.over_groups is not None
-    assert found.over_groups.low < found.over_queries.mean < found.over_groups.high
+    assert found.over_groups.low < found.interval.mean < found.over_groups.high
     assert found.outcome == "second ahead"
     assert within(one, "stats", "random").differences[0].outcome == "first ahead"
     assert within(one, "stats", "stats").differences[0].outcome == "none shown"
@@ -87,7 +87,7 @@ def test_two_runs_are_compared_on_what_they_share(results: tuple[Results, Result
     assert [(a.method, b.method) for a, b in pairs] == [("stats", "stats"), ("euclidean", "euclidean")]
     found = compare(*pairs[0], rho=RHO)
     assert found.differences[0].queries == 100
-    assert found.differences[0].over_queries.mean == 0
+    assert found.differences[0].interval.mean == 0
     assert set(found.left_out) == {"sim_tanks seed 7 is in one run only", "sim_tanks seed 9 is in one run only"}
     mixed = compare(*pairs_of(one, two, ["random", "stats"])[0], rho=RHO)
     assert len(json.loads(as_json([mixed], Path()))[0]["flips"][0]["links"]) == 2

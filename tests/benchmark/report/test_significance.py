@@ -27,7 +27,7 @@ intervals = st.tuples(ends, ends).map(lambda pair: ConfidenceInterval(sum(pair) 
 def test_better_needs_both_tests_over_datasets(
     queries: ConfidenceInterval, groups: ConfidenceInterval, datasets: ConfidenceInterval | None, p_value: float
 ) -> None:
-    said = outcome(PairedComparison("a", "b", queries, groups, datasets, p_value))
+    said = outcome(PairedComparison("a", "b", queries, groups, datasets, None, p_value))
     shown = datasets is not None and datasets.low > 0 and p_value <= ALPHA
     assert (said == "better") == shown
     if said == "ahead on these queries":
@@ -47,7 +47,7 @@ def test_better_needs_both_tests_over_datasets(
 def test_outcomes(
     groups: ConfidenceInterval, datasets: ConfidenceInterval | None, p_value: float, expected: str
 ) -> None:
-    assert outcome(PairedComparison("a", "b", POSITIVE, groups, datasets, p_value)) == expected
+    assert outcome(PairedComparison("a", "b", POSITIVE, groups, datasets, None, p_value)) == expected
 
 
 def steady(dataset: str, seed: int, rho: int, method: str, metric: str) -> float:  # noqa: ARG001

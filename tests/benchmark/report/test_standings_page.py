@@ -22,6 +22,7 @@ def board() -> Standings:
             name,
             "test",
             {0: a, 20: b},
+            {},
             {"sim_tanks": a},
             {"P@1": a},
             partial=name == "third",
@@ -32,7 +33,14 @@ def board() -> Standings:
     refused = (Rejected("bad.zip", HOSTILE),)
     metric, other = (MetricFacts.of(name, {}) for name in ("NDCG@10", "P@1"))
     return Standings(
-        entries, metric, (other,), (0, 20), ("sim_tanks",), ("sim_tanks",), (Declared(name="us"),), refused
+        entries,
+        metric,
+        (other,),
+        (0, 20),
+        ("sim_tanks",),
+        {"sim_tanks": "simulated by us"},
+        (Declared(name="us"),),
+        refused,
     )
 
 

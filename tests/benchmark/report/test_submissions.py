@@ -72,6 +72,20 @@ def edit_manifest(**entries: Any) -> Callable[[Contents], object]:  # noqa: ANN4
     return change
 
 
+def as_before(contents: Contents) -> None:
+    """A bundle of a version that listed what is simulated."""
+    manifest = json.loads(contents["bundle.json"])
+    assert manifest.pop("origins") == {"sim_tanks": "simulated by us"}
+    contents["bundle.json"] = json.dumps(manifest | {"simulated": ["sim_tanks"]}).encode()
+
+
+def test_bundles_of_an_older_version_tell_what_is_simulated(base: Path, tmp_path: Path) -> None:
+    path = changed(packed(base, "one", tmp_path / "old.zip"), as_before)
+    assert read_bundle(path).manifest.origins == {"sim_tanks": "simulated by us"}
+    with pytest.raises(DataError):
+        read_bundle(changed(path, edit_manifest(simulated=3)))
+
+
 def edit_table(name: str, edit: Callable[[list[dict[str, Any]]], object]) -> Callable[[Contents], object]:
     def change(contents: Contents) -> None:
         table = pq.read_table(io.BytesIO(contents[name]))

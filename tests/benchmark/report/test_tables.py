@@ -28,7 +28,7 @@ from readbench.benchmark.report import (
     write_report,
 )
 from readbench.benchmark.report._budgets import CURVES
-from readbench.benchmark.report._methods import coverage, mark_partial
+from readbench.benchmark.report._methods import coverage, mark_dataset
 from readbench.benchmark.report._paper_tables import GRIDS
 from readbench.benchmark.report._paper_values import PAPER_TABLES
 from readbench.benchmark.report._table import escape
@@ -107,10 +107,10 @@ def test_missing_official_files_mark_a_dataset_whatever_its_size(tmp_path: Path)
         manifest["datasets"][dataset]["files"] = state
     (folder / "run.json").write_text(json.dumps(manifest))
     results = read_results(folder)
-    assert [mark_partial(results, dataset) for dataset in DATASETS] == ["skab‡", "road", "sim_tanks†", "hai"]
+    assert [mark_dataset(results, dataset) for dataset in DATASETS] == ["skab§", "road", "sim_tanks‡", "hai"]
     assert "official files of skab missing" in coverage(results)
     composed = next(table for table in paper_tables(TableStudy(results)) if table.name == "composition")
-    assert composed.rows[0][:2] == ["skab‡", "this run, files partial"]
+    assert composed.rows[0][:2] == ["skab§", "this run, files partial"]
 
 
 def test_what_a_run_has_nothing_for_is_named_with_what_fills_it(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_method_with_a_failed_cell_has_no_mean(tmp_path: Path) -> None:
     tables = {table.name: table for table in paper_tables(TableStudy(read_results(made)))}
     assert tables["rerankers"].columns == ["Pool", "Base", "+PRF"]
     grid = next(t for t in method_tables(TableStudy(read_results(made))) if "gpc" in t.name)
-    assert [row[0] for row in grid.rows if row[1] == "0%"] == ["skab", "sim_tanks†", "hai"]
+    assert [row[0] for row in grid.rows if row[1] == "0%"] == ["skab", "sim_tanks‡", "hai"]
 
 
 def test_the_best_is_marked_and_the_second_best_but_no_reference(tables: dict[str, ReportTable]) -> None:
@@ -292,7 +292,7 @@ def test_every_method_has_its_full_grid(study: TableStudy) -> None:
     tables = method_tables(study)
     assert len(tables) == len(study.results.methods) == len({table.name for table in tables})
     grid = tables[study.results.methods.index("dtw-i")]
-    assert [row[:2] for row in grid.rows[:4]] == [["skab", "0%"], ["skab", "10%"], ["skab", "20%"], ["road‡", "0%"]]
+    assert [row[:2] for row in grid.rows[:4]] == [["skab", "0%"], ["skab", "10%"], ["skab", "20%"], ["road§", "0%"]]
     assert grid.columns[2:] == [f"{m}@{k}" for m in ("P", "HR", "NDCG") for k in (1, 3, 5, 10, 20)] + ["macro-F1"]
     assert float(cell(grid, ("macro", "20%"), "P@5")) == pytest.approx(mean("dtw-i", 20, "P@5"), abs=6e-4)
     one = mean("dtw-i", 10, "NDCG@20", ("hai",))
@@ -301,9 +301,9 @@ def test_every_method_has_its_full_grid(study: TableStudy) -> None:
 
 def test_the_composition_stands_beside_the_papers(tables: dict[str, ReportTable]) -> None:
     rows = tables["composition"].rows
-    assert ["road‡", "this run", "664", "256", "6", "71/79/89", "24", "1.0", "1.0"] in rows
+    assert ["road§", "this run", "664", "256", "6", "71/79/89", "24", "1.0", "1.0"] in rows
     assert ["", "paper", "664", "256", "6", "71/79/89", "25", "22.4", "37.0"] in rows
-    assert [row[0] for row in rows if row[1] == "this run"] == ["skab", "road‡", "sim_tanks†", "hai"]
+    assert [row[0] for row in rows if row[1] == "this run"] == ["skab", "road§", "sim_tanks‡", "hai"]
 
 
 def test_a_terminal_shows_the_first_rows_of_a_long_table_and_says_so() -> None:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Composition, Recording, build, compose_task
+from readbench.benchmark.protocol import Composition, Recording, build, compose_task, find_origin
 from readbench.benchmark.sources import TennesseeEastman
 from readbench.benchmark.sources._tennessee_eastman import COLUMNS, NAMES, PARTS, RunTable, single_run, table_runs
 from readbench.errors import DataError, SourceMissingError
@@ -198,6 +198,16 @@ def test_tables_go_before_single_runs_unless_asked_otherwise(single_runs: Path, 
         assert len(read(tmp_path, layout=layout)) == 10
     sources = [TennesseeEastman(), TennesseeEastman("rieth"), TennesseeEastman("braatz"), TennesseeEastman(runs=1)]
     assert len({source.fingerprint(tmp_path) for source in sources}) == 3
+
+
+def test_tables_of_own_runs_are_told_from_the_published_ones(single_runs: Path, tmp_path: Path) -> None:
+    root = put_tables(tmp_path)
+    assert find_origin("tennessee_eastman", root) == "simulated"
+    for path in (root / "tennessee_eastman").rglob("TEP_Faulty_Training*"):
+        (path.parent / "SEEDS.csv").write_text("file,G\n")
+    assert find_origin("tennessee_eastman", root) == "simulated by us"
+    assert find_origin("tennessee_eastman", single_runs) == "simulated"
+    assert find_origin("tennessee_eastman", tmp_path / "nowhere") == "simulated"
 
 
 def test_a_missing_table_is_missed_and_not_replaced_by_single_runs(single_runs: Path, tmp_path: Path) -> None:

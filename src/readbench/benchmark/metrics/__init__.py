@@ -1,6 +1,12 @@
 """How good a ranking is, and how sure one can be that one method beats another."""
 
-from readbench.benchmark.metrics._bootstrap import ConfidenceInterval, mean_interval, paired_bootstrap
+from readbench.benchmark.metrics._bootstrap import (
+    MIN_DATASETS,
+    ConfidenceInterval,
+    bootstrap_datasets,
+    mean_interval,
+    paired_bootstrap,
+)
 from readbench.benchmark.metrics._evaluation import (
     DEFAULT_METRIC,
     Judgement,
@@ -29,12 +35,14 @@ from readbench.benchmark.metrics._significance import (
 __all__ = [
     "CUTOFFS",
     "DEFAULT_METRIC",
+    "MIN_DATASETS",
     "ConfidenceInterval",
     "FriedmanResult",
     "Judgement",
     "NemenyiResult",
     "PerQuery",
     "WilcoxonResult",
+    "bootstrap_datasets",
     "cliques",
     "compute",
     "count_relevant",

@@ -20,6 +20,7 @@ from readbench.benchmark.protocol._describe import (
     context_row,
     fault_panels,
 )
+from readbench.benchmark.protocol._origin import DataOrigin, find_origin, tell_origin
 from readbench.benchmark.protocol._shipped import read_shipped, read_shipped_rows
 from readbench.benchmark.protocol._source import (
     NORMAL_CLASS,
@@ -58,6 +59,7 @@ __all__ = [
     "Composition",
     "CutSource",
     "Cuts",
+    "DataOrigin",
     "Parts",
     "Protocol",
     "Recording",
@@ -78,6 +80,7 @@ __all__ = [
     "context_row",
     "fault_panels",
     "fill_missing",
+    "find_origin",
     "find_source",
     "load_task",
     "read_facts",
@@ -85,6 +88,7 @@ __all__ = [
     "read_shipped_rows",
     "read_task_file",
     "rows_before",
+    "tell_origin",
     "vary_before",
     "window_starts",
     "windows_of",

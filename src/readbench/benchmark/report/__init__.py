@@ -31,7 +31,7 @@ from readbench.benchmark.report._gallery import (
     tasks_of,
 )
 from readbench.benchmark.report._grid import TableStudy
-from readbench.benchmark.report._methods import Methods, describe, is_partial
+from readbench.benchmark.report._methods import Methods, describe, is_partial, marks_of
 from readbench.benchmark.report._opinions import (
     active_table,
     draw_active,
@@ -40,6 +40,7 @@ from readbench.benchmark.report._opinions import (
     novelty_table,
     opinion_table,
 )
+from readbench.benchmark.report._origins import MARKS, explain_marks
 from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
 from readbench.benchmark.report._results import Leaderboard, Results, leaderboard, read_results
 from readbench.benchmark.report._scale import measured_tables, two_stage_table, write_scale
@@ -63,6 +64,7 @@ __all__ = [
     "DEPTH",
     "FIGURES",
     "FINEST",
+    "MARKS",
     "Declared",
     "DrawnFigure",
     "Gallery",
@@ -91,6 +93,7 @@ __all__ = [
     "draw_active",
     "draw_novelty",
     "draw_reliability",
+    "explain_marks",
     "fault_against_shape",
     "fault_strip",
     "fault_table",
@@ -103,6 +106,7 @@ __all__ = [
     "leaderboard",
     "leaderboard_table",
     "markdown",
+    "marks_of",
     "measured_tables",
     "method_tables",
     "novelty_table",

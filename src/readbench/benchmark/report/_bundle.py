@@ -28,9 +28,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from readbench.benchmark.metrics import evaluate
+from readbench.benchmark.protocol import DataOrigin, tell_origin
 from readbench.benchmark.report._results import Results
 from readbench.benchmark.runs import (
     DONE,
@@ -92,12 +93,27 @@ class BundleManifest(BaseModel):
     format: Literal["readbench-bundle-1"] = "readbench-bundle-1"
     declared: Declared
     plan: dict[str, Any]
-    simulated: tuple[str, ...]
+    origins: dict[str, DataOrigin]
     code: str
     methods: dict[str, MethodFacts]
     tasks: dict[str, str]
     versions: dict[str, str]
     files: dict[str, str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _renew(cls, content: Any) -> Any:  # noqa: ANN401 - any JSON
+        """Older ones have a list of what is simulated; simulators of this project are known by their names."""
+        names, plan = (content.get(key) if isinstance(content, dict) else None for key in ("simulated", "plan"))
+        if not isinstance(names, list) or not isinstance(plan, dict) or not isinstance(plan.get("datasets"), list):
+            return content
+        kept = {name: value for name, value in content.items() if name != "simulated"}
+        origins = {
+            dataset: tell_origin(simulated=dataset in names, ours=dataset.startswith("sim_"))
+            for dataset in plan["datasets"]
+            if isinstance(dataset, str)
+        }
+        return kept | {"origins": origins}
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +155,9 @@ def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
         "rankings.parquet": _parquet(_rankings(plan, folder, tasks, depth)),
         "labels.parquet": _parquet(_labels(tasks)),
     }
-    own = {name: results.manifest[name] for name in ("plan", "simulated", "code", "methods", "tasks", "versions")}
+    own = {name: results.manifest[name] for name in ("plan", "code", "methods", "tasks", "versions")}
     files = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    manifest = BundleManifest(declared=declared, files=files, **own)
+    manifest = BundleManifest(declared=declared, files=files, origins=results.origins, **own)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(_zipped({MANIFEST: manifest.model_dump_json(indent=1).encode()} | contents))
     return path

@@ -17,14 +17,22 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.metrics import DEFAULT_METRIC, ConfidenceInterval, paired_bootstrap
+from readbench.benchmark.metrics import (
+    DEFAULT_METRIC,
+    MIN_DATASETS,
+    ConfidenceInterval,
+    bootstrap_datasets,
+    paired_bootstrap,
+)
+from readbench.benchmark.protocol import DataOrigin
+from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_real
 from readbench.benchmark.report._results import Results, choose_headline
 from readbench.benchmark.report._table import ReportTable
 from readbench.benchmark.runs import Cell, RunFolder
 from readbench.errors import RunError, UsageError
 
-ALL_DATASETS = "all"
-"""Stands for all datasets together."""
+ALL_DATASETS, MEAN, REAL_MEAN = "all", "mean", "real mean"
+"""Stand for the queries of all datasets together, for the mean over datasets, and for that over the real ones."""
 FIRST_HIT = "P@1"
 """A query has flipped when this changed."""
 
@@ -52,12 +60,13 @@ class Difference:
     """Second minus first over the queries of one dataset, or of all.
 
     Args:
-        dataset: its name, or `ALL_DATASETS`.
+        dataset: its name, or `ALL_DATASETS`, or `MEAN` or `REAL_MEAN`, in which each dataset counts the same.
         queries: how many were paired, over all split seeds.
         first: mean of the first method.
         second: mean of the second.
-        over_queries: difference with its interval when queries are drawn anew.
-        over_groups: the same when whole split groups are; None where there is only one.
+        over_queries: difference with its interval when queries are drawn anew; None for a mean over datasets.
+        over_groups: the same when whole split groups are; None also where there is only one.
+        over_datasets: of a mean over datasets, difference with its interval when datasets are drawn anew.
         larger_is_better: of the metric.
     """
 
@@ -65,14 +74,18 @@ class Difference:
     queries: int
     first: float
     second: float
-    over_queries: ConfidenceInterval
+    over_queries: ConfidenceInterval | None
     over_groups: ConfidenceInterval | None
+    over_datasets: ConfidenceInterval | None
     larger_is_better: bool
 
     @property
     def interval(self) -> ConfidenceInterval:
-        """The one to judge by: over groups where there are several."""
-        return self.over_groups or self.over_queries
+        """The one to judge by: over datasets where it is a mean over them, else over groups where there are several."""
+        found = self.over_datasets or self.over_groups or self.over_queries
+        if found is None:
+            raise RunError(f"The difference on {self.dataset} has no interval.")
+        return found
 
     @property
     def outcome(self) -> str:
@@ -174,8 +187,14 @@ def compare(first: Side, second: Side, *, metric: str = DEFAULT_METRIC, rho: int
     upwards = known[metric].larger_is_better
     by_dataset = [_difference(d, [pair for pair in found if pair.dataset == d], upwards) for d in datasets]
     overall = [_difference(ALL_DATASETS, found, upwards)] if len(datasets) > 1 else []
+    real = find_real({dataset: first.results.origins[dataset] for dataset in datasets})
+    means = [
+        _mean_difference(name, [row for row in by_dataset if row.dataset in own])
+        for name, own in ((MEAN, datasets), (REAL_MEAN, real))
+        if len(own) >= MIN_DATASETS
+    ]
     flips = sorted((flip for pair in found for flip in _flips(pair, rho)), key=lambda flip: -abs(flip.difference))
-    return Compared(first, second, metric, rho, (*by_dataset, *overall), tuple(flips), tuple(left_out))
+    return Compared(first, second, metric, rho, (*by_dataset, *overall, *means), tuple(flips), tuple(left_out))
 
 
 def _paired(first: Side, second: Side, metric: str, rho: int) -> tuple[list[_Paired], list[str]]:
@@ -224,7 +243,23 @@ def _difference(dataset: str, pairs: list[_Paired], larger_is_better: bool) -> D
         second=float(second.mean()),
         over_queries=paired_bootstrap(second, first, seed=0),
         over_groups=paired_bootstrap(second, first, seed=0, clusters=clusters) if several else None,
+        over_datasets=None,
         larger_is_better=larger_is_better,
+    )
+
+
+def _mean_difference(name: str, rows: list[Difference]) -> Difference:
+    """The mean over the datasets of these rows, with its interval when datasets are drawn anew."""
+    first, second = [row.first for row in rows], [row.second for row in rows]
+    return Difference(
+        dataset=name,
+        queries=sum(row.queries for row in rows),
+        first=float(np.mean(first)),
+        second=float(np.mean(second)),
+        over_queries=None,
+        over_groups=None,
+        over_datasets=bootstrap_datasets(second, first, seed=0),
+        larger_is_better=rows[0].larger_is_better,
     )
 
 
@@ -258,7 +293,7 @@ def difference_table(compared: Sequence[Compared]) -> ReportTable:
     for pair in compared:
         names = [_pair(pair)] if len(compared) > 1 else []
         for row in pair.differences:
-            numbers = [str(row.queries), f"{row.first:.3f}", f"{row.second:.3f}", f"{row.over_queries.mean:+.3f}"]
+            numbers = [str(row.queries), f"{row.first:.3f}", f"{row.second:.3f}", f"{row.interval.mean:+.3f}"]
             words = [_interval(row.interval), _flipped(pair, row.dataset), row.outcome]
             rows.append([*names, _dataset(pair, row.dataset), *numbers, *words])
     labels = ["Method", "Dataset"] if len(compared) > 1 else ["Dataset"]
@@ -272,6 +307,8 @@ def markdown(compared: Sequence[Compared], folder: Path) -> str:
     left_out = dict.fromkeys(line for pair in compared for line in pair.left_out)
     if left_out:
         parts.append("Left out: " + "; ".join(left_out) + ".\n")
+    notes = explain_marks(MARKS[origin] for pair in compared for origin in _origins_of(pair, ALL_DATASETS).values())
+    parts += ["\n".join(f"- {note}" for note in notes) + "\n"] if notes else []
     return "\n".join(parts)
 
 
@@ -329,8 +366,8 @@ def _caption(compared: Sequence[Compared]) -> str:
     runs = f"in {first}" if first == second else f"in {second} against {first}"
     what = _pair(one) if len(compared) == 1 else "methods"
     return (
-        f"{what} {runs}, {one.metric} at ρ={one.rho}%; 95 % paired bootstrap intervals over split groups, not corrected"
-        " for the number of rows; hits: first hits that became right / wrong"
+        f"{what} {runs}, {one.metric} at ρ={one.rho}%; 95 % paired bootstrap intervals over split groups, of means over"
+        " datasets over datasets, not corrected for the number of rows; hits: first hits that became right / wrong"
     )
 
 
@@ -340,12 +377,26 @@ def _pair(pair: Compared) -> str:
 
 
 def _dataset(pair: Compared, dataset: str) -> str:
-    simulated = dataset != ALL_DATASETS and pair.first.results.simulated(dataset)
-    return f"{dataset}†" if simulated else dataset
+    """The name of a dataset with its mark; what stands for several says how many of which kind they are."""
+    origins = _origins_of(pair, dataset)
+    if dataset in origins:
+        return dataset + MARKS[origins[dataset]]
+    counted = count_origins(origins.values())
+    return f"all queries of {counted}" if dataset == ALL_DATASETS else f"mean of {counted}"
+
+
+def _origins_of(pair: Compared, dataset: str) -> dict[str, DataOrigin]:
+    """The datasets that a row stands for, and where their values come from."""
+    known = pair.first.results.origins
+    compared = {row.dataset: known[row.dataset] for row in pair.differences if row.dataset in known}
+    if dataset in compared:
+        return {dataset: compared[dataset]}
+    return {name: compared[name] for name in find_real(compared)} if dataset == REAL_MEAN else compared
 
 
 def _flipped(pair: Compared, dataset: str) -> str:
-    own = [flip.gained for flip in pair.flips if dataset in (ALL_DATASETS, flip.dataset)]
+    wanted = _origins_of(pair, dataset)
+    own = [flip.gained for flip in pair.flips if flip.dataset in wanted]
     return f"{sum(own)}/{len(own) - sum(own)}"
 
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.metrics import NemenyiResult, nemenyi
+from readbench.benchmark.metrics import MIN_DATASETS, NemenyiResult, nemenyi
 from readbench.benchmark.report._budgets import CURVES, BudgetCurve, curves, draw_budgets
 from readbench.benchmark.report._grid import TableStudy
-from readbench.benchmark.report._methods import describe
+from readbench.benchmark.report._methods import describe, mark_dataset
 from readbench.benchmark.report._opinions import draw_curve
 from readbench.benchmark.report._paper_tables import best_composed
-from readbench.benchmark.report._results import MIN_DATASETS, by_method, dataset_scores, read_stated_probabilities
+from readbench.benchmark.report._results import by_method, dataset_scores, read_stated_probabilities
 from readbench.benchmark.report._significance import ALPHA
 from readbench.benchmark.runs import TIMES
 from readbench.common.plots import (
@@ -152,7 +152,7 @@ def radar(study: TableStudy) -> Figure | None:
         values = scores[:, results.methods.index(best)]
         _ring(axis, angles, values, "black", 2.4)
         axis.fill(angles, values, color="black", alpha=0.05, linewidth=0)
-    _spokes(axis, angles, [results.datasets[d] for d in order])
+    _spokes(axis, angles, [mark_dataset(results, results.datasets[d]) for d in order])
     _domains(axis, angles, [results.domain(results.datasets[d]) for d in order])
     _legend(figure, study, best)
     entitle(figure, f"{results.headline} on each dataset at ρ={results.levels[0]}%")
@@ -425,7 +425,7 @@ def critical_difference_diagram(study: TableStudy) -> Figure | None:
     _scale(axis, len(texts), tested.critical_difference)
     _bars(axis, tested)
     _stems(axis, study, texts, tested)
-    entitle(figure, f"Mean ranks at ρ={results.levels[0]}% over {len(results.datasets)} datasets, {_verdict(tested)}")
+    entitle(figure, f"Mean ranks at ρ={results.levels[0]}% over {describe(results)}, {_verdict(tested)}")
     return figure
 
 

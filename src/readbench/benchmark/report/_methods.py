@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from typing import TypeVar
 
 from readbench.benchmark.protocol import PAPER_COMPOSITION
+from readbench.benchmark.report._origins import MARKS, PARTIAL, count_origins
 from readbench.benchmark.report._paper_values import DATASETS
 from readbench.benchmark.report._results import Results
 from readbench.benchmark.runs import ALL, parse_budget
@@ -138,17 +139,9 @@ def _once(items: Iterable[T]) -> list[T]:
     return list(dict.fromkeys(items))
 
 
-SIMULATED, PARTIAL = "†", "‡"
-"""Mark simulated datasets, and those of which files are missing or that differ from the paper's in size or classes."""
-
-
 def describe(results: Results) -> str:
     """How many datasets of which kind."""
-    simulated = sum(map(results.simulated, results.datasets))
-    total = len(results.datasets)
-    kind = "simulated " if simulated == total else ""
-    mixed = f", {simulated} of them simulated" if 0 < simulated < total else ""
-    return f"{total} {kind}dataset{'s' if total > 1 else ''}{mixed}"
+    return count_origins(results.origins.values())
 
 
 def under(results: Results) -> str:
@@ -157,9 +150,14 @@ def under(results: Results) -> str:
     return "" if last == ALL else f"; with {last.words}"
 
 
-def mark_partial(results: Results, dataset: str) -> str:
+def marks_of(results: Results, dataset: str) -> str:
+    """What marks a dataset: where its values come from, and whether it is partial."""
+    return MARKS[results.origins[dataset]] + PARTIAL * is_partial(results, dataset)
+
+
+def mark_dataset(results: Results, dataset: str) -> str:
     """Name of a dataset with its marks."""
-    return dataset + SIMULATED * results.simulated(dataset) + PARTIAL * is_partial(results, dataset)
+    return dataset + marks_of(results, dataset)
 
 
 def is_partial(results: Results, dataset: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from readbench.benchmark.metrics import ConfidenceInterval, mean_interval
+from readbench.benchmark.report._origins import MARKS, count_origins, find_origins
 from readbench.benchmark.report._table import ReportTable
 from readbench.benchmark.runs import StatedProbabilities
 from readbench.benchmark.studies import LEARNING_METRIC, RANDOM, TELLING, HeldOut, LearningCurve, OpinionQuality
@@ -44,11 +45,12 @@ def opinion_table(measured: Sequence[OpinionQuality]) -> ReportTable:
     """One row a dataset and level, its mean over the seeds; below, the mean over the datasets of each level."""
     levels = sorted({one.cell.rho for one in measured})
     datasets = list(dict.fromkeys(one.cell.dataset for one in measured))
+    origins = find_origins(datasets)
     rows, means = [], []
     for rho in levels:
         own = [_figures(measured, dataset, rho) for dataset in datasets]
-        rows += [[dataset, str(rho), *map(_number, line)] for dataset, line in zip(datasets, own, strict=True)]
-        means.append(["mean", str(rho), *map(_number, _mean(own))])
+        rows += [[d + MARKS[origins[d]], str(rho), *map(_number, line)] for d, line in zip(datasets, own, strict=True)]
+        means.append([f"mean of {count_origins(origins.values())}", str(rho), *map(_number, _mean(own))])
     seeds = len({one.cell.seed for one in measured})
     caption = f"Opinions of {measured[0].cell.method}, mean over {seeds} split seed{'s' if seeds > 1 else ''}"
     caption += "; ECE, and its floor for honest probabilities, of the queries of all seeds together"
@@ -120,10 +122,12 @@ RATES = np.linspace(0.0, 1.0, 201)
 def novelty_table(measured: Sequence[OpinionQuality]) -> ReportTable:
     """One row a dataset, level and fault type held out, means over the seeds in which it has queries."""
     rows = []
+    origins = find_origins({one.cell.dataset for one in measured})
     for (dataset, rho, fault), own in _by_fault(measured).items():
         figures = [np.mean([one.auroc for one in own]), np.mean([one.false_alarms for one in own])]
         queries = sum(len(one.novel) for one in own)
-        rows.append([dataset, fault, str(rho), str(queries), *(f"{value:.3f}" for value in figures)])
+        name = dataset + MARKS[origins[dataset]]
+        rows.append([name, fault, str(rho), str(queries), *(f"{value:.3f}" for value in figures)])
     caption = f"Fault types held out of the corpus of {measured[0].cell.method}: are their queries called new?"
     return ReportTable("novelty", caption, ["Dataset", "Held out", "ρ", "queries", "AUROC", "FPR95"], rows)
 
@@ -188,9 +192,10 @@ def active_table(lessons: Sequence[LearningCurve]) -> ReportTable:
     """One row a dataset and order, its mean over the seeds; below, the means over the datasets."""
     counts = common_counts(lessons)
     datasets = list(dict.fromkeys(one.cell.dataset for one in lessons))
+    origins = find_origins(datasets)
     rows = [
         [
-            dataset,
+            dataset + MARKS[origins[dataset]],
             order,
             *(f"{i.mean:.3f}" for i in _intervals([x for x in lessons if x.cell.dataset == dataset], order)),
         ]
@@ -198,7 +203,8 @@ def active_table(lessons: Sequence[LearningCurve]) -> ReportTable:
         for order in COLOURS
     ]
     if len(datasets) > 1:
-        rows += [["mean", order, *(f"{i.mean:.3f}" for i in _intervals(lessons, order))] for order in COLOURS]
+        mean = f"mean of {count_origins(origins.values())}"
+        rows += [[mean, order, *(f"{i.mean:.3f}" for i in _intervals(lessons, order))] for order in COLOURS]
     return ReportTable("active", _caption(lessons), ["Dataset", "Order", *map(str, counts)], rows)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from readbench.benchmark.protocol import PAPER_COMPOSITION
 from readbench.benchmark.report._grid import GridColumn, GridRow, TableGrid, TableStudy, grid_tables, value
-from readbench.benchmark.report._methods import coverage, describe, mark_partial, reranker_title, title, under
+from readbench.benchmark.report._methods import coverage, describe, mark_dataset, reranker_title, title, under
 from readbench.benchmark.report._paper_values import RERANKERS, SPREAD
 from readbench.benchmark.report._results import (
     MetricFacts,
@@ -174,14 +174,14 @@ def distance_columns(_: TableStudy) -> Sequence[GridColumn]:
 def dataset_rows(study: TableStudy) -> Sequence[GridRow]:
     """Each dataset, and the mean."""
     names = study.results.datasets
-    rows = [GridRow((mark_partial(study.results, name),), (), "datasets", name) for name in names]
+    rows = [GridRow((mark_dataset(study.results, name),), (), "datasets", name) for name in names]
     return [*rows, GridRow(("mean",), (), "mean")] if len(names) > 1 else rows
 
 
 def dataset_level_rows(study: TableStudy, method: str) -> Sequence[GridRow]:
     """One method on each dataset at each level, and below the mean over the datasets."""
     names = study.results.datasets
-    places = [(name, mark_partial(study.results, name)) for name in names] + ([("", "macro")] if len(names) > 1 else [])
+    places = [(name, mark_dataset(study.results, name)) for name in names] + ([("", "macro")] if len(names) > 1 else [])
     levels = study.results.levels
     return [GridRow((label, f"{rho}%"), (method,), label, name, rho) for name, label in places for rho in levels]
 
@@ -403,7 +403,7 @@ def composition_table(results: Results) -> ReportTable:
             continue
         rules.append(len(rows))
         own = "this run, files partial" if results.files(dataset) == "partial" else "this run"
-        rows.append([mark_partial(results, dataset), own, *(_range([s[name] for s in sizes]) for name in FIELDS)])
+        rows.append([mark_dataset(results, dataset), own, *(_range([s[name] for s in sizes]) for name in FIELDS)])
         if paper := PAPER_COMPOSITION.get(dataset):
             rows.append(["", "paper", *map(_text, astuple(paper))])
     caption = (
@@ -438,7 +438,7 @@ def calibration_table(results: Results) -> ReportTable | None:
         rules.append(len(rows))
         for rho in results.levels:
             own = {dataset: one for (m, level, dataset), one in stated.items() if (m, level) == (method, rho)}
-            names = {mark_partial(results, dataset): one for dataset, one in own.items()}
+            names = {mark_dataset(results, dataset): one for dataset, one in own.items()}
             if len(own) > 1:
                 names["all"] = by_method(stated, rho)[method]
             rows += [[results.short_title(method), name, f"{rho}%", *_figures(one)] for name, one in names.items()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,12 +18,15 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import (
     DEFAULT_METRIC,
+    MIN_DATASETS,
     FriedmanResult,
     critical_difference,
     friedman,
     mean_ranks,
     metric_order,
 )
+from readbench.benchmark.protocol import DataOrigin
+from readbench.benchmark.report._origins import find_real, read_origin
 from readbench.benchmark.runs import ALL, DONE, OPINION, TIMES, Cell, RunFolder, StatedProbabilities, metric_columns
 from readbench.engine.registry import METRICS
 from readbench.engine.spec import COMPOSED
@@ -114,9 +118,10 @@ class Results:
         """Family of a method."""
         return str(self.manifest["methods"][method]["family"])
 
-    def simulated(self, dataset: str) -> bool:
-        """Whether a dataset is simulated."""
-        return dataset in self.manifest["simulated"]
+    @cached_property
+    def origins(self) -> dict[str, DataOrigin]:
+        """Dataset -> where its values come from."""
+        return {dataset: read_origin(self.manifest, dataset) for dataset in self.datasets}
 
     def files(self, dataset: str) -> str:
         """How much of a source's official files were there (`complete`, `partial` ...); empty in older runs."""
@@ -149,7 +154,7 @@ class Results:
         return self.metrics[self.headline].orient(values)
 
 
-FACTS = ("plan", "simulated", "datasets", "methods", "notes", "sizes")
+FACTS = ("plan", "datasets", "methods", "notes", "sizes")
 """What a report reads of `run.json`."""
 AXES = {"datasets": "dataset", "seeds": "seed", "levels": "rho", "labels": "labels", "methods": "method"}
 """Lists of the plan that are axes of the values, and their columns in `scores.csv`."""
@@ -235,10 +240,6 @@ def _place(row: dict[str, str], axes: dict[str, tuple[str, ...]], budgets: list[
     )
 
 
-MIN_DATASETS = 3
-"""Fewest datasets over which ranks are tested; below that the queries themselves are the better sample."""
-
-
 @dataclass(frozen=True)
 class Figure:
     """A mean over datasets and seeds, and its standard deviation over the seeds; NaN for a single seed."""
@@ -256,7 +257,8 @@ class Figure:
 class LeaderboardRow:
     """One method: the headline at each level, other metrics by title and the mean rank at the first level.
 
-    All are those under the last label budget of the run.
+    All are those under the last label budget of the run. `real` is the headline over the real datasets alone; empty
+    where the run has only one kind.
     """
 
     method: str
@@ -265,6 +267,7 @@ class LeaderboardRow:
     headline: dict[int, Figure]
     others: dict[str, Figure]
     rank: float
+    real: dict[int, Figure]
 
 
 @dataclass(frozen=True)
@@ -289,6 +292,8 @@ def leaderboard(results: Results) -> Leaderboard:
     first = results.levels[0]
     ranks = _ranks(results)
     beside = metrics_beside(results.metrics, results.headline)
+    real = [results.datasets.index(dataset) for dataset in find_real(results.origins)]
+    levels = results.levels if real else ()
     rows = [
         LeaderboardRow(
             method=method,
@@ -297,6 +302,7 @@ def leaderboard(results: Results) -> Leaderboard:
             headline={rho: figure(results, results.headline, rho, m) for rho in results.levels},
             others={metric.title: figure(results, metric.name, first, m) for metric in beside},
             rank=ranks.get(m, float("nan")),
+            real={rho: figure_of(results.at(results.headline, rho)[real, :, m]) for rho in levels},
         )
         for m, method in enumerate(results.methods)
     ]

@@ -7,6 +7,7 @@ kind, so it needs both tests over datasets: Wilcoxon's, corrected by Holm, and a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,8 +15,16 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from readbench.benchmark.metrics import ConfidenceInterval, paired_bootstrap, wilcoxon_holm
-from readbench.benchmark.report._results import MIN_DATASETS, Leaderboard, Results, Significance, dataset_scores
+from readbench.benchmark.metrics import (
+    MIN_DATASETS,
+    ConfidenceInterval,
+    bootstrap_datasets,
+    paired_bootstrap,
+    wilcoxon_holm,
+)
+from readbench.benchmark.report._methods import describe
+from readbench.benchmark.report._origins import find_real
+from readbench.benchmark.report._results import Leaderboard, Results, Significance, dataset_scores
 from readbench.benchmark.runs import RunFolder
 
 
@@ -30,6 +39,7 @@ class PairedComparison:
         over_groups: the same when whole split groups are: wider, because windows of one run resemble each other; None
             where there is only one.
         over_datasets: difference of the means over datasets when datasets are drawn anew; None with too few of them.
+        over_real: the same over the real datasets alone; None also where the run has only one kind.
         p_value: Wilcoxon signed-rank over datasets, Holm-corrected over all pairs; NaN with too few datasets.
     """
 
@@ -38,6 +48,7 @@ class PairedComparison:
     over_queries: ConfidenceInterval
     over_groups: ConfidenceInterval | None
     over_datasets: ConfidenceInterval | None
+    over_real: ConfidenceInterval | None
     p_value: float
 
     @property
@@ -61,7 +72,8 @@ def comparisons(results: Results, board: Leaderboard) -> list[PairedComparison]:
             other=method,
             over_queries=paired_bootstrap(values[0], values[m], seed=0),
             over_groups=paired_bootstrap(values[0], values[m], seed=0, clusters=clusters) if several else None,
-            over_datasets=_over_datasets(results, ranked[0], method),
+            over_datasets=_over_datasets(results, results.datasets, ranked[0], method),
+            over_real=_over_datasets(results, find_real(results.origins), ranked[0], method),
             p_value=float(p_values[0, m]),
         )
         for m, method in enumerate(ranked[1:], start=1)
@@ -82,11 +94,9 @@ def _per_query(results: Results, methods: list[str]) -> tuple[NDArray[np.float64
     return results.orient(np.stack(rows)), [f"{dataset}/{group}" for dataset, group in pairs]
 
 
-def _over_datasets(results: Results, best: str, other: str) -> ConfidenceInterval | None:
-    if len(results.datasets) < MIN_DATASETS:
-        return None
-    scores = results.orient(dataset_scores(results, results.levels[0]))
-    return paired_bootstrap(*(scores[:, results.methods.index(method)] for method in (best, other)), seed=0)
+def _over_datasets(results: Results, datasets: Sequence[str], best: str, other: str) -> ConfidenceInterval | None:
+    scores = results.orient(dataset_scores(results, results.levels[0]))[list(map(results.datasets.index, datasets))]
+    return bootstrap_datasets(*(scores[:, results.methods.index(method)] for method in (best, other)), seed=0)
 
 
 def _wilcoxon(results: Results, methods: list[str]) -> NDArray[np.float64]:
@@ -104,7 +114,7 @@ def outcome(compared: PairedComparison) -> Outcome:
     """What may be said of the first method of a comparison against the other.
 
     >>> near = ConfidenceInterval(0.01, -0.02, 0.04, 1000, 0.95)
-    >>> outcome(PairedComparison("dtw-i", "euclidean", near, near, None, p_value=0.4))
+    >>> outcome(PairedComparison("dtw-i", "euclidean", near, near, None, None, p_value=0.4))
     'no difference shown'
     """
     datasets = compared.over_datasets
@@ -120,6 +130,9 @@ def sentence(results: Results, compared: PairedComparison) -> str:
     numbers = f"{compared.over_queries.mean:+.3f} {bracket(compared.interval)} over {unit}"
     if not np.isnan(compared.p_value):
         numbers += f", p = {compared.p_value:.2g} over datasets"
+    if compared.over_datasets:
+        mean = compared.over_datasets.mean
+        numbers += f"; mean over {describe(results)} {mean:+.3f} {bracket(compared.over_datasets)}"
     words = {
         "better": f"{best} is better than {other}",
         "ahead on these queries": f"{best} is ahead of {other} on these queries, which says nothing of other datasets",

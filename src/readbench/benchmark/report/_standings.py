@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 
 from readbench.benchmark.metrics import DEFAULT_METRIC
+from readbench.benchmark.protocol import DataOrigin
 from readbench.benchmark.report._bundle import Bundle, Declared, read_bundle
+from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_real
 from readbench.benchmark.report._results import MetricFacts, choose_metric, metrics_beside, worst_last
 from readbench.benchmark.report._table import ReportTable
 from readbench.benchmark.runs import DONE, TIMES, metric_columns
@@ -51,6 +53,7 @@ class StandingsEntry:
         title: name in tables.
         family: colour and grouping.
         means: pollution level -> headline metric, mean over datasets.
+        real: the same over the real datasets alone; empty where the leaderboard has only one kind.
         datasets: dataset -> headline metric at the first level, mean over split seeds.
         others: name -> further metric at the first level, mean over datasets.
         partial: it does not have every task of the leaderboard, so it has no place.
@@ -63,6 +66,7 @@ class StandingsEntry:
     title: str
     family: str
     means: dict[int, float]
+    real: dict[int, float]
     datasets: dict[str, float]
     others: dict[str, float]
     partial: bool
@@ -80,7 +84,7 @@ class Standings:
         others: further metrics: one of each other family, of those installed here.
         levels: pollution levels of any submission.
         datasets: of any submission.
-        simulated: those of them that are simulated.
+        origins: where the values of each come from.
         declared: of each submission that was taken.
         rejected: the others.
     """
@@ -90,7 +94,7 @@ class Standings:
     others: tuple[MetricFacts, ...]
     levels: tuple[int, ...]
     datasets: tuple[str, ...]
-    simulated: tuple[str, ...]
+    origins: dict[str, DataOrigin]
     declared: tuple[Declared, ...]
     rejected: tuple[Rejected, ...]
 
@@ -116,15 +120,21 @@ def rank_submissions(files: Sequence[Path], reference: Path | None = None, metri
     headline = facts[choose_metric(metric, facts)]
     others = tuple(metrics_beside(facts, headline.name))
     shown = [headline.name, *(other.name for other in others)]
-    entries = _join(_entry(bundle, method, shown, levels, tasks) for bundle in taken for method in bundle.plan.methods)
+    datasets = tuple(dict.fromkeys(dataset for dataset, _ in tasks))
+    said = [bundle.manifest.origins for bundle in taken]
+    origins = {dataset: _origin({own.get(dataset, "real") for own in said}) for dataset in datasets}
+    real = find_real(origins)
+    entries = _join(
+        _entry(bundle, method, shown, levels, tasks, real) for bundle in taken for method in bundle.plan.methods
+    )
     entries.sort(key=lambda entry: (entry.partial, worst_last(headline.orient(np.array(entry.means[levels[0]])))))
     return Standings(
         entries=tuple(entries),
         metric=headline,
         others=others,
         levels=levels,
-        datasets=tuple(dict.fromkeys(dataset for dataset, _ in tasks)),
-        simulated=tuple(sorted({name for bundle in taken for name in bundle.manifest.simulated})),
+        datasets=datasets,
+        origins=origins,
         declared=tuple(bundle.manifest.declared for bundle in taken),
         rejected=(*rejected, *mismatched),
     )
@@ -201,7 +211,7 @@ def _mismatch(task: Task, own: Identity, right: Identity | None) -> str:
 
 
 def _entry(
-    bundle: Bundle, method: str, metrics: list[str], levels: tuple[int, ...], tasks: list[Task]
+    bundle: Bundle, method: str, metrics: list[str], levels: tuple[int, ...], tasks: list[Task], real: tuple[str, ...]
 ) -> StandingsEntry:
     """One method; the first of the metrics is the headline."""
     facts = bundle.manifest.methods[method]
@@ -218,11 +228,17 @@ def _entry(
         title=facts.title,
         family=facts.family,
         means={rho: _mean(own.values()) for rho, own in by_level.items()},
+        real={rho: _mean(own[dataset] for dataset in real) for rho, own in by_level.items()} if real else {},
         datasets=by_level[first],
         others={name: _mean(by_metric[name][first].values()) for name in metrics[1:]},
         partial=missing > 0,
         flags=tuple(_flags(bundle, missing, len(tasks))),
     )
+
+
+def _origin(said: set[DataOrigin]) -> DataOrigin:
+    """Where submissions disagree, or one does not have the dataset, it is what is not real."""
+    return next((origin for origin in reversed(MARKS) if origin in said), "real")
 
 
 def _by_level(
@@ -284,29 +300,33 @@ NOTES = (
     "Every number was computed again from the lists and labels of its submission.",
     "A method without a place does not have every task. What a system was trained on is what its authors declared.",
 )
-SIMULATED_NOTE = "† simulated data: these numbers say nothing about real plants."
 
 
 def standings_table(board: Standings) -> ReportTable:
-    """One row an entry: the headline at each level, other metrics at the first; partial ones have no place."""
-    others = [metric.title for metric in board.others]
-    header = ["Place", "Method", "Submission", *(f"ρ={rho}%" for rho in board.levels), *others, "Remarks"]
+    """One row an entry: the headline at each level, other metrics at the first; partial ones have no place.
+
+    Where some datasets are real and some are not, the means over the real ones alone follow those over all.
+    """
+    others, real = [metric.title for metric in board.others], find_real(board.origins)
+    header = ["Place", "Method", "Submission", *(f"ρ={rho}%" for rho in board.levels)]
+    header += [*(f"real ρ={rho}%" for rho in board.levels if real), *others, "Remarks"]
     rows = []
     for place, entry in zip(_places(board), board.entries, strict=True):
         names = [place, entry.title, ", ".join((entry.submission, *entry.also))]
-        numbers = [*(entry.means[rho] for rho in board.levels), *entry.others.values()]
+        numbers = [*(entry.means[rho] for rho in board.levels), *entry.real.values(), *entry.others.values()]
         rows.append([*names, *map(_number, numbers), "; ".join(entry.flags)])
     beside = f"; {', '.join(others)} at ρ={board.levels[0]}%" if others else ""
+    alone = f"; real: over the {len(real)} real ones alone" if real else ""
     caption = (
-        f"{board.metric.name}, mean over datasets{beside}. Datasets: {len(board.datasets)};"
-        f" submissions: {len(board.declared)}"
+        f"{board.metric.name}, mean over {count_origins(board.origins.values())}{alone}{beside}."
+        f" Submissions: {len(board.declared)}"
     )
     return ReportTable("leaderboard", caption, header, rows, labels=3)
 
 
 def by_dataset_table(board: Standings) -> ReportTable:
     """One row an entry: the headline on each dataset."""
-    datasets = [f"{name}†" if name in board.simulated else name for name in board.datasets]
+    datasets = [name + MARKS[board.origins[name]] for name in board.datasets]
     rows = [
         [place, entry.title, entry.submission, *(_number(entry.datasets[name]) for name in board.datasets)]
         for place, entry in zip(_places(board), board.entries, strict=True)
@@ -347,17 +367,18 @@ def _number(value: float) -> str:
 
 
 def _notes(board: Standings) -> tuple[str, ...]:
-    return (*NOTES, SIMULATED_NOTE) if board.simulated else NOTES
+    return (*NOTES, *explain_marks(MARKS[origin] for origin in board.origins.values()))
 
 
 def _facts(board: Standings) -> dict[str, Any]:
     """Everything, for programs; JSON knows no NaN."""
     entries = [asdict(entry) for entry in board.entries]
     for entry in entries:
-        for name in ("means", "datasets", "others"):
+        for name in ("means", "real", "datasets", "others"):
             entry[name] = {key: None if np.isnan(value) else value for key, value in entry[name].items()}
     return {
         "metric": asdict(board.metric),
+        "data_origins": board.origins,
         "entries": entries,
         "submissions": [declared.model_dump() for declared in board.declared],
         "rejected": [asdict(one) for one in board.rejected],

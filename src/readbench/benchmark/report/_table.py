@@ -100,6 +100,7 @@ ESCAPED = {
     "≤": r"$\le$",
     "†": r"$^\dagger$",
     "‡": r"$^\ddagger$",
+    "§": r"$^\S$",
 }
 _TRANSLATION = str.maketrans(ESCAPED)
 

@@ -27,7 +27,8 @@ from rich.text import Text
 from readbench.benchmark.report._budgets import budget_table, curves
 from readbench.benchmark.report._figures import absent_figures, all_curves, figures
 from readbench.benchmark.report._grid import TableStudy
-from readbench.benchmark.report._methods import PARTIAL, SIMULATED, describe, is_partial, mark_partial, under
+from readbench.benchmark.report._methods import describe, mark_dataset, marks_of, under
+from readbench.benchmark.report._origins import explain_marks, find_real
 from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
 from readbench.benchmark.report._results import Leaderboard, Results, dataset_scores, leaderboard
 from readbench.benchmark.report._significance import (
@@ -43,19 +44,26 @@ from readbench.common.plots import save
 
 
 def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
-    """Methods from best to worst: headline at each level, mean rank, other metrics at the first level."""
+    """Methods from best to worst: headline at each level, mean rank, other metrics at the first level.
+
+    Where some datasets are real and some are not, the means over the real ones alone follow those over all.
+    """
     first = results.levels[0]
-    others = list(board.rows[0].others)
-    header = ["Method", "Family", *(f"ρ={rho}%" for rho in results.levels), "Rank", *others]
+    others, real = list(board.rows[0].others), list(board.rows[0].real)
+    header = ["Method", "Family", *(f"ρ={rho}%" for rho in results.levels), *(f"real ρ={rho}%" for rho in real)]
+    header += ["Rank", *others]
     rows = [
-        [row.title, row.family, *(str(row.headline[rho]) for rho in results.levels), _number(row.rank, 2)]
-        + [_number(figure.mean) for figure in row.others.values()]
+        [row.title, row.family, *(str(row.headline[rho]) for rho in results.levels)]
+        + [_number(row.real[rho].mean) for rho in real]
+        + [_number(row.rank, 2), *(_number(figure.mean) for figure in row.others.values())]
         for row in board.rows
     ]
     count = len(results.seeds)
     spread = f"mean ± standard deviation over {count} split seeds" if count > 1 else "one split seed"
     beside = " and ".join(filter(None, [", ".join(["rank", *others[:-1]]), *others[-1:]]))
     caption = f"{results.headline} over {describe(results)}, {spread}; {beside} at ρ={first}%"
+    if real:
+        caption += f"; real: over the {len(find_real(results.origins))} real ones alone"
     return ReportTable("leaderboard", caption + under(results), header, rows)
 
 
@@ -63,19 +71,21 @@ def comparison_table(results: Results, compared: list[PairedComparison]) -> Repo
     """The best method against each other one, and what may be said of them."""
     turned = "" if results.metrics[results.headline].larger_is_better else " (less is better: differences are turned)"
     caption = (
-        f"{results.title(compared[0].best)} minus the others, {results.headline}{turned} at ρ={results.levels[0]}% over"
-        " all queries, with 95 % paired bootstrap intervals; p: Wilcoxon over datasets, Holm" + under(results)
+        f"{results.title(compared[0].best)} minus the others, {results.headline}{turned} at ρ={results.levels[0]}%:"
+        f" over all queries, and means over {describe(results)}; with 95 % paired bootstrap intervals; p: Wilcoxon over"
+        " datasets, Holm" + under(results)
     )
-    several = compared[0].over_datasets is not None
+    several, mixed = compared[0].over_datasets is not None, compared[0].over_real is not None
     header = ["Other", "Difference", "over queries", "over split groups"]
-    header += ["over datasets", "p", "outcome"] if several else ["outcome"]
+    header += ["mean", "over datasets"] * several + ["real mean", "over real datasets"] * mixed
+    header += ["p", "outcome"] if several else ["outcome"]
     rows = [
         [
             results.title(c.other),
             f"{c.over_queries.mean:+.3f}",
             bracket(c.over_queries),
             bracket(c.over_groups) if c.over_groups else "one group",
-            *([bracket(c.over_datasets)] if c.over_datasets else []),
+            *(cell for own in (c.over_datasets, c.over_real) if own for cell in (f"{own.mean:+.3f}", bracket(own))),
             *([_number(c.p_value)] if several else []),
             outcome(c),
         ]
@@ -88,22 +98,16 @@ def dataset_table(results: Results, board: Leaderboard) -> ReportTable:
     """The headline metric per dataset at the first level, methods in leaderboard order."""
     first = results.levels[0]
     scores = dataset_scores(results, first)
-    names = [mark_partial(results, dataset) for dataset in results.datasets]
+    names = [mark_dataset(results, dataset) for dataset in results.datasets]
     rows = [[row.title, *map(_number, scores[:, results.methods.index(row.method)])] for row in board.rows]
     caption = f"{results.headline} per dataset at ρ={first}%" + under(results)
     return ReportTable("datasets", caption, ["Method", *names], rows, labels=1)
 
 
 def remarks(results: Results, board: Leaderboard) -> list[str]:
-    """What must be said beside the tables: tests, what is simulated, what failed, notes of the tasks."""
+    """What must be said beside the tables: tests, what marks mean, what failed, notes of the tasks."""
     lines = friedman_sentences(board)
-    if any(map(results.simulated, results.datasets)):
-        lines.append(f"{SIMULATED} simulated data: these numbers say nothing about real plants.")
-    if any(is_partial(results, dataset) for dataset in results.datasets):
-        lines.append(
-            f"{PARTIAL} partial data: official files are missing, or sizes or classes are not those of the paper; see"
-            " the table `composition`."
-        )
+    lines += explain_marks(marks_of(results, dataset) for dataset in results.datasets)
     lines += [f"{task}: {note}" for task, notes in results.manifest["notes"].items() for note in notes]
     return lines + _failures(results)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from readbench import __version__
 from readbench.benchmark.exchange import status_of
-from readbench.benchmark.protocol import build, builders_of, find_source
+from readbench.benchmark.protocol import build, builders_of, find_origin, find_source
 from readbench.benchmark.runs._cells import provenance_of_cells
 from readbench.benchmark.runs._execute import CellReport, Setting, give_up, run_job
 from readbench.benchmark.runs._executors import Executor, Local, LostItem
@@ -126,7 +126,6 @@ def _manifest(plan: Plan, executor: Executor, shard: Shard, root: Path | None, s
     computed = {job.method: _computed_by(job.method) for job in shard.of(list(plan.jobs()))}
     return {
         "plan": asdict(plan),
-        "simulated": [d for d in plan.datasets if find_source(d).info.simulated],
         "datasets": {dataset: _dataset_facts(dataset, root) for dataset in plan.datasets},
         "composition": asdict(plan.composition),
         "code": _code_version(plan),
@@ -148,7 +147,8 @@ def _dataset_facts(dataset: str, root: Path | None) -> dict[str, str]:
     """What the source says of itself, and how much of its official files were there."""
     info = find_source(dataset).info
     names = ("title", "domain", "description", "licence", "citation", "url", "split_unit", "asset_unit")
-    return {name: getattr(info, name) for name in names} | {"files": status_of(info, root).state}
+    said = {name: getattr(info, name) for name in names}
+    return said | {"data_origin": find_origin(dataset, root), "files": status_of(info, root).state}
 
 
 def _method_facts(plan: Plan, method: str) -> dict[str, Any]:

@@ -7,7 +7,8 @@ Two layouts, in `tennessee_eastman/` or a folder in it:
   xmeas_1 to xmeas_41 and xmv_1 to xmv_11. CSV tables are read run by run. An `.RData` table stores column after column:
   it goes through a temporary file of 4 bytes per number (2 GB for the largest one) in the system's temporary folder,
   never through memory as a whole. Read here: CSV tables of this layout from own runs of the same simulator, the same
-  tables as RData, and small RData files written by R. Never seen working: the published files themselves.
+  tables as RData, and small RData files written by R. Never seen working: the published files themselves. Where
+  `SEEDS.csv` lies beside the tables, they are such runs of our own, and every table marks them as simulated by us.
 * Russell, Chiang and Braatz 2000: `d00.dat` to `d20.dat` and `d00_te.dat` to `d20_te.dat`, one run per fault and side,
   plain or gzipped; all read here. `d21` holds a fault outside the twenty and is left out.
 
@@ -467,6 +468,8 @@ def _numbers(path: Path) -> NDArray[np.float64]:
 VERSION = 1
 """Raise when the same files give other recordings."""
 
+SEEDS = "SEEDS.csv"
+"""Start values of the random generator, one a run. They lie beside tables of own runs only: the published have none."""
 Layout = Literal["auto", "rieth", "braatz"]
 SAMPLING = 180.0  # s
 
@@ -516,9 +519,16 @@ class TennesseeEastman(CutSource):
         ),
         url="https://doi.org/10.7910/DVN/6C3JR1",
         size="four RData files, 1.4 GB",
+        simulated=True,
         verified=True,
         redistributable=True,
     )
+
+    def substituted(self, root: Path | None) -> bool:
+        """Whether the tables that are read come from own runs of the simulator."""
+        return self._has_tables(root) and any(
+            (path.parent / SEEDS).is_file() for _, path in find_tables(self.info, root)
+        )
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents of the files of the layout that is read, and of the limit on runs."""

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from readbench.benchmark.report import Gallery, Results, is_partial
+from readbench.benchmark.report import MARKS, Gallery, Results, explain_marks, marks_of
 from readbench.benchmark.runs import TIMES, RunFolder, parse_budget
 from readbench.common.plots import colour_of
 from readbench.engine.legs import STAGES
@@ -217,6 +217,8 @@ def content(results: Results, gallery: Gallery | None, measured: MeanErrors) -> 
         "levels": list(results.levels),
         "seeds": list(results.seeds),
         "budgets": [{"text": text, "words": parse_budget(text).words} for text in results.labels],
+        "origins": [list(pair) for pair in MARKS.items()],
+        "marks": explain_marks(marks_of(results, name) for name in results.datasets),
         "datasets": [_dataset(results, gallery, name, measured) for name in results.datasets],
         "methods": [_method(results, method) for method in results.methods],
         "values": {metric: _rounded(results.values[metric].mean(axis=1)) for metric in results.metrics},
@@ -233,8 +235,8 @@ def _dataset(results: Results, gallery: Gallery | None, name: str, measured: Mea
     return {
         **results.manifest.get("datasets", {}).get(name, {"title": name}),
         "name": name,
-        "simulated": results.simulated(name),
-        "partial": is_partial(results, name),
+        "origin": results.origins[name],
+        "marks": marks_of(results, name),
         "files": results.files(name),
         "sizes": sizes[0] if sizes else {},
         "notes": list(dict.fromkeys(notes)),

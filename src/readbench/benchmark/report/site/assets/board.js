@@ -3,10 +3,10 @@
 import { choice, parameters } from "#site/choice.js";
 import { data, joint } from "#site/data.js";
 import { filters } from "#site/filters.js";
-import { count, duration, named, score, signed } from "#site/format.js";
+import { count, duration, kinds, named, score, signed } from "#site/format.js";
 import { axisOf, dot, tint, whisker } from "#site/marks.js";
 import { replace, to } from "#site/route.js";
-import { difference, estimate, ranked, seconds, smallerIsBetter } from "#site/stats.js";
+import { difference, estimate, overDatasets, ranked, real, seconds, smallerIsBetter } from "#site/stats.js";
 import { sortable } from "#site/table.js";
 import { announce, redraw } from "#site/widgets.js";
 import { h } from "#web/dom.js";
@@ -28,11 +28,9 @@ export async function board() {
 }
 
 function heading() {
-  const simulated = data.datasets.filter((dataset) => dataset.simulated).length;
-  const kind = simulated === data.datasets.length ? "simulated " : "";
   const facts = [
     count(data.methods.length, "method"),
-    count(data.datasets.length, `${kind}dataset`),
+    kinds(data.datasets, data.origins),
     count(data.seeds.length, "split seed"),
   ];
   return h(
@@ -77,6 +75,8 @@ function row(m, place, best, covariances) {
     estimated: estimate(choice.metric, m, choice),
     polluted: change(m),
     datasets: choice.datasets.map((d) => estimate(choice.metric, m, { ...choice, datasets: [d] }).mean),
+    real: estimate(choice.metric, m, { ...choice, datasets: real(choice.datasets) }).mean,
+    datasetsBehind: choice.metric === data.headline && m !== best ? overDatasets(m, best, choice) : null,
     behind: choice.metric === data.headline && m !== best ? difference(m, best, choice, covariances) : null,
     seconds: seconds(m, choice.datasets),
   };
@@ -121,6 +121,16 @@ function columns(axis, top) {
       class: "minor drawn",
       cell: ({ estimated, method }) => whisker(estimated, axis, top, tint(method)),
     },
+    ...(real(choice.datasets).length > 0
+      ? [{
+        key: "real",
+        title: `${real(choice.datasets).length} real`,
+        numeric: true,
+        describe: "Mean over the real datasets alone",
+        value: (line) => line.real,
+        cell: (line) => score(line.real),
+      }]
+      : []),
     ...(choice.metric === data.headline
       ? [{
         key: "behind",
@@ -130,6 +140,17 @@ function columns(axis, top) {
         describe: "Paired difference to the first row, on the same queries",
         value: ({ behind }) => behind?.mean ?? 0,
         cell: behindFirst,
+      }]
+      : []),
+    ...(choice.metric === data.headline && choice.datasets.length > 2
+      ? [{
+        key: "datasetsBehind",
+        title: "over datasets",
+        numeric: true,
+        class: "minor",
+        describe: "95 % interval of the difference to the first row when datasets are drawn anew",
+        value: ({ datasetsBehind }) => datasetsBehind?.low ?? 0,
+        cell: behindOverDatasets,
       }]
       : []),
     ...(data.levels.length > 1
@@ -183,9 +204,17 @@ function behindFirst({ behind }) {
   ];
 }
 
+function behindOverDatasets({ datasetsBehind: behind }) {
+  if (!behind) return "";
+  return [
+    `[${signed(behind.low)}, ${signed(behind.high)}]`,
+    h("span", { class: "tie", title: behind.told ? null : "not told apart over datasets" }, behind.told ? "" : "≈"),
+  ];
+}
+
 function caption() {
   const { datasets, level, budget } = choice;
-  const over = datasets.length === 1 ? named(data.datasets[datasets[0]]) : `${datasets.length} datasets`;
+  const over = datasets.length === 1 ? named(data.datasets[datasets[0]]) : kinds(datasets.map((d) => data.datasets[d]), data.origins);
   const known = data.budgets.length > 1 ? `, ${data.budgets[budget].words}` : "";
   return `${choice.metric.replace("_", "-")} over ${over} at ρ = ${data.levels[level]} %${known}`;
 }
@@ -194,10 +223,9 @@ function legend() {
   const lines = [
     "± is the 95 % interval of the mean when whole split groups are drawn anew, on the datasets shown.",
     data.joint && "≈ marks methods whose paired difference to the first holds zero: the data do not tell them apart.",
-    data.datasets.some((dataset) => dataset.simulated) &&
-    "† simulated data: these numbers say nothing about real plants.",
-    data.datasets.some((dataset) => dataset.partial) &&
-    "‡ partial data: official files are missing, or sizes or classes are not those of the paper.",
+    choice.datasets.length > 2 &&
+    "Over datasets: the interval of that difference when datasets are drawn anew, each counting the same.",
+    ...data.marks,
     data.failures.length > 0 &&
     `${count(data.failures.length, "cell")} failed; the first: ${data.failures[0].join(" ")}`,
   ];

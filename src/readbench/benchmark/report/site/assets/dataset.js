@@ -60,7 +60,7 @@ function heading(own) {
     "div",
     { class: "title" },
     h("h1", {}, named(own)),
-    h("p", { class: "lead" }, [own.domain, own.simulated ? "simulated" : "", summary(own)].filter(Boolean).join(" · ")),
+    h("p", { class: "lead" }, [own.domain, own.origin, summary(own)].filter(Boolean).join(" · ")),
     own.description && h("p", { class: "prose" }, own.description),
     data.cases.some((task) => task.dataset === own.name) &&
       h("p", {}, h("a", { class: "action", href: to(["cases"], { dataset: own.name }) }, "Browse its cases")),

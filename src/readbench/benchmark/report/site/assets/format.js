@@ -16,6 +16,14 @@ export function duration(value) {
 
 export const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
-/** The name of a dataset in tables: simulated ones are marked by a dagger, partial ones by a double one. */
-export const named = ({ title, simulated, partial }) =>
-  (simulated ? `${title.replace(" (simulated)", "")} †` : title) + (partial ? " ‡" : "");
+/** The name of a dataset in tables, with the marks of what is simulated or partial. */
+export const named = ({ title, marks }) => (marks ? `${title.replace(" (simulated)", "")} ${marks}` : title);
+
+/** How many datasets, and how many of them are of which origin; origins are [name, mark]. */
+export function kinds(datasets, origins) {
+  const found = origins
+    .map(([origin, mark]) => [datasets.filter((dataset) => dataset.origin === origin).length, origin + mark])
+    .filter(([number]) => number > 0);
+  const words = found.length === 1 ? found[0][1] : found.map((pair) => pair.join(" ")).join(", ");
+  return `${count(datasets.length, "dataset")} (${words})`;
+}

@@ -31,6 +31,45 @@ export function difference(one, other, choice, joint) {
   return { mean: a - b, half, told: Math.abs(a - b) > half };
 }
 
+const RESAMPLES = 10000;
+const FEWEST = 3;
+
+/**
+ * Headline metric of one method minus another's, mean over the datasets, with the 95 % percentile interval when datasets
+ * are drawn anew (`bootstrap_datasets` of readbench.benchmark.metrics); null with few datasets or a missing cell.
+ */
+export function overDatasets(one, other, choice) {
+  const means = [one, other].map((m) =>
+    choice.datasets.map((d) => data.values[data.headline][d][choice.level][choice.budget][m])
+  );
+  if (choice.datasets.length < FEWEST || !means.every(known)) return null;
+  const differences = means[0].map((value, d) => value - means[1][d]);
+  const draw = generator();
+  const drawn = Float64Array.from(
+    { length: RESAMPLES },
+    () => sum(differences.map(() => differences[Math.floor(draw() * differences.length)])) / differences.length,
+  ).sort();
+  const [low, high] = [0.025, 0.975].map((share) => drawn[Math.round(share * (RESAMPLES - 1))]);
+  return { mean: sum(differences) / differences.length, low, high, told: low > 0 || high < 0 };
+}
+
+/** Numbers from 0 to 1, the same each time (mulberry32), so that a page shows the same interval whenever it is read. */
+function generator() {
+  let state = 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+/** The real ones of datasets (positions) of both kinds; none where all are real, or none is. */
+export function real(datasets) {
+  const found = datasets.filter((d) => data.datasets[d].origin === "real");
+  return found.length < datasets.length ? found : [];
+}
+
 /** Wall time of a cell in seconds, all stages, mean over the datasets. */
 export function seconds(method, datasets) {
   const totals = datasets.map((d) => {
