@@ -92,9 +92,15 @@ def sheet(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+LETTERS_AN_INCH = 12.5
+"""Of the bold type of titles, on average."""
+
+
 def entitle(figure: Figure, title: str) -> None:
-    """Write the title of a figure above it, from the left."""
-    figure.suptitle(title, fontsize=10, fontweight="bold", x=0.01, ha="left")
+    """Write the title of a figure above it, from the left, in as many lines as its width needs."""
+    figure.suptitle(
+        fill(title, int(LETTERS_AN_INCH * figure.get_figwidth())), fontsize=10, fontweight="bold", x=0.01, ha="left"
+    )
 
 
 def spread_labels(wanted: Sequence[float], gap: float) -> NDArray[np.float64]:

@@ -158,7 +158,7 @@ def test_boxes_stand_in_the_order_of_their_medians(study: TableStudy) -> None:
 def test_spokes_of_one_domain_stand_together(study: TableStudy) -> None:
     figure = radar(study)
     assert figure is not None
-    texts = [text.get_text() for text in figure.axes[0].texts]
+    texts = [text.get_text().rstrip("†‡§") for text in figure.axes[0].texts]
     order = [text for text in texts if text in DATASETS]
     domains = [study.results.domain(name) for name in order]
     assert len(order) == len(DATASETS)

@@ -29,7 +29,11 @@ GIVEN = [measured("one", 0, 0, 0.1), measured("one", 1, 0, 0.3), measured("two",
 def test_rows_are_means_over_seeds_and_the_last_one_the_mean_over_datasets() -> None:
     table = opinion_table(GIVEN)
     assert len(COLUMNS) == len(astuple(GIVEN[0].quality)) + 1
-    assert [row[:3] for row in table.rows] == [["one", "0", "0.200"], ["two", "0", "0.400"], ["mean", "0", "0.300"]]
+    assert [row[:3] for row in table.rows] == [
+        ["one", "0", "0.200"],
+        ["two", "0", "0.400"],
+        ["mean of 2 datasets (real)", "0", "0.300"],
+    ]
     assert [row[8] for row in table.rows] == ["0.250", "0.450", "0.350"]
     assert {row[9] for row in table.rows} == {"-"}
     assert "mean over 2 split seeds" in table.caption

@@ -171,7 +171,7 @@ def test_partial_data_are_told(tmp_path: Path) -> None:
     manifest["datasets"]["hai"]["files"] = "partial"
     (folder / "run.json").write_text(json.dumps(manifest))
     data = json.loads(embedded(write_site(folder).read_text(), "data"))
-    assert {own["name"] for own in data["datasets"] if own["partial"]} == {"road", "hai"}
+    assert {own["name"] for own in data["datasets"] if "§" in own["marks"]} == {"road", "hai"}
 
 
 def test_the_interval_is_that_of_a_bootstrap_over_groups() -> None:
