@@ -47,7 +47,7 @@ def test_what_is_real_has_a_mean_of_its_own_only_beside_others() -> None:
 def test_the_leaderboard_counts_each_kind_and_has_the_mean_over_real_ones(results: Results) -> None:
     table = overview(results).tables[0]
     assert "5 datasets (3 real, 1 simulated†, 1 simulated by us‡)" in table.caption
-    assert "over the 3 real ones alone" in table.caption
+    assert "over the real ones alone (3)" in table.caption
     real = [MIXED.index(name) for name in ("skab", "road", "hai")]
     for row in leaderboard(results).rows:
         wanted = results.at("NDCG@10", 20)[real, :, results.methods.index(row.method)].mean()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from readbench.benchmark.report import Declared, write_standings
 from readbench.benchmark.report._results import MetricFacts
-from readbench.benchmark.report._standings import Rejected, Standings, StandingsEntry
+from readbench.benchmark.report._standings import Rejected, Standings, StandingsEntry, by_dataset_table, standings_table
 from tests.browser import Visit
 
 HOSTILE = "<script>alert(1)</script>"
@@ -42,6 +43,16 @@ def board() -> Standings:
         (Declared(name="us"),),
         refused,
     )
+
+
+def test_a_leaderboard_of_both_kinds_has_the_mean_over_real_datasets() -> None:
+    entries = tuple(replace(entry, real={0: 0.5, 20: 0.25}) for entry in board().entries)
+    mixed = replace(board(), entries=entries, origins={"sim_tanks": "simulated by us", "skab": "real"})
+    table = standings_table(mixed)
+    assert table.header[3:7] == ["ρ=0%", "ρ=20%", "real ρ=0%", "real ρ=20%"]
+    assert table.rows[0][5:7] == ["0.500", "0.250"]
+    assert "mean over 2 datasets (1 real, 1 simulated by us‡); real: over the real ones alone (1)" in table.caption
+    assert "sim_tanks‡" in by_dataset_table(mixed).header
 
 
 def test_columns_are_sorted_by_click_and_by_key_and_names_do_no_harm(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401

@@ -316,7 +316,7 @@ def standings_table(board: Standings) -> ReportTable:
         numbers = [*(entry.means[rho] for rho in board.levels), *entry.real.values(), *entry.others.values()]
         rows.append([*names, *map(_number, numbers), "; ".join(entry.flags)])
     beside = f"; {', '.join(others)} at ρ={board.levels[0]}%" if others else ""
-    alone = f"; real: over the {len(real)} real ones alone" if real else ""
+    alone = f"; real: over the real ones alone ({len(real)})" if real else ""
     caption = (
         f"{board.metric.name}, mean over {count_origins(board.origins.values())}{alone}{beside}."
         f" Submissions: {len(board.declared)}"

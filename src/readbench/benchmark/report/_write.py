@@ -63,7 +63,7 @@ def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
     beside = " and ".join(filter(None, [", ".join(["rank", *others[:-1]]), *others[-1:]]))
     caption = f"{results.headline} over {describe(results)}, {spread}; {beside} at ρ={first}%"
     if real:
-        caption += f"; real: over the {len(find_real(results.origins))} real ones alone"
+        caption += f"; real: over the real ones alone ({len(find_real(results.origins))})"
     return ReportTable("leaderboard", caption + under(results), header, rows)
 
 
