@@ -13,7 +13,7 @@ from rich.console import Console
 
 from readbench.cli.options import DEFAULT_SEEDS, WHOLE, ExecutorName, Root, SplitUnit, numbers, output
 from readbench.cli.progress import resumable
-from readbench.cli.studies import opinions_of_plan
+from readbench.cli.studies import opinions_of_plan, readx_of_plan
 from readbench.common.files import data_root
 from readbench.errors import UsageError
 
@@ -83,6 +83,7 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     from readbench.benchmark.report import read_results, show_report
     from readbench.benchmark.runs import (
         NOVEL,
+        READX,
         Setting,
         encode_first,
         executor_of,
@@ -108,6 +109,9 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         _show_skipped(chosen, console)
     if suite_name == NOVEL:
         opinions_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
+        return
+    if suite_name == READX:
+        readx_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
         return
     models = ModelOptions(str(prompts.resolve()) if prompts else None, max_calls, max_cost)
     with resumable(console, folder) as progress:

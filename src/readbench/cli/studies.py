@@ -217,6 +217,23 @@ def compound_command(
     _conclude(failures, console)
 
 
+def readx_of_plan(plan: Plan, out: Path, root: Path | None, executor: Executor) -> None:
+    """Search the faults of each asset on the same one and on others; print the ranking, write tables and picture."""
+    from readbench.benchmark.report import ranking_table, readx_table, show_table, write_readx
+    from readbench.benchmark.studies import measure_readx
+
+    console = Console(stderr=True)
+    with resumable(console, out) as progress:
+        measured, failures = measure_readx(plan, out, root=root, executor=executor, progress=progress)
+    if not measured:
+        _conclude(failures, console)
+    for table in (readx_table(measured, brief=True), ranking_table(measured)):
+        if table:
+            show_table(table, output())
+    console.print(f"wrote {', '.join(write_readx(measured, out))} into {out}", highlight=False)
+    _conclude(failures, console)
+
+
 def scale_command(
     sizes: Annotated[str, typer.Option(help="Windows of the corpora, separated by commas.")] = "10000,100000",
     methods: Annotated[

@@ -6,6 +6,7 @@ from readbench.benchmark.metrics._bootstrap import (
     bootstrap_datasets,
     mean_interval,
     paired_bootstrap,
+    sums_interval,
 )
 from readbench.benchmark.metrics._evaluation import (
     DEFAULT_METRIC,
@@ -14,6 +15,7 @@ from readbench.benchmark.metrics._evaluation import (
     compute,
     count_relevant,
     evaluate,
+    expect,
     metric_order,
     plugin_metrics,
 )
@@ -48,6 +50,7 @@ __all__ = [
     "count_relevant",
     "critical_difference",
     "evaluate",
+    "expect",
     "friedman",
     "hit_rate",
     "holm",
@@ -60,6 +63,7 @@ __all__ = [
     "paired_bootstrap",
     "plugin_metrics",
     "precision",
+    "sums_interval",
     "wilcoxon",
     "wilcoxon_holm",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,6 +145,39 @@ def mean_interval(
     tail = (1 - confidence) / 2
     low, high = np.quantile(np.mean(drawn, axis=0), [tail, 1 - tail])
     return ConfidenceInterval(float(np.mean(means)), float(low), float(high), resamples, confidence)
+
+
+def sums_interval(
+    columns: ArrayLike,
+    statistic: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    *,
+    clusters: ArrayLike,
+    seed: int,
+    resamples: int = 10_000,
+    confidence: float = 0.95,
+) -> ConfidenceInterval:
+    """Percentile interval of a function of sums over queries, whole clusters being drawn with replacement.
+
+    Args:
+        columns: (Q, K) what is summed, with the queries' weights in it where they do not count alike.
+        statistic: from sums (K, R) to values (R,); infinite where there is none, so that the interval is open.
+        clusters: (Q,) group of each query.
+        seed: seed of the draws.
+        resamples: number of draws R.
+        confidence: share of the resampled values that the interval holds.
+
+    >>> sums_interval([[1, 2], [2, 4]], lambda s: s[0] / s[1], clusters=["a", "b"], seed=0, resamples=100)
+    ConfidenceInterval(mean=0.5, low=0.5, high=0.5, resamples=100, confidence=0.95)
+    """
+    given = np.asarray(columns, np.float64).T
+    require_probability("confidence", confidence, "sums_interval")
+    sums = np.stack([_groups(column, clusters)[0] for column in given])
+    rng = np.random.default_rng(seed)
+    values = np.concatenate([statistic(sums[:, drawn].sum(axis=2)) for drawn in _draws(rng, sums.shape[1], resamples)])
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(values, [tail, 1 - tail], method="nearest")
+    value = float(statistic(given.sum(axis=1)[:, None])[0])
+    return ConfidenceInterval(value, float(low), float(high), resamples, confidence)
 
 
 def _groups(

@@ -143,6 +143,25 @@ def evaluate(
     )
 
 
+def expect(query_labels: Labels, corpus_labels: Labels, metric: str) -> Floats:
+    """(Q,) what random lists are expected to reach.
+
+    Args:
+        query_labels: (Q,) fault types of the queries.
+        corpus_labels: (N,) labels of the corpus.
+        metric: name of one that knows its chance.
+
+    >>> expect(np.array([1]), np.array([1, 0, 0, 2]), "P@1")
+    array([0.25])
+    """
+    entry = METRICS.get(metric)
+    if entry.chance is None:
+        raise UsageError(f"What random lists reach is not known of {metric}. Register it with chance=.")
+    listed = np.tile(np.arange(min(entry.depth, len(corpus_labels))), (len(query_labels), 1))
+    judged = Judgement.of(listed, query_labels, corpus_labels)
+    return np.asarray(entry.chance(judged, *entry.arguments), np.float64)
+
+
 def compute(metric: MetricEntry, judged: Judgement) -> Floats:
     """The values of a metric, (Q,), or one number without a shape where it belongs to all queries together."""
     values = np.asarray(metric.factory(judged.cut(metric.depth), *metric.arguments), np.float64)

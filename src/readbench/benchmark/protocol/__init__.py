@@ -21,6 +21,7 @@ from readbench.benchmark.protocol._describe import (
     fault_panels,
 )
 from readbench.benchmark.protocol._origin import DataOrigin, find_origin, tell_origin
+from readbench.benchmark.protocol._pools import POOLS, PoolName, PoolTask, assets_of, compose_pools
 from readbench.benchmark.protocol._shipped import read_shipped, read_shipped_rows
 from readbench.benchmark.protocol._source import (
     NORMAL_CLASS,
@@ -51,6 +52,7 @@ from readbench.benchmark.protocol._task import (
 __all__ = [
     "NORMAL_CLASS",
     "PAPER_COMPOSITION",
+    "POOLS",
     "TASK",
     "BeforeRule",
     "BeforeSource",
@@ -61,6 +63,8 @@ __all__ = [
     "Cuts",
     "DataOrigin",
     "Parts",
+    "PoolName",
+    "PoolTask",
     "Protocol",
     "Recording",
     "Side",
@@ -70,10 +74,12 @@ __all__ = [
     "Task",
     "TaskAudit",
     "TaskFile",
+    "assets_of",
     "audit",
     "build",
     "build_fingerprint",
     "builders_of",
+    "compose_pools",
     "compose_task",
     "composition_facts",
     "composition_row",

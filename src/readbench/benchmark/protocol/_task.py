@@ -102,16 +102,29 @@ def compose_task(built: Built, *, seed: int, settings: Composition) -> Task:
         )
     if info.protocol.composition == "query-classes":
         windows = _others_as_normal(windows, windows.labels[chosen.queries])
+    task = task_of(built, windows, chosen, seed)
+    return replace(task, notes=(*task.notes, *_unasked(task.corpus, task.queries, settings)))
+
+
+def task_of(built: Built, windows: WindowSet, chosen: Selection, seed: int) -> Task:
+    """The task of chosen windows: cases borrow the time before, and channels are scaled by the clean corpus.
+
+    Args:
+        built: the source.
+        windows: its windows, with the labels that count.
+        chosen: which of them are what.
+        seed: that they were chosen by.
+    """
     queries, normals = windows[chosen.queries], windows[chosen.normals]
     corpus = lend_before(windows[chosen.corpus], normals)
     return Task(
-        info=info,
+        info=built.info,
         seed=seed,
         queries=queries,
         corpus=corpus.with_stats(ChannelStats.of(corpus[corpus.labels > NORMAL])),
         levels=chosen.levels,
         normals=normals,
-        notes=(*chosen.notes, *_unasked(corpus, queries, settings)),
+        notes=chosen.notes,
         origin=built.parts.origin if built.parts else None,
     )
 

@@ -42,6 +42,12 @@ from readbench.benchmark.report._opinions import (
 )
 from readbench.benchmark.report._origins import MARKS, explain_marks
 from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
+from readbench.benchmark.report._readx import (
+    draw_readx,
+    ranking_table,
+    readx_table,
+    write_readx,
+)
 from readbench.benchmark.report._results import Leaderboard, Results, leaderboard, read_results
 from readbench.benchmark.report._scale import measured_tables, two_stage_table, write_scale
 from readbench.benchmark.report._standings import rank_submissions, rejected_table, standings_table, write_standings
@@ -92,6 +98,7 @@ __all__ = [
     "difference_table",
     "draw_active",
     "draw_novelty",
+    "draw_readx",
     "draw_reliability",
     "explain_marks",
     "fault_against_shape",
@@ -115,9 +122,11 @@ __all__ = [
     "pairs_of",
     "paper_tables",
     "rank_submissions",
+    "ranking_table",
     "read_bundle",
     "read_gallery",
     "read_results",
+    "readx_table",
     "rejected_table",
     "remarks",
     "show_report",
@@ -126,6 +135,7 @@ __all__ = [
     "tasks_of",
     "two_stage_table",
     "write_bundle",
+    "write_readx",
     "write_report",
     "write_scale",
     "write_standings",

@@ -23,7 +23,7 @@ from readbench.benchmark.runs._merge import merge, plan_of
 from readbench.benchmark.runs._opinions import OPINION, StatedProbabilities, TaskOpinions
 from readbench.benchmark.runs._plan import DEFAULT_LEVELS, DEFAULT_SEEDS, EVERY_LABEL, WHOLE, Cell, Plan, parse_shard
 from readbench.benchmark.runs._runner import RunSummary, build_first, run
-from readbench.benchmark.runs._suites import NOVEL, SUITES, Suite, suite
+from readbench.benchmark.runs._suites import NOVEL, READX, SUITES, Suite, suite
 from readbench.benchmark.runs._tables import DONE, KEY, QRELS_COLUMNS, TIMES, Qrels, metric_columns, score_columns
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "OPINION",
     "QRELS_COLUMNS",
     "RANKING_DEPTH",
+    "READX",
     "SUITES",
     "TIMES",
     "TRIES",

@@ -39,12 +39,17 @@ FLAGSHIP_POOL = COMPOSED["flagship-pool"].rpartition("+")[0]
 QUICK_DATASETS = ("sim_tanks", "sim_motor", "sim_ecg")
 NOVEL = "novel"
 """The suite whose plan is measured as `readbench opinions` does: fault types held out, no ranking judged."""
+READX = "readx"
+"""The suite that searches the faults of each asset on the same one and on others (`readbench.benchmark.studies`)."""
+WITH_ASSETS = ("itu_5gc", "lbnl_ahu", "phmap23", "petrobras_3w", "nppad", "mit_bih", "bearings")
+"""Sources with faults of several assets; the one with the longest windows comes last."""
 AXES: dict[str, dict[str, Any]] = {
     "budget": {"labels": ("0", "5", "10", "20", "50", "100")},
     "share": {"labels": ("1%", "2%", "5%", "10%", "20%", "50%", "all"), "levels": (0,)},
     "noise": {"labels": ("all", "all~10%", "all~20%", "all~30%"), "levels": (0,)},
     "pollution": {"levels": (0, 10, 20, 30, 40, 50)},
     NOVEL: {"levels": (0,)},
+    READX: {"levels": (0, 20), "seeds": (0,)},
 }
 """Parts of the plan that a suite varies."""
 
@@ -84,6 +89,8 @@ def suite(name: str, root: Path | None) -> Suite:
         raise UsageError(f"Nothing of suite {name!r} can run here: {reasons}")
     if name == "quick":
         return Suite(Plan(datasets=QUICK_DATASETS, methods=methods, seeds=(0,)), skipped)
+    if name == READX:
+        return Suite(Plan(datasets=_with_assets(root), methods=methods, **AXES[name]), skipped)
     return Suite(Plan(datasets=_datasets(root), methods=methods, **AXES.get(name, {})), skipped)
 
 
@@ -183,6 +190,13 @@ def novel() -> Iterable[str]:
     return ("flagship",)
 
 
+def readx() -> Iterable[str]:
+    """Shortcuts, methods without labels, with context and with labels; the slow ones last."""
+    quick = ("channel-presence", "euclidean", "sbd-d", "rocket", "sonde", "departure", "orders", "ts2vec")
+    slow = ("dtw-i", "ours", "ours-before", "flagship", "flagship-window", "flagship-pool", "sonde+nr|dtw-i+gpc")
+    return (*quick, *slow, *REFERENCES)
+
+
 def paper() -> Iterable[str]:
     """Everything of the paper: base retrievers, NR, the fusion grid, rerankers, references."""
     return [*classical(), *nr(), *fusion(), *rerank(), *REFERENCES]
@@ -210,6 +224,7 @@ SUITES: dict[str, Callable[[], Iterable[str]]] = {
     "noise": robustness,
     "pollution": pollution,
     NOVEL: novel,
+    READX: readx,
     "paper": paper,
     "full": full,
 }
@@ -231,6 +246,14 @@ def _runnable(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
         else:
             methods[str(spec)] = None
     return tuple(methods), skipped
+
+
+def _with_assets(root: Path | None) -> tuple[str, ...]:
+    """Sources of `WITH_ASSETS` that have a folder under the root, and the generated ones."""
+    generated = [e.name for e in SOURCES if e.origin != "imported" and e.build().info.generated]
+    *first, last = WITH_ASSETS
+    there = [name for name in (*first, *generated, last) if name in generated or (root and (root / name).is_dir())]
+    return tuple(there)
 
 
 def _datasets(root: Path | None) -> tuple[str, ...]:

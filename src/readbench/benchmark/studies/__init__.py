@@ -1,4 +1,4 @@
-"""Studies beside a run: unseen assets, compound faults, opinions, active learning, UCR, shortcuts, full corpora."""
+"""Studies beside a run: unseen assets, READ-X, compound faults, opinions, active learning, UCR, full corpora."""
 
 from readbench.benchmark.studies._active_learning import (
     LEARNING_METRIC,
@@ -21,6 +21,7 @@ from readbench.benchmark.studies._opinions import (
     quality,
     require_opinions,
 )
+from readbench.benchmark.studies._readx import READX_METRICS, ReadxCell, ReadxResult, measure_readx
 from readbench.benchmark.studies._scale import (
     SCALE_METRIC,
     SHORTLISTS,
@@ -41,6 +42,7 @@ __all__ = [
     "CONSTANT",
     "LEARNING_METRIC",
     "RANDOM",
+    "READX_METRICS",
     "SCALE_METRIC",
     "SHORTLISTS",
     "TELLING",
@@ -54,6 +56,8 @@ __all__ = [
     "LearningCurve",
     "OpinionQuality",
     "Quality",
+    "ReadxCell",
+    "ReadxResult",
     "ScaleCell",
     "ScaleMeasurement",
     "ScaleStudy",
@@ -70,6 +74,7 @@ __all__ = [
     "measure_compound",
     "measure_labelling",
     "measure_opinions",
+    "measure_readx",
     "measure_scale",
     "novel_faults",
     "probe_shortcuts",
