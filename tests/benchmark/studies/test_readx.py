@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -183,6 +184,8 @@ def test_finished_cells_are_kept(measured: list[ReadxResult], folder: Path) -> N
     np.testing.assert_array_equal(again[0].scores, measured[0].scores)
 
 
-def test_a_split_by_asset_makes_no_sense(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="leave out --split-by"):
-        measure_readx(Plan(datasets=(SOURCE,), methods=("stats",), split_by="asset"), tmp_path)
+def test_other_splits_and_budgets_are_refused(tmp_path: Path) -> None:
+    plan = Plan(datasets=(SOURCE,), methods=("stats",))
+    for other in (replace(plan, split_by="asset"), replace(plan, labels=("10",))):
+        with pytest.raises(UsageError, match="leave out --split-by, budgets"):
+            measure_readx(other, tmp_path)

@@ -28,7 +28,16 @@ from readbench.benchmark.protocol import (
     compose_pools,
     find_source,
 )
-from readbench.benchmark.runs import Executor, Plan, Setting, Setup, build_first, fingerprint_of, rank_level
+from readbench.benchmark.runs import (
+    EVERY_LABEL,
+    Executor,
+    Plan,
+    Setting,
+    Setup,
+    build_first,
+    fingerprint_of,
+    rank_level,
+)
 from readbench.benchmark.studies._study import Failure, Rows, Study, run_study
 from readbench.common.progress import SILENT, Progress, within
 from readbench.common.provenance import Root
@@ -112,8 +121,8 @@ def measure_readx(
         executor: where cells are measured; in this process by default.
         progress: told how far it has come.
     """
-    if plan.split_by != "group":
-        raise UsageError("READ-X searches by group and by asset anyway: leave out --split-by.")
+    if plan.split_by != "group" or plan.labels != EVERY_LABEL:
+        raise UsageError("READ-X holds out assets itself, and knows all labels: leave out --split-by, budgets.")
     setting = Setting.of(plan, out, root, cache)
     build_first(plan.datasets, setting, progress)
     cells, failures = [], []
@@ -165,8 +174,7 @@ def identify_cell(cell: ReadxCell, setting: Setting, levels: tuple[int, ...]) ->
 def measure_cell(cell: ReadxCell, progress: Progress, setting: Setting, levels: tuple[int, ...]) -> Rows:
     """In a worker: one row a level."""
     found: dict[int, list[tuple[PoolName, Task, Floats]]] = {rho: [] for rho in levels}
-    for number, (pool, setup) in enumerate(_load_pools(cell.dataset, cell.asset, cell.seed, setting)):
-        progress("pools", number, None)
+    for pool, setup in _load_pools(cell.dataset, cell.asset, cell.seed, setting):
         method = setup.method(parse(cell.method), within(progress, "encoding"))
         for rho in levels:
             order = rank_level(setup, method, rho).order
