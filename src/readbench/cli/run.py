@@ -43,7 +43,7 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     label_noise: Annotated[
         str, typer.Option(help="Shares of wrong labels in percent (0,10,20,30).", show_default="of the suite")
     ] = "",
-    cap: Annotated[str, typer.Option(help="Most anomalies in a corpus, or none.")] = "1000",
+    cap: Annotated[str, typer.Option(help="Most anomalies in a corpus, or none.", show_default="of the suite")] = "",
     split_by: Annotated[SplitUnit, typer.Option(help="Hold out split groups, or whole assets.")] = "group",
     out: Annotated[Path | None, typer.Option(help="Run folder.", show_default="runs/SUITE")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes to use.")] = 1,
@@ -76,7 +76,7 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     if seed is not None and seeds:
         raise UsageError("Give either --seed or --seeds.")
     # Wrong options are told before anything slow is imported.
-    changes: dict[str, Any] = {"corpus_cap": _cap(cap), "split_by": split_by}
+    changes: dict[str, Any] = {"split_by": split_by} | ({"corpus_cap": _cap(cap)} if cap else {})
     noise = numbers(label_noise, "--label-noise")
     changes |= _changes(datasets, methods, rho, str(seed) if seed is not None else seeds)
 

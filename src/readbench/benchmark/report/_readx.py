@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
-FEWEST_BEYOND_CHANCE = 0.05
+FEWEST_BEYOND_CHANCE = 0.1
 """Corrected score on the same asset below which there is nothing to retain, and no share is given."""
 SIMULATED_MARK = "†"
 BRIEF = ("Queries", "corrected same", "corrected other", "retained", "over assets", "retained matched")
@@ -374,12 +374,10 @@ def draw_readx(measured: Sequence[ReadxResult]) -> Figure | None:
         _panel(axis, method_title(method), own, datasets)
     for axis in axes[len(methods) :]:
         axis.set_axis_off()
-    handles = axes[0].get_legend_handles_labels() if len(datasets) == len(axes[0].collections) else None
-    if handles is not None:
-        axes[len(methods)].legend(*handles, loc="center", frameon=False, fontsize=7)
-    figure.supxlabel("corrected NDCG@10, other recordings of the same asset", fontsize=9)
-    figure.supylabel("corrected NDCG@10, other assets only", fontsize=9)
-    entitle(figure, f"Does the fault come back on another machine? ρ={rho}%; filled: real, hollow: simulated")
+    _name_datasets(axes[len(methods)], {name: block for (name, _), block in blocks.items()})
+    figure.supxlabel("other recordings of the same asset", fontsize=9)
+    figure.supylabel("other assets only", fontsize=9)
+    entitle(figure, f"Does the fault come back on another machine? Corrected NDCG@10 at ρ={rho}%")
     return figure
 
 
@@ -388,18 +386,30 @@ def _panel(axis: Axes, title: str, blocks: dict[str, ReadxBlock], datasets: Sequ
     axis.axhline(0, color=GRID_GREY, linewidth=0.8, zorder=0)
     axis.axvline(0, color=GRID_GREY, linewidth=0.8, zorder=0)
     for name, block in blocks.items():
-        number = datasets.index(name)
-        colour = METHOD_COLOURS[number % len(METHOD_COLOURS)]
         same, other = (max(SHOWN[0], block.corrected(pool, block.paired)) for pool in ("same", "other"))
-        face = "none" if block.results[0].simulated else colour
-        axis.scatter(
-            [same], [other], s=26, marker=MARKERS[number % len(MARKERS)], facecolors=face, edgecolors=colour, label=name
-        )
+        axis.scatter([same], [other], **_mark(datasets.index(name), block))
     axis.set_title(title, fontsize=8)
     axis.set_xlim(*SHOWN)
     axis.set_ylim(*SHOWN)
+    axis.set_xticks([0, 0.5, 1])
+    axis.set_yticks([0, 0.5, 1])
     axis.set_aspect("equal")
     axis.tick_params(labelsize=7)
+
+
+def _mark(number: int, block: ReadxBlock) -> dict[str, Any]:
+    """How the points of a dataset look: hollow where it is simulated."""
+    colour = METHOD_COLOURS[number % len(METHOD_COLOURS)]
+    face = "none" if block.results[0].simulated else colour
+    return {"s": 26, "marker": MARKERS[number % len(MARKERS)], "facecolors": face, "edgecolors": colour}
+
+
+def _name_datasets(axis: Axes, blocks: dict[str, ReadxBlock]) -> None:
+    """Which mark is which dataset, in a panel of its own."""
+    for number, (name, block) in enumerate(blocks.items()):
+        axis.scatter([], [], label=name, **_mark(number, block))
+    title = "filled: real\nhollow: simulated\ndashed: nothing lost"
+    axis.legend(loc="center", frameon=False, fontsize=7, title=title, title_fontsize=7)
 
 
 def write_readx(measured: Sequence[ReadxResult], folder: Path) -> list[str]:

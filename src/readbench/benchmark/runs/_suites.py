@@ -49,7 +49,7 @@ AXES: dict[str, dict[str, Any]] = {
     "noise": {"labels": ("all", "all~10%", "all~20%", "all~30%"), "levels": (0,)},
     "pollution": {"levels": (0, 10, 20, 30, 40, 50)},
     NOVEL: {"levels": (0,)},
-    READX: {"levels": (0, 20), "seeds": (0,)},
+    READX: {"levels": (0, 20), "seeds": (0,), "corpus_cap": 300},
 }
 """Parts of the plan that a suite varies."""
 

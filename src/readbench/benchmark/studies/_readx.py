@@ -9,7 +9,7 @@ beside what random lists reach in the same pool.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Self
@@ -51,6 +51,8 @@ MOST_ASSETS = 24
 """Assets of a source that are asked about: all where there are no more, else so many by lot."""
 NEEDED_FACTS = {"orders": "speed"}
 """Parts of methods that see nothing in windows without a fact: they are not measured on sources that have none."""
+NORMALS = 150
+"""Most normals of a pool. Encoders that measure by them encode every pool anew, so pools are small (`--cap` too)."""
 Floats = NDArray[np.float64]
 
 
@@ -123,7 +125,8 @@ def measure_readx(
     """
     if plan.split_by != "group" or plan.labels != EVERY_LABEL:
         raise UsageError("READ-X holds out assets itself, and knows all labels: leave out --split-by, budgets.")
-    setting = Setting.of(plan, out, root, cache)
+    composition = replace(plan.composition, normals_cap=NORMALS)
+    setting = replace(Setting.of(plan, out, root, cache), composition=composition)
     build_first(plan.datasets, setting, progress)
     cells, failures = [], []
     for method in plan.methods:
