@@ -7,7 +7,7 @@ from hypothesis import given
 from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import _bootstrap as bootstrap
-from readbench.benchmark.metrics import bootstrap_datasets, mean_interval, paired_bootstrap
+from readbench.benchmark.metrics import bootstrap_datasets, mean_interval, paired_bootstrap, sums_interval
 from readbench.errors import NotFiniteError, ParameterError, UsageError
 from tests.naive import metrics as naive
 
@@ -148,3 +148,19 @@ def test_datasets_are_drawn_whole_and_each_counts_the_same(pair: Pair) -> None:
     assert found.mean == pytest.approx(np.mean(a - b))
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.01)
     assert bootstrap_datasets(a[:2], b[:2], seed=0) is None
+
+
+def test_a_function_of_sums_varies_as_the_mean_does_where_it_is_the_mean() -> None:
+    rng = np.random.default_rng(5)
+    values, groups = rng.random(60), np.repeat(np.arange(12), 5)
+    columns = np.stack([values, np.ones(60)], axis=1)
+    found = sums_interval(columns, lambda sums: sums[0] / sums[1], clusters=groups, seed=0)
+    known = paired_bootstrap(values, np.zeros(60), clusters=groups, seed=0)
+    assert [found.mean, found.low, found.high] == pytest.approx([known.mean, known.low, known.high], abs=1e-3)
+
+
+def test_an_interval_is_open_where_draws_have_no_value() -> None:
+    columns = np.array([[1.0, 1.0], [1.0, 0.0]])  # a draw of the second alone has no ratio
+    with np.errstate(divide="ignore"):
+        found = sums_interval(columns, lambda sums: sums[0] / sums[1], clusters=["a", "b"], seed=0)
+    assert (found.mean, found.low, found.high) == (2.0, 1.0, np.inf)
