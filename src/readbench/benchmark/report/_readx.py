@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 FEWEST_BEYOND_CHANCE = 0.1
 """Corrected score on the same asset below which there is nothing to retain, and no share is given."""
+AWAY: tuple[PoolName, ...] = ("other", "matched")
+"""Pools without the query's own asset."""
 SIMULATED_MARK = "†"
 BRIEF = ("Queries", "corrected same", "corrected other", "retained", "over assets", "retained matched")
 """Columns that have room on a terminal."""
@@ -235,8 +237,8 @@ def ranking_table(measured: Sequence[ReadxResult], *, real: bool = False) -> Rep
     rows = []
     for m in board.order:
         gap = "" if m == board.order[0] else _signed(board.ahead[m])
-        means = [_number(float(part[:, m].mean())) for part in (board.other, board.same)]
-        shares = [_with_interval(board.retained(m, kept)) for kept in (board.kept, board.matched)]
+        means = [_number(float(part[:, m].mean())) for part in (board.other, board.same["other"])]
+        shares = [_with_interval(board.retained(m, pool)) for pool in AWAY]
         rows.append([method_title(board.methods[m]), *means, *shares, f"{board.ranks[m]:.2f}", board.letters[m], gap])
     kind = "real datasets" if real else "datasets"
     caption = (
@@ -259,9 +261,8 @@ class ReadxStandings:
         methods: M texts, those that are measured on all.
         other: (D, M) corrected scores among other assets, over all queries.
         paired: of the datasets, those whose assets have a history of their own.
-        same: (paired, M) corrected scores on the same asset.
-        kept: (paired, M) those of other assets on the same queries.
-        matched: (paired, M) those of as many cases of other assets.
+        same: by what it is compared with, (paired, M) corrected scores on the same asset.
+        kept: of that pool, (paired, M) those on the same queries.
     """
 
     rho: int
@@ -269,9 +270,8 @@ class ReadxStandings:
     methods: list[str]
     other: Floats
     paired: list[str]
-    same: Floats
-    kept: Floats
-    matched: Floats
+    same: dict[PoolName, Floats]
+    kept: dict[PoolName, Floats]
 
     @cached_property
     def ranks(self) -> Floats:
@@ -298,13 +298,13 @@ class ReadxStandings:
         best = self.other[:, self.order[0]]
         return [paired_bootstrap(best, self.other[:, m], seed=0) for m in range(len(self.methods))]
 
-    def retained(self, m: int, kept: Floats) -> ConfidenceInterval | None:
-        """Mean of a method on other assets (`kept` or `matched`) over that on the same one, datasets being drawn."""
-        there = ~np.isnan(kept[:, m])
-        same = self.same[there, m]
-        if len(same) < 2 or same.mean() < FEWEST_BEYOND_CHANCE:
+    def retained(self, m: int, pool: PoolName) -> ConfidenceInterval | None:
+        """Mean of a method in a pool of other assets over that on the same one, datasets being drawn."""
+        kept, same = self.kept[pool][:, m], self.same[pool][:, m]
+        there = ~np.isnan(kept + same)
+        if there.sum() < 2 or same[there].mean() < FEWEST_BEYOND_CHANCE:
             return None
-        columns = np.stack([kept[there, m], same], axis=1)
+        columns = np.stack([kept[there], same[there]], axis=1)
         return sums_interval(columns, _plain_share, clusters=np.flatnonzero(there), seed=0)
 
     def sentences(self) -> list[str]:
@@ -343,10 +343,17 @@ def standings(measured: Sequence[ReadxResult], *, real: bool = False) -> ReadxSt
         methods,
         collect(datasets, lambda block: block.other),
         paired,
-        collect(paired, lambda block: block.corrected("same", block.paired)),
-        collect(paired, lambda block: block.corrected("other", block.paired)),
-        collect(paired, lambda block: block.corrected("matched", block.can_find("same", "matched"))),
+        {pool: collect(paired, partial(_at_home, pool=pool)) for pool in AWAY},
+        {pool: collect(paired, partial(_away, pool=pool)) for pool in AWAY},
     )
+
+
+def _at_home(block: ReadxBlock, pool: PoolName) -> float:
+    return block.corrected("same", block.can_find("same", pool))
+
+
+def _away(block: ReadxBlock, pool: PoolName) -> float:
+    return block.corrected(pool, block.can_find("same", pool))
 
 
 def _plain_share(sums: Floats) -> Floats:
