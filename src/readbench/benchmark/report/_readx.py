@@ -24,9 +24,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.metrics import ConfidenceInterval, nemenyi, paired_bootstrap, sums_interval, wilcoxon_holm
+from readbench.benchmark.metrics import (
+    MIN_DATASETS,
+    ConfidenceInterval,
+    nemenyi,
+    paired_bootstrap,
+    sums_interval,
+    wilcoxon_holm,
+)
 from readbench.benchmark.protocol import POOLS, PoolName
-from readbench.benchmark.report._results import MIN_DATASETS
 from readbench.benchmark.report._significance import ALPHA
 from readbench.benchmark.report._table import ReportTable
 from readbench.benchmark.studies import READX_METRICS, ReadxResult
