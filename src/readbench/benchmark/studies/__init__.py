@@ -1,4 +1,4 @@
-"""Studies beside a run: unseen assets, compound faults, opinions, active learning, UCR, shortcuts, full corpora."""
+"""Studies beside a run: unseen assets, compound faults, opinions, active learning, UCR, full corpora."""
 
 from readbench.benchmark.studies._active_learning import (
     LEARNING_METRIC,
@@ -33,7 +33,6 @@ from readbench.benchmark.studies._scale import (
     measure_scale,
 )
 from readbench.benchmark.studies._scale_world import World
-from readbench.benchmark.studies._shortcuts import Shortcuts, probe_shortcuts
 from readbench.benchmark.studies._study import Failure, Study, StudyResult, run_study
 from readbench.benchmark.studies._ucr import accuracy, measure_archive, read_archive_set
 
@@ -57,7 +56,6 @@ __all__ = [
     "ScaleCell",
     "ScaleMeasurement",
     "ScaleStudy",
-    "Shortcuts",
     "Study",
     "StudyResult",
     "TwoStage",
@@ -72,7 +70,6 @@ __all__ = [
     "measure_opinions",
     "measure_scale",
     "novel_faults",
-    "probe_shortcuts",
     "quality",
     "read_archive_set",
     "require_opinions",

@@ -1,0 +1,36 @@
+"""What a dataset can be trusted with: shortcuts, copies, doubtful labels and power, each with a verdict."""
+
+from readbench.benchmark.audit._audit import METHODS, DatasetAudit, Finding, Verdict, audit_task, measure_power
+from readbench.benchmark.audit._copies import Copies, Copy, Leaks, find_copies, find_leaks
+from readbench.benchmark.audit._labels import Contradiction, DoubtfulLabels, doubt_labels
+from readbench.benchmark.audit._probes import (
+    PROBES,
+    Probe,
+    deal_labels,
+    expect_by_chance,
+    measure_gain,
+    share_discounts,
+)
+
+__all__ = [
+    "METHODS",
+    "PROBES",
+    "Contradiction",
+    "Copies",
+    "Copy",
+    "DatasetAudit",
+    "DoubtfulLabels",
+    "Finding",
+    "Leaks",
+    "Probe",
+    "Verdict",
+    "audit_task",
+    "deal_labels",
+    "doubt_labels",
+    "expect_by_chance",
+    "find_copies",
+    "find_leaks",
+    "measure_gain",
+    "measure_power",
+    "share_discounts",
+]

@@ -1,0 +1,394 @@
+"""What a dataset can be trusted with: everything that an audit looks at, with a verdict in words for each hazard.
+
+Verdicts, and what they rest on:
+
+* A **probe** that sees what cannot be the fault (presence, length, time before, position, session, asset) is a hazard
+  where it is above chance by permutation (p <= LEVEL), the lower end of its interval over split groups is above chance,
+  and it reaches HAZARD of what the best method gains over chance. From WATCH on it is to be watched.
+* **Level** and **first row** may be the fault itself: from HAZARD on they are to be watched. The **first row** is a
+  hazard where the fault begins later in the window; so is the **crop point**, where the first row gains HAZARD more
+  than a row drawn at random from the window does, with an interval above zero: then the cut, not the state, tells.
+* **Copies** of a query in its corpus, shared groups or samples are a hazard; near copies from COPIED of the queries on,
+  and to be watched below that. Copies under other labels likewise, as a share of the corpus.
+* **Labels** are to be watched where more are contradicted than the stated probabilities let expect, by three standard
+  deviations, and a hazard where these are MISLABELLED of all windows, too.
+* **Power** and **balance** are limits and no leaks: they are clean or to be watched.
+
+The share of the best score is chance-corrected: (probe - chance) / (best - chance), chance being what a random order is
+expected to score on the same queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from readbench.benchmark.audit._copies import Copies, Leaks, find_copies, find_leaks
+from readbench.benchmark.audit._labels import DoubtfulLabels, doubt_labels
+from readbench.benchmark.audit._probes import (
+    PROBES,
+    Floats,
+    count_units,
+    deal_labels,
+    expect_by_chance,
+    measure_gain,
+    see_any_row,
+    share_discounts,
+)
+from readbench.benchmark.metrics import DEFAULT_METRIC, ConfidenceInterval, evaluate, paired_bootstrap
+from readbench.benchmark.protocol import (
+    PAPER_COMPOSITION,
+    Built,
+    SourceInfo,
+    Task,
+    composition_row,
+    context_row,
+    count_classes,
+)
+from readbench.common.progress import SILENT, Progress, each
+from readbench.engine.method import Method
+from readbench.engine.windows import NORMAL, WindowSet
+
+Verdict = Literal["clean", "watch", "hazard", "-"]
+"""A hazard's verdict; a dash where there is nothing to look at, or too little to tell."""
+LEVEL = 0.01
+"""Of the permutation test of each probe."""
+WATCH, HAZARD = 0.1, 1 / 3
+"""Shares of the best score, chance-corrected."""
+LEAST_GAIN = 0.05
+"""What a best method is taken to gain at least, so that a share of next to nothing is no large share."""
+FEWEST_UNITS = 5
+"""Classes in groups that queries must have for a probe to be judged."""
+COPIED, MISLABELLED = 0.05, 0.05
+LARGEST_CLASS, LARGEST_GROUP, COARSE = 0.5, 0.25, 0.05
+METHODS = ("stats", "euclidean", "rocket", "rocket+verdict")
+"""Cheap ones; the best of them is what shortcuts are measured against. The last learns from labels."""
+POWER = 1.959964 + 0.841621
+"""Standard errors that a difference must have to be found four times out of five at a level of 5 %."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One hazard of a dataset.
+
+    Args:
+        name: of the hazard.
+        title: in tables.
+        verdict: in one word.
+        sentence: the verdict in words, with its figures.
+        score: NDCG@10 of a probe; NaN where it is none, or sees nothing.
+        share: of the best score, chance-corrected; NaN likewise.
+        low: lower end of its 95 % interval over split groups.
+        high: upper end.
+        p: of the permutation test.
+    """
+
+    name: str
+    title: str
+    verdict: Verdict
+    sentence: str
+    score: float = float("nan")
+    share: float = float("nan")
+    low: float = float("nan")
+    high: float = float("nan")
+    p: float = float("nan")
+
+
+@dataclass(frozen=True)
+class DatasetAudit:
+    """All that was found on one task of a dataset; `facts` holds it for programs.
+
+    Args:
+        name: as it was asked for, with parameters.
+        info: of the source.
+        seed: of the split.
+        split_by: what was held out.
+        fingerprint: of the task.
+        composition: the paper's columns.
+        paper: what the paper says; None where it says nothing.
+        counts: windows, groups, corpus and queries by class.
+        groups: split groups of the source, and of the queries.
+        assets: assets of the source; 0 where none is named.
+        context: what windows bring along.
+        chance: expected NDCG@10 of a random order.
+        scores: NDCG@10 of the methods.
+        own_asset: share of the top 10 of Euclidean distance from the query's own asset; NaN where unknown.
+        own_asset_expected: the same by chance.
+        leaks: shared groups, overlaps and copies.
+        copies: near copies.
+        labels: contradicted ones; a reason where none can be judged.
+        detectable: smallest difference of NDCG@10 that the queries show; see `measure_power`.
+        findings: the hazards.
+        notes: of the task.
+    """
+
+    name: str
+    info: SourceInfo
+    seed: int
+    split_by: str
+    fingerprint: str
+    composition: Mapping[str, Any]
+    paper: Mapping[str, Any] | None
+    counts: Mapping[str, Mapping[str, int]]
+    groups: tuple[int, int]
+    assets: int
+    context: Mapping[str, Any]
+    chance: float
+    scores: Mapping[str, float]
+    own_asset: float
+    own_asset_expected: float
+    leaks: Leaks
+    copies: Copies
+    labels: DoubtfulLabels | str
+    detectable: float
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing of a query stands in its corpus."""
+        return self.leaks.sound
+
+    @property
+    def hazards(self) -> list[Finding]:
+        """The findings that are hazards."""
+        return [finding for finding in self.findings if finding.verdict == "hazard"]
+
+    @property
+    def best(self) -> str:
+        """The method with the highest score."""
+        return max(self.scores, key=lambda name: self.scores[name])
+
+    def facts(self) -> dict[str, Any]:
+        """For programs; JSON knows no NaN."""
+        own = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "info"}
+        kinds = {"leaks": asdict(self.leaks), "copies": asdict(self.copies)}
+        labels = self.labels if isinstance(self.labels, str) else asdict(self.labels)
+        findings = [asdict(finding) for finding in self.findings]
+        facts: dict[str, Any] = _without_nan(own | kinds | {"labels": labels, "findings": findings})
+        return facts | {"sound": self.sound, "best": self.best}
+
+
+def audit_task(
+    built: Built, task: Task, *, name: str = "", split_by: str = "group", progress: Progress = SILENT
+) -> DatasetAudit:
+    """Audit one task of a dataset on its clean corpus.
+
+    Args:
+        built: the dataset.
+        task: composed of it.
+        name: as it was asked for; that of the source by default.
+        split_by: what the task holds out.
+        progress: told what is looked at.
+    """
+    corpus, queries = task.corpus_at(min(task.levels)), task.queries
+    chance = expect_by_chance(queries.labels, corpus.labels)
+    gains, own_asset, expected = {}, float("nan"), float("nan")
+    for method in each(METHODS, "methods", progress):
+        order = Method(method).fit(corpus, task.normals).rank(queries, 20).order
+        gains[method] = evaluate(order, queries.labels, corpus.labels, [DEFAULT_METRIC]).values[DEFAULT_METRIC]
+        if method == "euclidean" and (corpus.assets != "").all():
+            same = corpus.assets == queries.assets[:, None]
+            own_asset, expected = float(np.take_along_axis(same, order[:, :10], axis=1).mean()), float(same.mean())
+    best = max(gains.values(), key=lambda values: float(values.mean()))
+    leaks, copies, labels = find_leaks(task), find_copies(task), doubt_labels(task)
+    detectable = measure_power(list(gains.values()), queries)
+    counts = count_classes(built.windows, task)
+    findings = (
+        *judge_probes(task, corpus, chance, float((best - chance).mean()), progress),
+        judge_copies(leaks, copies, len(queries)),
+        judge_twins(copies, len(corpus)),
+        judge_labels(labels),
+        judge_balance(queries),
+        judge_power(detectable),
+    )
+    named = built.info.name
+    return DatasetAudit(
+        name=name or named,
+        info=built.info,
+        seed=task.seed,
+        split_by=split_by,
+        fingerprint=task.fingerprint(),
+        composition=composition_row(task),
+        paper=asdict(PAPER_COMPOSITION[named]) if (name or named) in PAPER_COMPOSITION else None,
+        counts=counts,
+        groups=(len(np.unique(built.windows.groups)), len(np.unique(queries.groups))),
+        assets=len(set(built.windows.assets.tolist()) - {""}),
+        context=context_row(built, task),
+        chance=float(chance.mean()),
+        scores={method: float(values.mean()) for method, values in gains.items()},
+        own_asset=own_asset,
+        own_asset_expected=expected,
+        leaks=leaks,
+        copies=copies,
+        labels=labels,
+        detectable=detectable,
+        findings=findings,
+        notes=(*(("simulated data",) if built.info.simulated else ()), *task.notes),
+    )
+
+
+def judge_probes(
+    task: Task, corpus: WindowSet, chance: Floats, gain: float, progress: Progress = SILENT
+) -> list[Finding]:
+    """A finding for each probe, and one for the crop point; `gain` is what the best method gains over chance."""
+    found = []
+    for name in each(list(PROBES), "probes", progress):
+        seen = PROBES[name].score(task, corpus)
+        if isinstance(seen, str):
+            found.append(Finding(name, PROBES[name].title, "-", f"Nothing to look at: {seen}."))
+            continue
+        discounts = share_discounts(seen)
+        values = measure_gain(discounts, task.queries.labels, corpus.labels)
+        found.append(_judge_probe(name, task, corpus, discounts, values - chance, float(values.mean()), gain))
+        if name == "first-row":
+            found.append(judge_crop(task, corpus, values, gain))
+    return found
+
+
+def _judge_probe(
+    name: str, task: Task, corpus: WindowSet, discounts: Floats, excess: Floats, score: float, gain: float
+) -> Finding:
+    probe, base = PROBES[name], max(gain, LEAST_GAIN)
+    interval = _interval(excess, task.queries)
+    dealt = deal_labels(discounts, task.queries, corpus, task.seed)
+    p = float((1 + (dealt >= excess.mean()).sum()) / (1 + len(dealt)))
+    share = float(excess.mean()) / base
+    told = p <= LEVEL and interval.low > 0 and share >= WATCH
+    few = count_units(task.queries) < FEWEST_UNITS
+    leak = probe.leak and not (name == "before" and task.info.protocol.before == "preceding")
+    leak |= name == "first-row" and _begins_inside(task)
+    verdict: Verdict = "-" if few else "clean"
+    if told and not few and (leak or share >= HAZARD):
+        verdict = "hazard" if leak and share >= HAZARD else "watch"
+    figures = f"{_told(probe.sees)} alone reaches {score:.3f}, {share:.0%} of what the best method gains over chance"
+    meaning = {
+        "hazard": "it cannot be the fault, so that a method may score without finding any",
+        "watch": "it cannot be the fault" if leak else "physics or a session: look at a case of each class",
+        "clean": "not told from chance" if p > LEVEL or interval.low <= 0 else "little",
+        "-": f"too few groups of queries to tell (fewer than {FEWEST_UNITS})",
+    }[verdict]
+    ends = (interval.low / base, interval.high / base)
+    return Finding(name, probe.title, verdict, f"{figures}: {meaning}.", score, share, *ends, p)
+
+
+def judge_crop(task: Task, corpus: WindowSet, first: Floats, gain: float) -> Finding:
+    """Whether the point where windows are cut tells the class: the first row against a row drawn at random."""
+    drawn = measure_gain(share_discounts(see_any_row(task, corpus)), task.queries.labels, corpus.labels)
+    interval, base = _interval(first - drawn, task.queries), max(gain, LEAST_GAIN)
+    share = interval.mean / base
+    verdict: Verdict = "clean"
+    if count_units(task.queries) < FEWEST_UNITS:
+        verdict = "-"
+    elif interval.low > 0 and share >= WATCH:
+        verdict = "hazard" if share >= HAZARD else "watch"
+    words = f"the first row reaches {first.mean():.3f}, a row drawn at random {drawn.mean():.3f}"
+    meaning = "no telling difference" if verdict in {"clean", "-"} else "where windows are cut tells the class"
+    ends = (interval.low / base, interval.high / base)
+    return Finding("crop", "Crop point", verdict, f"{_told(words)}: {meaning}.", float("nan"), share, *ends)
+
+
+def judge_copies(leaks: Leaks, copies: Copies, queries: int) -> Finding:
+    """Whether something of a query stands in its corpus."""
+    share = copies.queries / queries
+    if not leaks.sound:
+        parts = {"shared groups": leaks.shared_groups, "overlaps": leaks.overlaps, "copies": leaks.duplicates}
+        told = ", ".join(f"{len(pairs)} {what}" for what, pairs in parts.items() if pairs)
+        return Finding("copies", "Copies", "hazard", f"Corpus and queries have {told}; near copies: {copies.queries}.")
+    verdict: Verdict = "hazard" if share >= COPIED else "watch" if copies.queries else "clean"
+    return Finding(
+        "copies",
+        "Copies",
+        verdict,
+        f"{copies.queries} of {queries} queries have a near copy in the corpus; none equal.",
+    )
+
+
+def judge_twins(copies: Copies, corpus: int) -> Finding:
+    """Whether copies in the corpus carry other labels."""
+    share = copies.contradicted / corpus
+    verdict: Verdict = "hazard" if share >= COPIED else "watch" if copies.contradicted else "clean"
+    sentence = (
+        f"{copies.contradicted} of {corpus} windows of the corpus have a near copy under another label; "
+        f"{sum(pair.same_label for pair in copies.within)} pairs of near copies in other groups share theirs."
+    )
+    return Finding("twins", "Other labels", verdict, sentence)
+
+
+def judge_labels(labels: DoubtfulLabels | str) -> Finding:
+    """Whether more labels are contradicted than stated probabilities let expect."""
+    if isinstance(labels, str):
+        return Finding("labels", "Labels", "-", f"Cannot be told: {labels}.")
+    count, share = len(labels.found), len(labels.found) / labels.judged
+    beyond = count > labels.expected + 3 * np.sqrt(labels.expected) and labels.groups > 1
+    verdict: Verdict = "hazard" if beyond and share >= MISLABELLED else "watch" if beyond else "clean"
+    sentence = (
+        f"{count} of {labels.judged} labels ({labels.groups} groups) are contradicted by the other groups, "
+        f"{labels.expected:.1f} expected; these agree with {labels.agreement:.0%} of the labels."
+    )
+    return Finding("labels", "Labels", verdict, sentence)
+
+
+def judge_balance(queries: WindowSet) -> Finding:
+    """Whether one class or one group rules the queries."""
+    by_class, by_group = (
+        float(np.unique(column, return_counts=True)[1].max()) / len(queries)
+        for column in (queries.labels, queries.groups)
+    )
+    verdict: Verdict = "watch" if by_class >= LARGEST_CLASS or by_group >= LARGEST_GROUP else "clean"
+    sentence = f"The largest class has {by_class:.0%} of the queries, the largest group {by_group:.0%}."
+    return Finding("balance", "Balance", verdict, sentence)
+
+
+def judge_power(detectable: float) -> Finding:
+    """Whether the queries can show differences that matter."""
+    verdict: Verdict = "watch" if not detectable <= COARSE else "clean"
+    sentence = f"Differences of NDCG@10 below {detectable:.3f} are likely to be missed (80 % power, 5 % level)."
+    return Finding("power", "Power", verdict, sentence)
+
+
+def measure_power(gains: list[Floats], queries: WindowSet) -> float:
+    """Smallest difference of NDCG@10 between two methods that these queries show with 80 % power at a level of 5 %.
+
+    (z(0.975) + z(0.8)) * s = 2.80 s, where s is the standard error of a mean paired difference: the width of its 95 %
+    bootstrap interval over split groups, divided by 2 * 1.96. The median over all pairs of METHODS is taken.
+    """
+    pairs = [a - b for i, a in enumerate(gains) for b in gains[i + 1 :]]
+    widths = [interval.high - interval.low for interval in (_interval(pair, queries) for pair in pairs)]
+    return float(POWER * np.median(widths) / (2 * 1.959964))
+
+
+def _interval(differences: Floats, queries: WindowSet) -> ConfidenceInterval:
+    """Over split groups; over queries where all are of one group."""
+    several = len(np.unique(queries.groups)) > 1
+    if len(differences) < 2:
+        return ConfidenceInterval(float(differences.mean()), -1.0, 1.0, 0, 0.95)
+    return paired_bootstrap(
+        differences,
+        np.zeros_like(differences),
+        seed=0,
+        clusters=np.unique(queries.groups, return_inverse=True)[1] if several else None,
+        resamples=2000,
+    )
+
+
+def _begins_inside(task: Task) -> bool:
+    """Whether nearly all faults begin after the first row of their window."""
+    faulty = task.corpus.labels > NORMAL
+    starts = np.concatenate([task.queries.spans[:, 0], task.corpus.spans[faulty, 0]])
+    return bool((starts > 0).mean() >= 0.9)
+
+
+def _told(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _without_nan(value: Any) -> Any:  # noqa: ANN401 - any part of a JSON document
+    if isinstance(value, Mapping):
+        return {key: _without_nan(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(own) for own in value]
+    return None if isinstance(value, float) and np.isnan(value) else value
