@@ -14,6 +14,7 @@ from rich.console import Console
 from readbench.cli.options import Json, Root, SplitUnit, output
 from readbench.cli.progress import Terminal
 from readbench.common.files import data_root
+from readbench.common.progress import within
 from readbench.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -52,14 +53,14 @@ def audit_command(
     audits, absent = _audit_all(wanted, seed, split_by, root, forgiving=every)
     command = " ".join(["readbench audit", *(["--all"] if every else []), *(f'"{name}"' for name in asked)])
     pages = [audit_blocks(audit) for audit in audits]
-    page = pages[0] if len(pages) == 1 and not every else summary_blocks(audits, absent, command)
     if as_json:
         print(json.dumps([audit.facts() for audit in audits], indent=1))  # noqa: T201 - this is the output
     else:
         for audit, own in zip(audits, pages, strict=True):
             show_blocks([f"{audit.name}. {tell_verdicts(audit)}"] if every else own, output())
     for path in out or ():
-        write_blocks(page, path)
+        single = len(pages) == 1 and not every
+        write_blocks(pages[0] if single else summary_blocks(audits, absent, f"{command} --out {path}"), path)
     if not every and not all(audit.sound for audit in audits):
         raise typer.Exit(1)
 
@@ -98,7 +99,7 @@ def _audit(name: str, seed: int, split_by: SplitUnit, root: Path | None, progres
         levels = built.parts.levels if built.parts else ()
         settings = Composition(split_by=split_by, rho=levels or Composition().rho)
         task = compose_task(built, seed=seed, settings=settings)
-        return audit_task(built, task, name=Path(name).name, split_by=split_by, progress=progress)
+        return audit_task(built, task, name=Path(name).name, split_by=split_by, progress=within(progress, name))
 
 
 @contextmanager

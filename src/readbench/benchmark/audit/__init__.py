@@ -1,6 +1,17 @@
 """What a dataset can be trusted with: shortcuts, copies, doubtful labels and power, each with a verdict."""
 
-from readbench.benchmark.audit._audit import METHODS, DatasetAudit, Finding, Verdict, audit_task, measure_power
+from readbench.benchmark.audit._audit import (
+    METHODS,
+    DatasetAudit,
+    Finding,
+    Verdict,
+    audit_task,
+    judge_copies,
+    judge_labels,
+    judge_probes,
+    judge_twins,
+    measure_power,
+)
 from readbench.benchmark.audit._copies import Copies, Copy, Leaks, find_copies, find_leaks
 from readbench.benchmark.audit._labels import Contradiction, DoubtfulLabels, doubt_labels
 from readbench.benchmark.audit._probes import (
@@ -30,6 +41,10 @@ __all__ = [
     "expect_by_chance",
     "find_copies",
     "find_leaks",
+    "judge_copies",
+    "judge_labels",
+    "judge_probes",
+    "judge_twins",
     "measure_gain",
     "measure_power",
     "share_discounts",

@@ -4,14 +4,16 @@ Verdicts, and what they rest on:
 
 * A **probe** that sees what cannot be the fault (presence, length, time before, position, session, asset) is a hazard
   where it is above chance by permutation (p <= LEVEL), the lower end of its interval over split groups is above chance,
-  and it reaches HAZARD of what the best method gains over chance. From WATCH on it is to be watched.
+  and it reaches HAZARD of what the best method gains over chance. From WATCH on it is to be watched. It is unclear
+  where it reaches WATCH and cannot be told from chance, while the upper end of its interval reaches HAZARD: the split
+  has too few groups to tell.
 * **Level** and **first row** may be the fault itself: from HAZARD on they are to be watched. The **first row** is a
   hazard where the fault begins later in the window; so is the **crop point**, where the first row gains HAZARD more
   than a row drawn at random from the window does, with an interval above zero: then the cut, not the state, tells.
 * **Copies** of a query in its corpus, shared groups or samples are a hazard; near copies from COPIED of the queries on,
   and to be watched below that. Copies under other labels likewise, as a share of the corpus.
-* **Labels** are to be watched where more are contradicted than the stated probabilities let expect, by three standard
-  deviations, and a hazard where these are MISLABELLED of all windows, too.
+* **Labels** are to be watched where FEWEST_CONTRADICTED groups look like another class, and a hazard where these are
+  MISLABELLED of all groups, too; unclear where less than RECOGNISED of the windows are of classes that can be told.
 * **Power** and **balance** are limits and no leaks: they are clean or to be watched.
 
 The share of the best score is chance-corrected: (probe - chance) / (best - chance), chance being what a random order is
@@ -52,8 +54,8 @@ from readbench.common.progress import SILENT, Progress, each
 from readbench.engine.method import Method
 from readbench.engine.windows import NORMAL, WindowSet
 
-Verdict = Literal["clean", "watch", "hazard", "-"]
-"""A hazard's verdict; a dash where there is nothing to look at, or too little to tell."""
+Verdict = Literal["clean", "watch", "hazard", "unclear", "-"]
+"""A hazard's verdict; a dash where there is nothing to look at."""
 LEVEL = 0.01
 """Of the permutation test of each probe."""
 WATCH, HAZARD = 0.1, 1 / 3
@@ -62,7 +64,7 @@ LEAST_GAIN = 0.05
 """What a best method is taken to gain at least, so that a share of next to nothing is no large share."""
 FEWEST_UNITS = 5
 """Classes in groups that queries must have for a probe to be judged."""
-COPIED, MISLABELLED = 0.05, 0.05
+COPIED, MISLABELLED, FEWEST_CONTRADICTED, RECOGNISED = 0.05, 0.05, 2, 0.5
 LARGEST_CLASS, LARGEST_GROUP, COARSE = 0.5, 0.25, 0.05
 METHODS = ("stats", "euclidean", "rocket", "rocket+verdict")
 """Cheap ones; the best of them is what shortcuts are measured against. The last learns from labels."""
@@ -257,19 +259,24 @@ def _judge_probe(
     dealt = deal_labels(discounts, task.queries, corpus, task.seed)
     p = float((1 + (dealt >= excess.mean()).sum()) / (1 + len(dealt)))
     share = float(excess.mean()) / base
-    told = p <= LEVEL and interval.low > 0 and share >= WATCH
-    few = count_units(task.queries) < FEWEST_UNITS
     leak = probe.leak and not (name == "before" and task.info.protocol.before == "preceding")
     leak |= name == "first-row" and _begins_inside(task)
-    verdict: Verdict = "-" if few else "clean"
-    if told and not few and (leak or share >= HAZARD):
-        verdict = "hazard" if leak and share >= HAZARD else "watch"
+    verdict: Verdict = "clean"
+    if count_units(task.queries) < FEWEST_UNITS:
+        verdict = "unclear"
+    elif p > LEVEL or interval.low <= 0:
+        verdict = "unclear" if share >= WATCH and interval.high / base >= HAZARD else "clean"
+    elif share >= HAZARD:
+        verdict = "hazard" if leak else "watch"
+    elif share >= WATCH and leak:
+        verdict = "watch"
     figures = f"{_told(probe.sees)} alone reaches {score:.3f}, {share:.0%} of what the best method gains over chance"
+    told = f"it cannot be the fault; {probe.use}" if leak else "it may be the fault, or a session; look at its cases"
     meaning = {
-        "hazard": "it cannot be the fault, so that a method may score without finding any",
-        "watch": "it cannot be the fault" if leak else "physics or a session: look at a case of each class",
+        "hazard": told,
+        "watch": told,
+        "unclear": "too few groups to tell it from chance",
         "clean": "not told from chance" if p > LEVEL or interval.low <= 0 else "little",
-        "-": f"too few groups of queries to tell (fewer than {FEWEST_UNITS})",
     }[verdict]
     ends = (interval.low / base, interval.high / base)
     return Finding(name, probe.title, verdict, f"{figures}: {meaning}.", score, share, *ends, p)
@@ -282,11 +289,12 @@ def judge_crop(task: Task, corpus: WindowSet, first: Floats, gain: float) -> Fin
     share = interval.mean / base
     verdict: Verdict = "clean"
     if count_units(task.queries) < FEWEST_UNITS:
-        verdict = "-"
+        verdict = "unclear"
     elif interval.low > 0 and share >= WATCH:
         verdict = "hazard" if share >= HAZARD else "watch"
     words = f"the first row reaches {first.mean():.3f}, a row drawn at random {drawn.mean():.3f}"
-    meaning = "no telling difference" if verdict in {"clean", "-"} else "where windows are cut tells the class"
+    meanings = {"clean": "no telling difference", "unclear": "too few groups to tell"}
+    meaning = meanings.get(verdict, "where windows are cut tells the class")
     ends = (interval.low / base, interval.high / base)
     return Finding("crop", "Crop point", verdict, f"{_told(words)}: {meaning}.", float("nan"), share, *ends)
 
@@ -319,15 +327,17 @@ def judge_twins(copies: Copies, corpus: int) -> Finding:
 
 
 def judge_labels(labels: DoubtfulLabels | str) -> Finding:
-    """Whether more labels are contradicted than stated probabilities let expect."""
+    """Whether groups look like another class than theirs."""
     if isinstance(labels, str):
         return Finding("labels", "Labels", "-", f"Cannot be told: {labels}.")
-    count, share = len(labels.found), len(labels.found) / labels.judged
-    beyond = count > labels.expected + 3 * np.sqrt(labels.expected) and labels.groups > 1
-    verdict: Verdict = "hazard" if beyond and share >= MISLABELLED else "watch" if beyond else "clean"
+    share = labels.contradicted / labels.groups
+    verdict: Verdict = "hazard" if share >= MISLABELLED else "watch"
+    if labels.contradicted < FEWEST_CONTRADICTED:
+        verdict = "clean" if labels.known >= RECOGNISED else "unclear"
     sentence = (
-        f"{count} of {labels.judged} labels ({labels.groups} groups) are contradicted by the other groups, "
-        f"{labels.expected:.1f} expected; these agree with {labels.agreement:.0%} of the labels."
+        f"{labels.contradicted} of {labels.groups} groups ({len(labels.found)} of {labels.judged} windows) look like "
+        f"another class; the other groups agree with {labels.agreement:.0%} of the labels and recognise the classes "
+        f"of {labels.known:.0%} of the windows."
     )
     return Finding("labels", "Labels", verdict, sentence)
 

@@ -1,10 +1,11 @@
 """Labels that the other cases contradict.
 
-Split groups are dealt into FOLDS parts. Each part in turn is judged by `rocket+verdict`, taught by the others: its
-probabilities are calibrated, and no window is judged by its own group. A label is contradicted where it has at most
-UNLIKELY and another one at least CERTAIN. Even right labels are contradicted now and then: among windows whose most
-likely class has probability p, a share 1 - p is expected to have another one. So many are expected, and more than that
-is what the page warns of.
+Split groups are dealt into FOLDS parts. Each part in turn is judged by `rocket+verdict`, taught by the others, so that
+no window is judged by its own group. A window contradicts its label where it looks like a typical window of another
+class: that class is at least as likely as it is for the median window that carries it, and the label is no more likely
+than it is there. Stated probabilities are no measure here: a calibrated judge who learned from wrong labels knows that
+it is often wrong. Classes that the judge itself mixes up tell nothing, so both must be recognised in KNOWN of their
+windows. A group is contradicted where half of its windows of a class are.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from readbench.engine.method import Method
 from readbench.engine.windows import NORMAL, WindowSet, concatenate
 
 FOLDS = 5
-UNLIKELY, CERTAIN = 0.05, 0.9
+KNOWN = 0.7
+"""Share of the windows of a class that must be held for it."""
 JUDGE = "rocket+verdict"
-MOST_JUDGED = 600
+MOST_JUDGED = 400
 """Windows that are judged: evenly spaced ones of a larger task."""
 
 
@@ -43,16 +45,18 @@ class DoubtfulLabels:
     Args:
         judged: windows whose class other groups have.
         agreement: share of them whose most likely class is their label.
-        expected: contradictions that the stated probabilities let expect.
-        found: the contradictions, surest first.
-        groups: how many groups they come from.
+        known: share of them in classes that are recognised.
+        groups: units that were judged: groups, and in each its classes.
+        found: the contradicted windows, surest first.
+        contradicted: how many units are contradicted.
     """
 
     judged: int
     agreement: float
-    expected: float
-    found: tuple[Contradiction, ...]
+    known: float
     groups: int
+    found: tuple[Contradiction, ...]
+    contradicted: int
 
 
 def doubt_labels(task: Task) -> DoubtfulLabels | str:
@@ -64,8 +68,8 @@ def doubt_labels(task: Task) -> DoubtfulLabels | str:
     fold = _deal_groups(both.groups)
     if fold.max(initial=0) < 1 or len(np.unique(both.labels)) < 2:
         return "one group or one class: there is nobody to contradict"
-    judged = np.zeros(len(both), bool)
-    own, best, instead = np.zeros(len(both)), np.zeros(len(both)), np.zeros(len(both), np.int32)
+    classes = np.unique(both.labels)
+    chances = np.full((len(both), len(classes)), np.nan)
     for number in range(int(fold.max()) + 1):
         asked, taught = np.flatnonzero(fold == number), both[np.flatnonzero(fold != number)]
         asked = asked[np.isin(both.labels[asked], taught.labels)]
@@ -73,39 +77,42 @@ def doubt_labels(task: Task) -> DoubtfulLabels | str:
             continue
         said = Method(JUDGE).fit(taught, task.normals).ask(both[asked]).opinions()
         for place, opinion in zip(asked.tolist(), said or (), strict=True):
-            judged[place] = True
-            own[place] = float(opinion.posterior[opinion.classes == both.labels[place]].sum())
-            best[place], instead[place] = opinion.confidence, opinion.label
-    if not judged.any():
+            chances[place] = 0.0
+            chances[place, np.searchsorted(classes, opinion.classes)] = opinion.posterior
+    judged = np.flatnonzero(~np.isnan(chances[:, 0]))
+    if not len(judged):
         return "no class is in two groups: there is nobody to contradict"
-    return _summarise(both, judged, own, best, instead)
+    return _summarise(both[judged], classes, chances[judged])
 
 
-def _summarise(
-    windows: WindowSet,
-    judged: NDArray[np.bool_],
-    own: NDArray[np.float64],
-    best: NDArray[np.float64],
-    instead: NDArray[np.int32],
-) -> DoubtfulLabels:
-    sure = judged & (best >= CERTAIN)
-    wrong = np.flatnonzero(sure & (own <= UNLIKELY))
+def _summarise(windows: WindowSet, classes: NDArray[np.int32], chances: NDArray[np.float64]) -> DoubtfulLabels:
+    own, best = np.searchsorted(classes, windows.labels), chances.argmax(axis=1)
+    members = [np.flatnonzero(own == k) for k in range(len(classes))]
+    known = np.array([len(of) > 0 and (best[of] == k).mean() >= KNOWN for k, of in enumerate(members)])
+    usual = np.array([np.median(chances[of], axis=0) if len(of) else np.full(len(classes), 2.0) for of in members])
+    each = np.arange(len(windows))
+    wrong = (best != own) & known[own] & known[best]
+    wrong &= (chances[each, best] >= usual[best, best]) & (chances[each, own] <= usual[best, own])
+    _, group = np.unique(windows.groups, return_inverse=True)
+    _, unit = np.unique(np.stack([group, own]), axis=1, return_inverse=True)
+    shares = np.bincount(unit.reshape(-1), weights=wrong) / np.bincount(unit.reshape(-1))
     found = tuple(
         Contradiction(
             str(windows.ids[i]),
             str(windows.groups[i]),
             windows.classes[windows.labels[i]],
-            windows.classes[instead[i]],
-            round(float(best[i]), 3),
+            windows.classes[classes[best[i]]],
+            round(float(chances[i, best[i]]), 3),
         )
-        for i in wrong[np.argsort(-best[wrong], kind="stable")]
+        for i in sorted(np.flatnonzero(wrong).tolist(), key=lambda i: -chances[i].max())
     )
     return DoubtfulLabels(
-        judged=int(judged.sum()),
-        agreement=float((instead[judged] == windows.labels[judged]).mean()),
-        expected=float((1 - best[sure]).sum()),
+        judged=len(windows),
+        agreement=float((best == own).mean()),
+        known=float(known[own].mean()),
+        groups=len(shares),
         found=found,
-        groups=len({one.group for one in found}),
+        contradicted=int((shares >= 0.5).sum()),
     )
 
 

@@ -42,12 +42,14 @@ class Probe:
         sees: what it looks at.
         score: (Q, N) scores of the corpus for the queries; or the reason why there is nothing to look at.
         leak: whether it cannot be the fault itself, so that what it reaches is a leak and not physics.
+        use: how a method would profit from it.
     """
 
     title: str
     sees: str
     score: Callable[[Task, WindowSet], Floats | str]
     leak: bool
+    use: str = "methods see it"
 
 
 def share_discounts(scores: NDArray[np.floating]) -> Floats:
@@ -178,8 +180,9 @@ def find_places(windows: WindowSet) -> Floats:
 
 
 def _see_session(task: Task, corpus: WindowSet) -> Floats | str:
-    starts = _find_starts(concatenate([task.queries, corpus.with_stats(None)]))
-    if np.isnan(starts).any() or len(np.unique(np.round(starts, 3))) < 3:
+    both = concatenate([task.queries, corpus.with_stats(None)])
+    starts = np.empty(0) if np.isnan(both.times).any() else _find_starts(both)
+    if len(np.unique(np.round(starts, 3))) < 3:
         return "when recordings began is not known"
     asked, held = starts[: len(task.queries)], starts[len(task.queries) :]
     return -np.abs(asked[:, None] - held)
@@ -210,13 +213,16 @@ def _see_length(task: Task, corpus: WindowSet) -> Floats | str:
     return -np.abs(np.log(task.queries.lengths)[:, None] - np.log(corpus.lengths))
 
 
+HIDDEN = "methods do not see it, but may see what goes with it"
 PROBES = {
     "presence": Probe("Channel presence", "which channels a window has", _see_presence, leak=True),
     "length": Probe("Window length", "how many steps a window has", _see_length, leak=True),
     "before": Probe("Before alone", "level and spread of the time before the window", _see_before, leak=True),
-    "position": Probe("Clock position", "where in its recording the window was cut", _see_position, leak=True),
-    "session": Probe("Session", "when the recording began", _see_session, leak=True),
-    "asset": Probe("Asset", "whose window it is", _see_asset, leak=True),
+    "position": Probe(
+        "Clock position", "where in its recording the window was cut", _see_position, leak=True, use=HIDDEN
+    ),
+    "session": Probe("Session", "when the recording began", _see_session, leak=True, use=HIDDEN),
+    "asset": Probe("Asset", "whose window it is", _see_asset, leak=True, use=HIDDEN),
     "first-row": Probe("First row", "the first reading of each channel", _see_first_row, leak=False),
     "level": Probe("Level", "the mean of each channel", _see_level, leak=False),
 }

@@ -22,11 +22,11 @@ MOST_ROWS = 10
 """Doubtful labels, and near copies, that are listed."""
 MOST_CLASSES = 24
 COLUMNS = ("channels", "length", "classes", "corpus", "queries", "relevant_per_query", "imbalance")
-WORDS = ("clean", "watch", "hazard")
+WORDS = ("clean", "watch", "hazard", "unclear")
 LEGEND = (
     "A share says how much of what the best method gains over chance a shortcut reaches: (probe - chance) / (best - "
     "chance). hazard: what cannot be the fault tells the class; watch: look at it before you trust a score; clean: "
-    "nothing was found; a dash: there is nothing to look at, or too little to tell."
+    "nothing was found; unclear: too few groups to tell; a dash: there is nothing to look at."
 )
 Block = str | ReportTable
 """A paragraph, or a table; a paragraph that begins with # is a heading."""
@@ -204,7 +204,7 @@ def _listed(audit: DatasetAudit) -> list[Block]:
 
 
 def _short(finding: Finding) -> str:
-    told = finding.verdict in {"watch", "hazard"} and finding.share == finding.share
+    told = finding.verdict in {"watch", "hazard", "unclear"} and finding.share == finding.share
     return f"{finding.verdict} {_percent(finding.share)}" if told else finding.verdict
 
 
