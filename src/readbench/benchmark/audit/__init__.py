@@ -1,7 +1,6 @@
 """What a dataset can be trusted with: shortcuts, copies, doubtful labels and power, each with a verdict."""
 
 from readbench.benchmark.audit._audit import (
-    METHODS,
     DatasetAudit,
     Finding,
     Verdict,
@@ -24,7 +23,6 @@ from readbench.benchmark.audit._probes import (
 )
 
 __all__ = [
-    "METHODS",
     "PROBES",
     "Contradiction",
     "Copies",

@@ -27,6 +27,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from readbench.benchmark.audit._copies import Copies, Leaks, find_copies, find_leaks
 from readbench.benchmark.audit._labels import DoubtfulLabels, doubt_labels
@@ -52,6 +53,7 @@ from readbench.benchmark.protocol import (
 )
 from readbench.common.progress import SILENT, Progress, each
 from readbench.engine.method import Method
+from readbench.engine.ranking import rank
 from readbench.engine.windows import NORMAL, WindowSet
 
 Verdict = Literal["clean", "watch", "hazard", "unclear", "-"]
@@ -66,8 +68,9 @@ FEWEST_UNITS = 5
 """Classes in groups that queries must have for a probe to be judged."""
 COPIED, MISLABELLED, FEWEST_CONTRADICTED, RECOGNISED = 0.05, 0.05, 2, 0.5
 LARGEST_CLASS, LARGEST_GROUP, COARSE = 0.5, 0.25, 0.05
-METHODS = ("stats", "euclidean", "rocket", "rocket+verdict")
-"""Cheap ones; the best of them is what shortcuts are measured against. The last learns from labels."""
+UNLABELLED_METHODS = ("stats", "euclidean", "rocket")
+"""Cheap ones. The best of them, and of the last one with labels, is what shortcuts are measured against."""
+DEEPEST = 20
 POWER = 1.959964 + 0.841621
 """Standard errors that a difference must have to be found four times out of five at a level of 5 %."""
 
@@ -188,13 +191,16 @@ def audit_task(
     """
     corpus, queries = task.corpus_at(min(task.levels)), task.queries
     chance = expect_by_chance(queries.labels, corpus.labels)
-    gains, own_asset, expected = {}, float("nan"), float("nan")
-    for method in each(METHODS, "methods", progress):
-        order = Method(method).fit(corpus, task.normals).rank(queries, 20).order
-        gains[method] = evaluate(order, queries.labels, corpus.labels, [DEFAULT_METRIC]).values[DEFAULT_METRIC]
-        if method == "euclidean" and (corpus.assets != "").all():
-            same = corpus.assets == queries.assets[:, None]
-            own_asset, expected = float(np.take_along_axis(same, order[:, :10], axis=1).mean()), float(same.mean())
+    orders = rank_cheaply(task, corpus, progress)
+    gains = {
+        method: evaluate(order, queries.labels, corpus.labels, [DEFAULT_METRIC]).values[DEFAULT_METRIC]
+        for method, order in orders.items()
+    }
+    own_asset = expected = float("nan")
+    if (corpus.assets != "").all():
+        same = corpus.assets == queries.assets[:, None]
+        own_asset = float(np.take_along_axis(same, orders["euclidean"][:, :10], axis=1).mean())
+        expected = float(same.mean())
     best = max(gains.values(), key=lambda values: float(values.mean()))
     leaks, copies, labels = find_leaks(task), find_copies(task), doubt_labels(task)
     detectable = measure_power(list(gains.values()), queries)
@@ -231,6 +237,18 @@ def audit_task(
         findings=findings,
         notes=(*(("simulated data",) if built.info.simulated else ()), *task.notes),
     )
+
+
+def rank_cheaply(task: Task, corpus: WindowSet, progress: Progress = SILENT) -> dict[str, NDArray[np.intp]]:
+    """(Q, 20) rankings of the cheap methods: of some without labels, and of the last of them with labels, too."""
+    orders = {}
+    for name in each(UNLABELLED_METHODS, "methods", progress):
+        learned = name == UNLABELLED_METHODS[-1]
+        asked = Method(f"{name}+verdict" if learned else name).fit(corpus, task.normals).ask(task.queries)
+        orders[name] = rank(asked.base, DEEPEST)
+        if learned:
+            orders[f"{name}+verdict"] = asked.rank(DEEPEST).order
+    return orders
 
 
 def judge_probes(
@@ -364,7 +382,7 @@ def measure_power(gains: list[Floats], queries: WindowSet) -> float:
     """Smallest difference of NDCG@10 between two methods that these queries show with 80 % power at a level of 5 %.
 
     (z(0.975) + z(0.8)) * s = 2.80 s, where s is the standard error of a mean paired difference: the width of its 95 %
-    bootstrap interval over split groups, divided by 2 * 1.96. The median over all pairs of METHODS is taken.
+    bootstrap interval over split groups, divided by 2 * 1.96. The median over all pairs of methods is taken.
     """
     pairs = [a - b for i, a in enumerate(gains) for b in gains[i + 1 :]]
     widths = [interval.high - interval.low for interval in (_interval(pair, queries) for pair in pairs)]

@@ -19,7 +19,7 @@ from readbench.benchmark.protocol import Task
 from readbench.engine.method import Method
 from readbench.engine.windows import NORMAL, WindowSet, concatenate
 
-FOLDS = 5
+FOLDS = 3
 KNOWN = 0.7
 """Share of the windows of a class that must be held for it."""
 JUDGE = "rocket+verdict"
