@@ -13,6 +13,7 @@ from readbench.benchmark.audit import (
     find_leaks,
     judge_copies,
     judge_labels,
+    judge_power,
     judge_probes,
     judge_twins,
     measure_gain,
@@ -138,6 +139,7 @@ def test_the_power_is_that_of_the_groups_and_not_of_the_queries() -> None:
     by_group = np.repeat(rng.normal(0, 0.2, 100), 5)
     found = measure_power([by_group, np.zeros(500)], queries)
     assert found == pytest.approx(2.80 * 0.2 / 10, rel=0.2)
+    assert [judge_power(0.04, groups).verdict for groups in (4, 100)] == ["unclear", "clean"]
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def audit_task(
         judge_twins(copies, len(corpus)),
         judge_labels(labels),
         judge_balance(queries),
-        judge_power(detectable),
+        judge_power(detectable, len(np.unique(queries.groups))),
     )
     named = built.info.name
     return DatasetAudit(
@@ -371,9 +371,9 @@ def judge_balance(queries: WindowSet) -> Finding:
     return Finding("balance", "Balance", verdict, sentence)
 
 
-def judge_power(detectable: float) -> Finding:
-    """Whether the queries can show differences that matter."""
-    verdict: Verdict = "watch" if not detectable <= COARSE else "clean"
+def judge_power(detectable: float, groups: int) -> Finding:
+    """Whether the queries can show differences that matter; a few groups do not even tell how much they vary."""
+    verdict: Verdict = "unclear" if groups < FEWEST_UNITS else "clean" if detectable <= COARSE else "watch"
     sentence = f"Differences of NDCG@10 below {detectable:.3f} are likely to be missed (80 % power, 5 % level)."
     return Finding("power", "Power", verdict, sentence)
 
