@@ -93,13 +93,20 @@ def _audit_all(
 
 def _audit(name: str, seed: int, split_by: SplitUnit, root: Path | None, progress: Progress) -> DatasetAudit:
     from readbench.benchmark.audit import audit_task
-    from readbench.benchmark.protocol import Composition, compose_task
+    from readbench.benchmark.protocol import Composition, compose_task, find_origin
 
     with _opened(name, root, progress) as built:
         levels = built.parts.levels if built.parts else ()
         settings = Composition(split_by=split_by, rho=levels or Composition().rho)
         task = compose_task(built, seed=seed, settings=settings)
-        return audit_task(built, task, name=Path(name).name, split_by=split_by, progress=within(progress, name))
+        return audit_task(
+            built,
+            task,
+            name=Path(name).name,
+            origin=None if Path(name).exists() else find_origin(name, root),
+            split_by=split_by,
+            progress=within(progress, name),
+        )
 
 
 @contextmanager

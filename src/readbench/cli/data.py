@@ -110,4 +110,3 @@ def _show_described(info: SourceInfo, origin: DataOrigin, facts: dict[str, Any],
         console.print(f"{key.replace('_', ' ')}: {facts[key]}", highlight=False)
     for line in tell_context(facts["context"]):
         console.print(line, highlight=False)
-    from readbench.benchmark.protocol import DataOrigin, Source, SourceInfo

@@ -45,11 +45,13 @@ from readbench.benchmark.metrics import DEFAULT_METRIC, ConfidenceInterval, eval
 from readbench.benchmark.protocol import (
     PAPER_COMPOSITION,
     Built,
+    DataOrigin,
     SourceInfo,
     Task,
     composition_row,
     context_row,
     count_classes,
+    tell_origin,
 )
 from readbench.common.progress import SILENT, Progress, each
 from readbench.engine.method import Method
@@ -109,6 +111,7 @@ class DatasetAudit:
     Args:
         name: as it was asked for, with parameters.
         info: of the source.
+        origin: where its values come from.
         seed: of the split.
         split_by: what was held out.
         fingerprint: of the task.
@@ -132,6 +135,7 @@ class DatasetAudit:
 
     name: str
     info: SourceInfo
+    origin: DataOrigin
     seed: int
     split_by: str
     fingerprint: str
@@ -178,7 +182,13 @@ class DatasetAudit:
 
 
 def audit_task(
-    built: Built, task: Task, *, name: str = "", split_by: str = "group", progress: Progress = SILENT
+    built: Built,
+    task: Task,
+    *,
+    name: str = "",
+    origin: DataOrigin | None = None,
+    split_by: str = "group",
+    progress: Progress = SILENT,
 ) -> DatasetAudit:
     """Audit one task of a dataset on its clean corpus.
 
@@ -186,6 +196,7 @@ def audit_task(
         built: the dataset.
         task: composed of it.
         name: as it was asked for; that of the source by default.
+        origin: where its values come from; as its source says by default.
         split_by: what the task holds out.
         progress: told what is looked at.
     """
@@ -214,9 +225,11 @@ def audit_task(
         judge_power(detectable, len(np.unique(queries.groups))),
     )
     named = built.info.name
+    origin = origin or tell_origin(simulated=built.info.simulated, ours=built.info.generated)
     return DatasetAudit(
         name=name or named,
         info=built.info,
+        origin=origin,
         seed=task.seed,
         split_by=split_by,
         fingerprint=task.fingerprint(),
@@ -235,7 +248,7 @@ def audit_task(
         labels=labels,
         detectable=detectable,
         findings=findings,
-        notes=(*(("simulated data",) if built.info.simulated else ()), *task.notes),
+        notes=task.notes if origin == "real" else (f"{origin} data", *task.notes),
     )
 
 

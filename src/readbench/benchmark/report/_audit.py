@@ -166,7 +166,6 @@ def _tell_count(counts: Mapping[str, int]) -> str:
 def _introduce(audit: DatasetAudit) -> list[str]:
     """What it is, how large, and what was found."""
     info, row = audit.info, audit.composition
-    kind = "simulated" if info.simulated else "real"
     assets = f", {audit.assets} {info.asset_unit or 'asset'}{'s' * (audit.assets > 1)}" if audit.assets else ""
     total = sum(counts["windows"] for counts in audit.counts.values())
     size = (
@@ -176,7 +175,7 @@ def _introduce(audit: DatasetAudit) -> list[str]:
         f"{audit.chance:.3f}, best of the cheap methods {audit.best} with {audit.scores[audit.best]:.3f}. "
         f"Task fingerprint {audit.fingerprint}."
     )
-    origin = f"{kind.capitalize()} data, {info.domain}. Licence: {info.licence}. Source: {info.citation}."
+    origin = f"Origin: {audit.origin}; {info.domain}. Licence: {info.licence}. Source: {info.citation}."
     return [origin, size, tell_verdicts(audit)]
 
 
