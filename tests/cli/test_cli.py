@@ -20,6 +20,7 @@ COMMANDS = [
     "doctor",
     "data build",
     "data describe",
+    "audit",
     "data verify",
 ]
 

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from readbench import __version__
-from readbench.cli import bench, cache, cases, catalogue, data, doctor, report, run, studies
+from readbench.cli import audit, bench, cache, cases, catalogue, data, doctor, report, run, studies
 from readbench.errors import ReadbenchError, UsageError
 
 app = typer.Typer(
@@ -38,6 +38,7 @@ app.command("assets")(studies.assets_command)
 app.command("compound")(studies.compound_command)
 app.command("ucr")(studies.ucr_command)
 app.command("scale")(studies.scale_command)
+app.command("audit")(audit.audit_command)
 app.command("bench")(bench.bench_command)
 app.command("cache")(cache.cache_command)
 app.command("doctor")(doctor.doctor_command)

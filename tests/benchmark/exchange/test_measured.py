@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from readbench.benchmark.audit import find_leaks
 from readbench.benchmark.exchange import ImportedRecordings, draft_dataset, explain_import, read_cases, table_files
-from readbench.benchmark.protocol import Built, Composition, Protocol, SourceInfo, audit, compose_task
+from readbench.benchmark.protocol import Built, Composition, Protocol, SourceInfo, compose_task
 from readbench.common.tables import read_table
 from readbench.engine.window_tables import Roles
 from readbench.errors import DataError, UnknownNameError
@@ -203,7 +204,7 @@ def test_another_name_of_normal_operation(tmp_path: Path) -> None:
 def test_the_task_is_sound(tmp_path: Path) -> None:
     found = built(measured(write_wide(tmp_path / "runs.csv", rows())))
     task = compose_task(found, seed=1, settings=Composition(rho=(0, 20)))
-    assert audit(task).sound
+    assert find_leaks(task).sound
     assert not set(task.queries.groups) & set(task.corpus.groups)
 
 

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 from scipy.io import savemat
 
-from readbench.benchmark.protocol import Built, Composition, Recording, audit, build, compose_task, windows_of
+from readbench.benchmark.audit import find_leaks
+from readbench.benchmark.protocol import Built, Composition, Recording, build, compose_task, windows_of
 from readbench.benchmark.sources import DbSherlock
 from readbench.benchmark.sources._dbsherlock import CAUSES, COLUMNS, COMPOUND_CAUSES, FILE, LEVELS, read_runs
 from readbench.errors import DataError, SourceMissingError
@@ -279,7 +280,7 @@ def test_real_compound_runs_give_the_known_windows(real_data: Path, built_folder
 
 def test_a_real_task_has_queries_of_all_causes(real_data: Path, built_folder: Path) -> None:
     task = compose_task(windows(real_data, built_folder), seed=0, settings=Composition())
-    assert audit(task).sound
+    assert find_leaks(task).sound
     assert set(task.queries.labels) == set(range(1, 11))
 
 

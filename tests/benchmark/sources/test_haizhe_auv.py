@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readbench.benchmark.protocol import Built, Composition, Recording, audit, build, compose_task, windows_of
+from readbench.benchmark.audit import find_leaks
+from readbench.benchmark.protocol import Built, Composition, Recording, build, compose_task, windows_of
 from readbench.benchmark.sources import HaizheAuv
 from readbench.benchmark.sources._haizhe_auv import NAMES, PRESS, STATES, VOLTAGE, YAW
 from readbench.errors import DataError, SourceMissingError
@@ -214,7 +215,7 @@ def test_real_dives_give_the_known_windows(real_data: Path, built_folder: Path) 
 
 def test_a_real_task_has_queries_of_all_faults(real_data: Path, built_folder: Path) -> None:
     task = compose_task(windows(real_data, built_folder), seed=0, settings=Composition())
-    assert audit(task).sound
+    assert find_leaks(task).sound
     assert set(task.queries.labels) == {1, 2, 3, 4}
     assert len(task.queries) == 100
 

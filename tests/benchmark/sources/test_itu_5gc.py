@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Built, Composition, Recording, audit, build, compose_task, windows_of
+from readbench.benchmark.audit import find_leaks
+from readbench.benchmark.protocol import Built, Composition, Recording, build, compose_task, windows_of
 from readbench.benchmark.sources import Itu5gc
 from readbench.benchmark.sources._itu_5gc import NAMES, RecordingFiles, read_rows
 from readbench.errors import DataError, SourceMissingError
@@ -288,7 +289,7 @@ def test_a_real_task_has_queries_of_all_classes(real_data: Path, built_folder: P
         seed=0,
         settings=Composition(split_by=unit),  # type: ignore[arg-type]
     )
-    assert audit(task).sound
+    assert find_leaks(task).sound
     assert set(task.queries.labels) == {1, 2, 3, 4, 5}
     assert len(task.queries) == 100
 

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Composition, Recording, audit, build, compose_task
+from readbench.benchmark.audit import find_leaks
+from readbench.benchmark.protocol import Composition, Recording, build, compose_task
 from readbench.benchmark.sources import LbnlAhu
 from readbench.benchmark.sources._lbnl_ahu import FAULTS, NAMES, OUTDOOR, read_days, read_faults
 from readbench.engine.spec import build_source
@@ -314,14 +315,14 @@ def test_each_real_fault_of_the_twin_has_a_day_in_the_same_weather(real_data: Pa
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_real_task_has_queries_of_all_faults(real_data: Path, cache: Path, seed: int) -> None:
     task = compose_task(build(LbnlAhu(), real_data, cache), seed=seed, settings=Composition())
-    assert audit(task).sound
+    assert find_leaks(task).sound
     assert set(task.queries.labels) == set(range(1, 7))
     assert not task.notes
 
 
 def test_a_real_split_by_assets_keeps_unit_and_twin_together(real_data: Path, cache: Path) -> None:
     task = compose_task(build(LbnlAhu(), real_data, cache), seed=0, settings=Composition(split_by="asset"))
-    assert audit(task).sound
+    assert find_leaks(task).sound
     assert set(task.queries.labels) == set(range(1, 6))
 
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readbench.benchmark.protocol import Composition, Recording, audit, build, compose_task
+from readbench.benchmark.audit import find_leaks
+from readbench.benchmark.protocol import Composition, Recording, build, compose_task
 from readbench.benchmark.sources import Nppad
 from readbench.benchmark.sources._nppad import ACCIDENTS, EVERY_CHANNEL, PLANT_CHANNELS
 from readbench.engine.spec import build_source
@@ -237,7 +238,7 @@ def test_a_real_task_has_queries_of_all_types_and_says_that_normals_are_few(
     real_data: Path, cache: Path, seed: int
 ) -> None:
     task = compose_task(build(Nppad(), real_data, cache), seed=seed, settings=Composition())
-    assert audit(task).sound
+    assert find_leaks(task).sound
     assert set(task.queries.labels) == set(range(1, 11))
     assert len(task.queries) == 100
     assert any("only 152 of 250 normal windows" in note for note in task.notes)

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readbench.benchmark.protocol import Composition, Recording, audit, build, compose_task
+from readbench.benchmark.audit import find_leaks
+from readbench.benchmark.protocol import Composition, Recording, build, compose_task
 from readbench.benchmark.sources import Phmap23
 from readbench.benchmark.sources._phmap23 import PLACES, ROWS, read_answers, read_case, read_labels
 from readbench.engine.spec import build_source
@@ -350,7 +351,7 @@ def test_real_cases_start_at_two_megapascal_but_for_the_unknown_ones(real_data: 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_real_task_has_queries_of_all_faults_and_no_copies(real_data: Path, cache: Path, seed: int) -> None:
     task = compose_task(build(Phmap23(), real_data, cache), seed=seed, settings=Composition())
-    assert audit(task).sound
+    assert find_leaks(task).sound
     assert set(task.queries.labels) == set(range(1, 13))
     assert not task.notes
 

@@ -13,11 +13,10 @@ from readbench.benchmark.protocol._compose import Composition, Parts
 from readbench.benchmark.protocol._cut import rows_before, window_starts, windows_of
 from readbench.benchmark.protocol._describe import (
     PAPER_COMPOSITION,
-    TaskAudit,
-    audit,
     composition_facts,
     composition_row,
     context_row,
+    count_classes,
     fault_panels,
 )
 from readbench.benchmark.protocol._origin import DataOrigin, find_origin, tell_origin
@@ -72,10 +71,8 @@ __all__ = [
     "SourceInfo",
     "SplitUnit",
     "Task",
-    "TaskAudit",
     "TaskFile",
     "assets_of",
-    "audit",
     "build",
     "build_fingerprint",
     "builders_of",
@@ -84,6 +81,7 @@ __all__ = [
     "composition_facts",
     "composition_row",
     "context_row",
+    "count_classes",
     "fault_panels",
     "fill_missing",
     "find_origin",

@@ -1,13 +1,11 @@
-"""What a dataset is, in numbers and pictures, beside the paper's composition, and an audit of a task against leaks.
+"""What a dataset is, in numbers and pictures, beside the paper's composition.
 
-`composition_facts` counts, `representatives` takes one typical window per fault. `audit` asks whether anything of a
-query stands in the corpus it is ranked against. `PAPER_COMPOSITION` is what the paper's composition table says
-(`paper.csv`), to compare with what is built.
+`composition_facts` counts, `representatives` takes one typical window per fault. `PAPER_COMPOSITION` is what the
+paper's composition table says (`paper.csv`), to compare with what is built.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +50,7 @@ def composition_row(task: Task) -> dict[str, Any]:
 
 def composition_facts(built: Built, seed: int) -> dict[str, Any]:
     """Counts of windows, groups, corpus and queries per class, and the paper's composition columns."""
-    windows, classes = built.windows, built.info.classes
+    windows = built.windows
     task = compose_task(built, seed=seed, settings=Composition())
     return {
         "name": built.info.name,
@@ -60,7 +58,7 @@ def composition_facts(built: Built, seed: int) -> dict[str, Any]:
         "windows": len(windows),
         "groups": len(np.unique(windows.groups)),
         "assets": len(np.unique(windows.assets)),
-        "counts": {name: _class_facts(windows, task, k) for k, name in enumerate(classes)},
+        "counts": count_classes(windows, task),
         **composition_row(task),
         "normals_pool": len(task.normals),
         "context": context_row(built, task),
@@ -113,6 +111,11 @@ def shape_separation(task: Task) -> float:
         return float("nan")
     below = (np.searchsorted(within, between, "left") + np.searchsorted(within, between, "right")) / 2
     return float(below.mean() / within.size)
+
+
+def count_classes(windows: WindowSet, task: Task) -> dict[str, dict[str, int]]:
+    """Windows and groups of each class in a source, and how many of them are corpus and queries of a task."""
+    return {name: _class_facts(windows, task, label) for label, name in enumerate(task.info.classes)}
 
 
 def _class_facts(windows: WindowSet, task: Task, label: int) -> dict[str, int]:
@@ -252,83 +255,6 @@ def _normal_like(windows: WindowSet, normals: NDArray[np.intp], window: int, cha
         return None
     own = own[: windows.spans[window, 0]] if windows.spans[window, 0] > 0 else own
     return min(same or having, key=lambda n: abs(float(_channel(windows, n, channel).mean() - own.mean())))
-
-
-TOLERANCE = 1e-6
-"""Largest difference between two values that count as equal."""
-
-
-@dataclass(frozen=True)
-class TaskAudit:
-    """What leaks from the corpus to the queries; a sound task has none of it.
-
-    Args:
-        shared_groups: split groups on both sides.
-        overlaps: (query id, corpus id) pairs cut from overlapping samples of one recording.
-        duplicates: (query id, corpus id) pairs with equal values, constant windows left out.
-        constant: number of queries without any variation, which equal other constant windows without being copies.
-    """
-
-    shared_groups: tuple[str, ...]
-    overlaps: tuple[tuple[str, str], ...]
-    duplicates: tuple[tuple[str, str], ...]
-    constant: int
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing leaks."""
-        return not (self.shared_groups or self.overlaps or self.duplicates)
-
-
-def audit(task: Task) -> TaskAudit:
-    """Look for leaks in the largest corpus of a task."""
-    queries, corpus = task.queries, task.corpus
-    varying = np.array([float(np.ptp(w.values, axis=1).max()) > 0 for w in queries], bool)
-    return TaskAudit(
-        shared_groups=tuple(sorted(set(queries.groups.tolist()) & set(corpus.groups.tolist()))),
-        overlaps=tuple(_overlaps(queries, corpus)),
-        duplicates=tuple(_duplicates(queries[varying], corpus)),
-        constant=int((~varying).sum()),
-    )
-
-
-def _overlaps(queries: WindowSet, corpus: WindowSet) -> Iterator[tuple[str, str]]:
-    """Pairs of the same recording whose steps overlap; ids are `recording@first step`."""
-    places: dict[str, list[tuple[int, int, str]]] = {}
-    for identity, length in zip(corpus.ids.tolist(), corpus.lengths.tolist(), strict=True):
-        recording, start = _place(identity)
-        places.setdefault(recording, []).append((start, start + length, identity))
-    for identity, length in zip(queries.ids.tolist(), queries.lengths.tolist(), strict=True):
-        recording, start = _place(identity)
-        for other_start, other_stop, other in places.get(recording, ()):
-            if start < other_stop and other_start < start + length:
-                yield identity, other
-
-
-def _place(identity: str) -> tuple[str, int]:
-    recording, _, start = identity.rpartition("@")
-    return (recording, int(start)) if start.isdigit() else (identity, 0)
-
-
-def _duplicates(queries: WindowSet, corpus: WindowSet) -> Iterator[tuple[str, str]]:
-    """Pairs with equal values: a few sums find the candidates, a full comparison decides."""
-    left, right = _sketches(queries), _sketches(corpus)
-    for q, sketch in enumerate(left):
-        close = np.isclose(right, sketch, rtol=1e-5, atol=TOLERANCE).all(axis=1)
-        for c in np.flatnonzero(close):
-            own, other = queries.values(q), corpus.values(int(c))
-            if own.shape == other.shape and np.allclose(own, other, rtol=0, atol=TOLERANCE):
-                yield str(queries.ids[q]), str(corpus.ids[c])
-
-
-def _sketches(windows: WindowSet) -> NDArray[np.float64]:
-    """(N, 5) shape and three sums of each window, equal for equal windows."""
-    rows = []
-    for window in windows:
-        values = window.values.astype(np.float64)
-        ramp = np.linspace(-1.0, 1.0, values.shape[1])
-        rows.append((*values.shape, values.mean(), values.std(), (values * ramp).mean()))
-    return np.array(rows, np.float64).reshape(len(rows), 5)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,14 @@
 """From a run folder alone to tables, figures and what may be said of them; nothing is computed again."""
 
 from readbench.benchmark.report._assets import asset_table, compound_table, fault_table
+from readbench.benchmark.report._audit import (
+    audit_blocks,
+    show_blocks,
+    summary_blocks,
+    tell_context,
+    tell_verdicts,
+    write_blocks,
+)
 from readbench.benchmark.report._bundle import Declared, read_bundle, write_bundle
 from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
 from readbench.benchmark.report._compare import (
@@ -88,6 +96,7 @@ __all__ = [
     "all_curves",
     "as_json",
     "asset_table",
+    "audit_blocks",
     "case_link",
     "check_data",
     "compare",
@@ -129,11 +138,16 @@ __all__ = [
     "readx_table",
     "rejected_table",
     "remarks",
+    "show_blocks",
     "show_report",
     "show_table",
     "standings_table",
+    "summary_blocks",
     "tasks_of",
+    "tell_context",
+    "tell_verdicts",
     "two_stage_table",
+    "write_blocks",
     "write_bundle",
     "write_readx",
     "write_report",

@@ -24,7 +24,7 @@ from readbench.benchmark.protocol import DataOrigin
 from readbench.benchmark.report._bundle import Bundle, Declared, read_bundle
 from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_real
 from readbench.benchmark.report._results import MetricFacts, choose_metric, metrics_beside, worst_last
-from readbench.benchmark.report._table import ReportTable
+from readbench.benchmark.report._table import ReportTable, html_table
 from readbench.benchmark.runs import DONE, TIMES, metric_columns
 from readbench.common import web
 from readbench.engine.registry import METRICS
@@ -394,24 +394,8 @@ def _page(tables: Sequence[ReportTable], refused: Sequence[ReportTable], notes: 
         style=web.asset("style.css"),
         theme=theme,
         importmap=importmap,
-        tables="\n".join(map(_html, tables)),
+        tables="\n".join(map(html_table, tables)),
         notes="".join(f"<li>{escape(note)}</li>" for note in notes),
-        rejected="\n".join(map(_html, refused)),
+        rejected="\n".join(map(html_table, refused)),
         start=start,
     )
-
-
-def _html(table: ReportTable) -> str:
-    """A table whose columns can be sorted; names and remarks stand left, numbers right."""
-    words = {*table.header[: table.labels], "Remarks"}
-    kinds = ["name" if title in words else "number" for title in table.header]
-    head = "".join(
-        f'<th scope="col" class="{kind}"><button type="button">{escape(title)}</button></th>'
-        for kind, title in zip(kinds, table.header, strict=True)
-    )
-    body = "".join(
-        "<tr>" + "".join(f'<td class="{k}">{escape(cell)}</td>' for k, cell in zip(kinds, row, strict=True)) + "</tr>"
-        for row in table.rows
-    )
-    parts = f"<caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    return f'<div class="frame {table.name}"><table>{parts}</table></div>'

@@ -1,4 +1,4 @@
-"""One table as plain cells, and as markdown, CSV or LaTeX.
+"""One table as plain cells, and as markdown, CSV, HTML or LaTeX.
 
 LaTeX (`latex`) has booktabs rules, the best bold, the second best underlined.
 """
@@ -9,6 +9,7 @@ import csv
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from html import escape as escape_html
 from itertools import groupby
 from typing import Literal
 
@@ -69,6 +70,23 @@ class ReportTable:
 def _piped(text: str) -> str:
     """A bar inside a cell does not end it."""
     return text.replace("|", "\\|")
+
+
+def html_table(table: ReportTable, *, sortable: bool = True) -> str:
+    """A table in a frame of its name; names and remarks stand left, numbers right. Buttons make it `sortable`."""
+    words = {*table.header[: table.labels], "Remarks"}
+    kinds = ["name" if title in words else "number" for title in table.header]
+    titles = [escape_html(title) for title in table.header]
+    titles = [f'<button type="button">{title}</button>' for title in titles] if sortable else titles
+    head = "".join(f'<th scope="col" class="{k}">{title}</th>' for k, title in zip(kinds, titles, strict=True))
+    body = "".join(
+        "<tr>"
+        + "".join(f'<td class="{k}">{escape_html(cell)}</td>' for k, cell in zip(kinds, row, strict=True))
+        + "</tr>"
+        for row in table.rows
+    )
+    parts = f"<caption>{escape_html(table.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<div class="frame {table.name}"><table>{parts}</table></div>'
 
 
 WIDE = 10

@@ -34,7 +34,6 @@ from readbench.benchmark.studies._scale import (
     measure_scale,
 )
 from readbench.benchmark.studies._scale_world import World
-from readbench.benchmark.studies._shortcuts import Shortcuts, probe_shortcuts
 from readbench.benchmark.studies._study import Failure, Study, StudyResult, run_study
 from readbench.benchmark.studies._ucr import accuracy, measure_archive, read_archive_set
 
@@ -61,7 +60,6 @@ __all__ = [
     "ScaleCell",
     "ScaleMeasurement",
     "ScaleStudy",
-    "Shortcuts",
     "Study",
     "StudyResult",
     "TwoStage",
@@ -77,7 +75,6 @@ __all__ = [
     "measure_readx",
     "measure_scale",
     "novel_faults",
-    "probe_shortcuts",
     "quality",
     "read_archive_set",
     "require_opinions",

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from readbench.benchmark.protocol import Task, audit
+from readbench.benchmark.audit import find_leaks
+from readbench.benchmark.protocol import Task
 from readbench.engine.windows import WindowSet, concatenate
 from readbench.testing import sample_windows
 from tests.benchmark.protocol.fakes import info
@@ -32,11 +33,11 @@ def planted(task: Task, **changes: object) -> Task:
 
 
 def test_a_sound_task_has_no_leak() -> None:
-    assert audit(sound_task()).sound
+    assert find_leaks(sound_task()).sound
 
 
 def test_a_copy_of_a_query_in_the_corpus_is_found() -> None:
-    found = audit(planted(sound_task()))
+    found = find_leaks(planted(sound_task()))
     assert not found.sound
     assert found.duplicates == ((sound_task().queries[0].id, "copy@0"),)
 
@@ -47,12 +48,12 @@ def test_a_copy_with_tiny_noise_is_found_and_another_window_is_not() -> None:
     for noise, expected in ((5e-7, 1), (1e-3, 0)):
         near = WindowSet.from_arrays([values + noise], channels=task.queries[0].channels, ids=["near@0"])
         corpus = concatenate([task.corpus, near])
-        assert len(audit(task_of(task.queries, corpus)).duplicates) == expected
+        assert len(find_leaks(task_of(task.queries, corpus)).duplicates) == expected
 
 
 def test_a_group_on_both_sides_is_found() -> None:
     task = sound_task()
-    found = audit(planted(task, groups=task.queries.groups[:1]))
+    found = find_leaks(planted(task, groups=task.queries.groups[:1]))
     assert found.shared_groups == (task.queries[0].group,)
 
 
@@ -61,13 +62,13 @@ def test_overlapping_samples_of_one_recording_are_found() -> None:
     recording = task.queries[0].id.rpartition("@")[0]
     for start, expected in ((31, 1), (32, 0)):
         other = replace(task.corpus[:1], ids=np.array([f"{recording}@{start}"], task.corpus.ids.dtype))
-        found = audit(task_of(task.queries, concatenate([task.corpus, other])))
+        found = find_leaks(task_of(task.queries, concatenate([task.corpus, other])))
         assert len(found.overlaps) == expected
 
 
 def test_constant_windows_are_counted_and_are_no_duplicates() -> None:
     task = sound_task()
     flat = WindowSet.from_arrays(np.zeros((2, 3, 32)), channels=task.queries[0].channels, ids=["flat a@0", "flat b@0"])
-    found = audit(task_of(concatenate([task.queries, flat[:1]]), concatenate([task.corpus, flat[1:]])))
+    found = find_leaks(task_of(concatenate([task.queries, flat[:1]]), concatenate([task.corpus, flat[1:]])))
     assert found.sound
     assert found.constant == 1
