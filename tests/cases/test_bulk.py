@@ -107,7 +107,7 @@ def test_the_command_encodes_what_is_missing(tmp_path: Path) -> None:
 
 def test_files_with_other_fault_types_become_one_set(tmp_path: Path) -> None:
     files = csv_files(tmp_path / "files")
-    parts = read_files(files, Roles(time="step", case="case", label="fault"), (None, None))
+    parts = [read.windows for read in read_files(files, Roles(time="step", case="case", label="fault"), (None, None))]
     assert len({part.classes for part in parts}) > 1
     joined = join_windows(parts)
     assert joined.ids.tolist() == windows(12).ids.tolist()

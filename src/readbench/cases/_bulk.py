@@ -14,7 +14,7 @@ from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
-from readbench.cases._intake import NOTHING_TOLD, Interval, ToldContext, windows_from
+from readbench.cases._intake import NOTHING_TOLD, Interval, ReadRecording, ToldContext, read_recording
 from readbench.cases._journal import Snapshot
 from readbench.cases._search import EXACT_CASES, coarse_encoder
 from readbench.cases._store import Store, StoredArray, open_store
@@ -80,8 +80,8 @@ def read_files(
     interval: Interval,
     each: MapFunction = map,
     told: ToldContext = NOTHING_TOLD,
-) -> list[WindowSet]:
-    """The windows of each file; `roles`, `interval` and `told` are those of `windows_from`."""
+) -> list[ReadRecording]:
+    """The windows of each file; `roles`, `interval` and `told` are those of `read_recording`."""
     read = partial(_read, roles=roles, interval=interval, told=told)
     return list(each(read, [file.resolve() for file in files]))
 
@@ -133,10 +133,10 @@ def encode_part(part: EncodingPart) -> StoredArray:
     return _keep(part.fitted).encode(_open(part.where).windows(part.digests).with_context(part.context))
 
 
-def _read(file: Path, roles: Roles, interval: Interval, told: ToldContext) -> WindowSet:
+def _read(file: Path, roles: Roles, interval: Interval, told: ToldContext) -> ReadRecording:
     if not file.is_file():
         raise DataError(f"There is no file {file} where it is to be read. All workers must see it at the same place.")
-    return windows_from(file, roles, interval, told=told)
+    return read_recording(file, roles, interval, told=told)
 
 
 def _fit_encoders(snapshot: Snapshot, spec: MethodSpec, *, whole: bool) -> Iterator[tuple[FittedEncoder, bool]]:

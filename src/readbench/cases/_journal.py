@@ -46,11 +46,15 @@ SCHEMA = pa.schema(
         ("links", pa.list_(pa.string())),
         ("rejected", pa.list_(pa.string())),
         ("context", pa.string()),
+        ("end", pa.float64()),
+        ("zone", pa.string()),
     ]
 )
 """`step` numbers all rows; `place` is the step that first wrote the case, which orders the corpus; `target` is the
 change that an undo takes back; `normal` marks windows of normal operation, which are no cases; `context` is the digest
-of what its window brings along, empty where that is nothing. Journals from before there was context lack the last."""
+of what its window brings along, empty where that is nothing. Older journals lack the columns of `LATER`."""
+LATER = {"context": "''", "end": "cast('NaN' as double)", "zone": "''"}
+"""Columns that came later, and what older rows have in them."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,7 @@ def _row(entry: JournalEntry, what: What, change: int, step: int, stamp: float) 
         **case.model_dump(exclude={"changed"}),
         "label": case.label or "",
         "time": float("nan") if case.time is None else case.time,
+        "end": float("nan") if case.end is None else case.end,
         "step": step,
         "change": change,
         "what": what,
@@ -185,6 +190,8 @@ def _entry(row: dict[str, Any]) -> JournalEntry | None:
         label=row["label"] or None,
         asset=row["asset"],
         time=None if np.isnan(row["time"]) else row["time"],
+        end=None if np.isnan(row.get("end", np.nan)) else row["end"],
+        zone=row.get("zone") or "",
         group=row["group"],
         notes=row["notes"],
         tags=tuple(row["tags"]),
