@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from readbench.cases import _journal as journal
 from readbench.cases._answer import SearchRequest, make_answer
 from readbench.cases._asking import DEFAULT_METHOD, AskedWindow
-from readbench.cases._channels import ChannelNames, check_unit
+from readbench.cases._channels import ChannelNames, check_unit, compare_channels
 from readbench.cases._evidence import explain_match
 from readbench.cases._intake import (
     GivenWindows,
@@ -303,7 +303,7 @@ class Library:
     def name_channel(self, name: str, unit: str = "", aliases: Sequence[str] = ()) -> None:
         """Say what a channel is called here, in which unit it is kept, and what else it is called.
 
-        Cases that are already in keep their names. An alias may have a unit of its own, `PT-101 [kPa]`.
+        It counts for cases that are already in, too. An alias may have a unit of its own, `PT-101 [kPa]`.
         """
         entries = [(name, name, check_unit(unit))]
         for alias in aliases:
@@ -369,8 +369,14 @@ class Library:
         where: Filter | None = None,
     ) -> list[Answer]:
         """The same for several windows at once, given as in `add`."""
-        own = self.prepare(to_windows(windows, channels))
-        return self._answer(own, self._request(k, method, where, None), ())
+        given = to_windows(windows, channels)
+        own = self.prepare(given)
+        answers = self._answer(own, self._request(k, method, where, None), ())
+        known = self.snapshot().usual_channels
+        return [
+            _remark(answer, compare_channels(given.channels(i), own.channels(i), known))
+            for i, answer in enumerate(answers)
+        ]
 
     def explain(
         self,
@@ -443,7 +449,7 @@ class Library:
         with self._lock:
             revision = self.store.revision()
             if revision != self._revision:
-                self._snapshot = Snapshot(self._state(), self.store)
+                self._snapshot = Snapshot(self._state(), self.store, self.naming())
                 self._revision = revision
             return self._snapshot
 

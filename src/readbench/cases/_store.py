@@ -54,7 +54,7 @@ class Store(Protocol):
         ...
 
     def revision(self) -> int:
-        """A number that differs after every change of the journal."""
+        """A number that differs after every change of the journal or of the names of channels."""
         ...
 
     def journal(self, first: int = 0) -> pa.Table:
@@ -237,8 +237,8 @@ class LanceStore:
         return nullcontext() if self.folder is None else exclusive(self.folder / "writer.lock")
 
     def revision(self) -> int:
-        """Version of the journal's table."""
-        return int(self._latest("journal").version)
+        """Versions of both tables, which only grow, together."""
+        return int(self._latest("journal").version) + int(self._latest("naming").version)
 
     def journal(self, first: int = 0) -> pa.Table:
         """All rows, or those from a step on."""

@@ -103,7 +103,7 @@ def add_command(
 
     if incidents is not None:
         columns = roles(time, "", channels, asset=asset_column, zone=zone)
-        given = (
+        told_beside = (
             label,
             notes,
             asset,
@@ -119,7 +119,7 @@ def add_command(
             rate,
             fact,
         )
-        if any(given):
+        if any(told_beside):
             raise UsageError(
                 "With --incidents, what is known of each case stands in the list. Leave other options out."
             )

@@ -93,11 +93,10 @@ class Table:
             )
         return read
 
-    def gap_words(self, column: str) -> tuple[list[str], str]:
-        """What stands in place of readings in a column of numbers, how often, and the unit behind its numbers."""
+    def readings(self, column: str) -> tuple[NDArray[np.float64], list[str], str] | None:
+        """A column of texts as numbers, with what stands in place of readings, and its unit; None where it has none."""
         values = self._column(column)
-        found = None if _is_number(values.type) else self.style.read(_texts(values))
-        return ([], "") if found is None else found[1:]
+        return None if _is_number(values.type) else self.style.read(_texts(values))
 
     def times(self, column: str, unit: TimeUnit = "auto", zone: str = "") -> ReadTimes | None:
         """A column as times, or None where it holds none.

@@ -89,7 +89,9 @@ class _Understanding:
         self.said: list[str] = []
         self.left_out: dict[str, str] = {}
         self.units: dict[str, str] = {}
+        self.words: dict[str, list[str]] = {}
         self.times: ReadTimes | None = None
+        self._read_numbers()
 
     def result(self) -> SignalTable:
         self._unpair()
@@ -105,6 +107,19 @@ class _Understanding:
         return SignalTable(self.table, self.roles, zone, tuple(filter(None, remarks)))
 
     # Steps
+
+    def _read_numbers(self) -> None:
+        """Make numbers of texts that hold them, once; columns that may name something stay as they are."""
+        kept = {*self.roles.named, *(name for name in self.table.columns if _words(name) in _TAG_NAMES)}
+        found: dict[str, NDArray[np.float64]] = {}
+        for column in self.table.data.schema:
+            if column.name in kept or not pa.types.is_string(column.type):
+                continue
+            read = self.table.readings(column.name)
+            if read is not None:
+                found[column.name], self.words[column.name], unit = read
+                self.units |= {column.name: unit} if unit else {}
+        self._replace(**found)
 
     def _unpair(self) -> None:
         """A table with a time column before each signal becomes one with a row per reading."""
@@ -282,11 +297,9 @@ class _Understanding:
             self.left_out |= {name: _sample(table, name) for name in rest if name not in self.left_out}
         numeric = set(table.numeric)
         for name in [own for own in columns if own in numeric]:
-            words, unit = table.gap_words(name)
+            words = self.words.get(name) or (table.readings(name) or ((), []))[1]
             if words:
                 self.said.append(f"Gaps in {name!r}: {', '.join(words)}.")
-            if unit:
-                self.units[name] = unit
         self._replace(**{name: table.numbers(name) for name in columns if name in numeric})
         if not roles.channel and columns:
             self.roles = replace(roles, channels=tuple(columns))
