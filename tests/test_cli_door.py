@@ -21,7 +21,7 @@ from readbench.benchmark.protocol import _source as data_source
 from readbench.benchmark.report import _bundle as bundle
 from readbench.benchmark.runs import _plan as shard
 from readbench.cli import app, options
-from readbench.engine.window_tables import TimeUnit
+from readbench.common.times import TimeUnit
 
 MOST_S = 0.5
 """CPU seconds of the user, interpreter included."""

@@ -107,7 +107,7 @@ def test_the_command_encodes_what_is_missing(tmp_path: Path) -> None:
 
 def test_files_with_other_fault_types_become_one_set(tmp_path: Path) -> None:
     files = csv_files(tmp_path / "files")
-    parts = read_files(files, Roles(time="step", case="case", label="fault"), (None, None))
+    parts = [read.windows for read in read_files(files, Roles(time="step", case="case", label="fault"), (None, None))]
     assert len({part.classes for part in parts}) > 1
     joined = join_windows(parts)
     assert joined.ids.tolist() == windows(12).ids.tolist()
@@ -181,7 +181,8 @@ def test_the_command_brings_in_the_same_library_through_ray(tmp_path: Path) -> N
         done = CliRunner().invoke(app, ["cases", "add", str(tmp_path / name), *map(str, files), *words])
         assert not done.exit_code, done.output
         said[name] = done.output
-    assert "added 12 cases\ncomputed 12 vectors" in said["far"]
+    assert said["far"].startswith("added 12 cases\n")
+    assert said["far"].endswith("computed 12 vectors\n")
     plain, far = (Library.open(tmp_path / name) for name in said)
     assert [c.model_dump(exclude={"changed"}) for c in far.cases()] == [
         c.model_dump(exclude={"changed"}) for c in plain.cases()

@@ -29,9 +29,11 @@ _EXPORTS = {
     "_asking": ("DEFAULT_METHOD", "Count", "GivenBy", "Question", "QuestionParameter", "Sheet", "Shown", "question"),
     "_bulk": ("encode_cases", "join_windows", "read_files"),
     "_evidence": ("DEPARTS", "MOST_STEPS", "NormalReference", "draw_evidence", "reference_for"),
+    "_incidents": ("IncidentReport", "add_incidents"),
     "_intake": (
         "FIRST_DATE",
         "Interval",
+        "ReadRecording",
         "ToldContext",
         "attach_context",
         "describe_context",
@@ -42,12 +44,14 @@ _EXPORTS = {
         "import_library",
         "parse_facts",
         "parse_time",
+        "read_recording",
         "windows_from",
     ),
     "_journal": ("Snapshot",),
     "_library": ("Library",),
     "_models": (
         "UNLIKE",
+        "AddedCase",
         "Answer",
         "Case",
         "CaseDetails",
@@ -83,9 +87,11 @@ if TYPE_CHECKING:
     )
     from readbench.cases._bulk import encode_cases, join_windows, read_files
     from readbench.cases._evidence import DEPARTS, MOST_STEPS, NormalReference, draw_evidence, reference_for
+    from readbench.cases._incidents import IncidentReport, add_incidents
     from readbench.cases._intake import (
         FIRST_DATE,
         Interval,
+        ReadRecording,
         ToldContext,
         attach_context,
         describe_context,
@@ -96,12 +102,14 @@ if TYPE_CHECKING:
         import_library,
         parse_facts,
         parse_time,
+        read_recording,
         windows_from,
     )
     from readbench.cases._journal import Snapshot
     from readbench.cases._library import Library
     from readbench.cases._models import (
         UNLIKE,
+        AddedCase,
         Answer,
         Case,
         CaseDetails,
@@ -129,6 +137,7 @@ __all__ = [
     "MOST_STEPS",
     "QUESTIONS",
     "UNLIKE",
+    "AddedCase",
     "Answer",
     "Case",
     "CaseDetails",
@@ -142,6 +151,7 @@ __all__ = [
     "Filter",
     "GivenBy",
     "Hit",
+    "IncidentReport",
     "Interval",
     "Library",
     "LibraryOverview",
@@ -149,6 +159,7 @@ __all__ = [
     "NormalReference",
     "Question",
     "QuestionParameter",
+    "ReadRecording",
     "Record",
     "Sheet",
     "Shown",
@@ -157,6 +168,7 @@ __all__ = [
     "Summary",
     "ToldContext",
     "Vote",
+    "add_incidents",
     "attach_context",
     "describe_context",
     "describe_still",
@@ -171,6 +183,7 @@ __all__ = [
     "parse_time",
     "question",
     "read_files",
+    "read_recording",
     "reference_for",
     "shorten_note",
     "windows_from",

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
+    from readbench.cases._intake import ReadRecording
     from readbench.cases._library import Library
     from readbench.engine.windows import Window, WindowSet
 
@@ -74,7 +75,7 @@ class Most:
 
 
 if TYPE_CHECKING:
-    AskedWindow = WindowSet | Window | str | Path | NDArray[np.floating[Any]] | Sequence[ArrayLike]
+    AskedWindow = ReadRecording | WindowSet | Window | str | Path | NDArray[np.floating[Any]] | Sequence[ArrayLike]
     MethodText = str
 else:
     AskedWindow = Annotated[object, GivenBy.WINDOW]

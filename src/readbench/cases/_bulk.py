@@ -14,7 +14,8 @@ from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
-from readbench.cases._intake import NOTHING_TOLD, Interval, ToldContext, windows_from
+from readbench.cases._channels import ChannelNames
+from readbench.cases._intake import NOTHING_TOLD, Interval, ReadRecording, ToldContext, read_recording
 from readbench.cases._journal import Snapshot
 from readbench.cases._search import EXACT_CASES, coarse_encoder
 from readbench.cases._store import Store, StoredArray, open_store
@@ -64,6 +65,7 @@ class EncodingPart:
         fitted: the encoder.
         digests: of the windows.
         keys: what their vectors are filed under: the digests, unless the encoder sees context.
+        contexts: digests of what the windows bring along.
         context: what the encoder sees of it; None where it sees none.
     """
 
@@ -71,6 +73,7 @@ class EncodingPart:
     fitted: FittedEncoder
     digests: tuple[str, ...]
     keys: tuple[str, ...]
+    contexts: tuple[str, ...] = ()
     context: Context | None = field(default=None, compare=False)
 
 
@@ -80,8 +83,8 @@ def read_files(
     interval: Interval,
     each: MapFunction = map,
     told: ToldContext = NOTHING_TOLD,
-) -> list[WindowSet]:
-    """The windows of each file; `roles`, `interval` and `told` are those of `windows_from`."""
+) -> list[ReadRecording]:
+    """The windows of each file; `roles`, `interval` and `told` are those of `read_recording`."""
     read = partial(_read, roles=roles, interval=interval, told=told)
     return list(each(read, [file.resolve() for file in files]))
 
@@ -130,13 +133,18 @@ def encode_cases(
 
 def encode_part(part: EncodingPart) -> StoredArray:
     """In a worker: (M, D) vectors of a part; a worker that has several parts of an encoder loads its network once."""
-    return _keep(part.fitted).encode(_open(part.where).windows(part.digests).with_context(part.context))
+    store = _open(part.where)
+    windows = store.windows(part.digests)
+    naming = ChannelNames.of(store.naming())
+    if naming.aliases:
+        windows = naming.rename_stored(windows.with_context(store.contexts(part.contexts)))
+    return _keep(part.fitted).encode(windows.with_context(part.context))
 
 
-def _read(file: Path, roles: Roles, interval: Interval, told: ToldContext) -> WindowSet:
+def _read(file: Path, roles: Roles, interval: Interval, told: ToldContext) -> ReadRecording:
     if not file.is_file():
         raise DataError(f"There is no file {file} where it is to be read. All workers must see it at the same place.")
-    return windows_from(file, roles, interval, told=told)
+    return read_recording(file, roles, interval, told=told)
 
 
 def _fit_encoders(snapshot: Snapshot, spec: MethodSpec, *, whole: bool) -> Iterator[tuple[FittedEncoder, bool]]:
@@ -162,14 +170,18 @@ def _cut_parts(snapshot: Snapshot, fitted: FittedEncoder, *, uses_context: bool)
     for block in blocks_of(list(missing.values()), BLOCK):
         keys = _vector_keys(snapshot, block, uses_context=uses_context)
         context = snapshot.searched(block).context if uses_context else None
-        digests = tuple(snapshot.entries[position].digest for position in block)
-        yield EncodingPart(_address(store), fitted, digests, tuple(keys), context.compact() if context else None)
+        entries = [snapshot.entries[position] for position in block]
+        digests, contexts = tuple(own.digest for own in entries), tuple(own.context for own in entries)
+        seen = context.compact() if context else None
+        yield EncodingPart(_address(store), fitted, digests, tuple(keys), contexts, seen)
 
 
 def _vector_keys(snapshot: Snapshot, positions: Sequence[int], *, uses_context: bool) -> list[str]:
     """What the vectors of cases are filed under by an encoder: the digests of what it sees of their windows."""
     if uses_context:
         return window_digests(snapshot.searched(positions))
+    if snapshot.naming.aliases:
+        return window_digests(snapshot.windows(positions).with_context(None))
     return [snapshot.entries[position].digest for position in positions]
 
 

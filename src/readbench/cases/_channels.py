@@ -6,8 +6,9 @@ stand behind a name in brackets, `Pressure [kPa]`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -83,9 +84,30 @@ class ChannelNames:
 
     def __call__(self, windows: WindowSet) -> WindowSet:
         """The windows under the site's names and in its units; those that need no change are not copied."""
+        return self._apply(windows, self._resolve_all)
+
+    def rename_stored(self, windows: WindowSet) -> WindowSet:
+        """The same for windows that came in before a name was given; those to which it cannot apply stay as they are.
+
+        >>> late = ChannelNames.of({"PT-101": {"name": "pressure", "unit": "kPa"}})
+        >>> late.rename_stored(WindowSet.from_arrays([[[1.0]], [[2.0]]], channels=("PT-101",))).channels(1)
+        ('pressure',)
+        """
+        return self._apply(windows, self._resolve_where_possible) if self.aliases else windows
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Differs where names or units do; "" where the site named nothing."""
+        return repr(sorted((alias, own.name, own.unit) for alias, own in self.aliases.items())) if self.aliases else ""
+
+    def _apply(
+        self,
+        windows: WindowSet,
+        resolve: Callable[[tuple[str, ...], tuple[str, ...]], list[ResolvedChannel]],
+    ) -> WindowSet:
         context = windows.context or Context.unknown(len(windows))
         headers = [(windows.channels(i), context.units_of(i)) for i in range(len(windows))]
-        found = {own: self._resolve_all(*own) for own in dict.fromkeys(headers)}
+        found = {own: resolve(*own) for own in dict.fromkeys(headers)}
         if all(_stay(*own, found[own]) for own in found):
             return windows
         channels = [found[own] for own in headers]
@@ -122,8 +144,24 @@ class ChannelNames:
         factor, offset = conversion(given, own, header)
         return ResolvedChannel(alias.name, factor, offset, own or given)
 
+    def _resolve_where_possible(self, headers: tuple[str, ...], units: tuple[str, ...]) -> list[ResolvedChannel]:
+        try:
+            found = self._resolve_all(headers, units)
+            _require_distinct(headers, tuple(own.name for own in found))
+        except DataError:  # two channels of one name, or units that cannot be converted
+            return [ResolvedChannel(*own) for own in _bare(headers, units)]
+        return found
+
     def _resolve_all(self, headers: tuple[str, ...], units: tuple[str, ...]) -> list[ResolvedChannel]:
         return [self.resolve(*own) for own in zip(headers, units or [""] * len(headers), strict=True)]
+
+
+NO_NAMES = ChannelNames({})
+"""Of a site that named nothing."""
+
+
+def _bare(headers: tuple[str, ...], units: tuple[str, ...]) -> list[tuple[str, float, float, str]]:
+    return [(name, 1.0, 0.0, unit) for name, unit in zip(headers, units or [""] * len(headers), strict=True)]
 
 
 @dataclass(frozen=True)
@@ -134,6 +172,44 @@ class ResolvedChannel:
     factor: float = 1.0
     offset: float = 0.0
     unit: str = ""
+
+
+MOST_LISTED = 8
+"""Channels that a sentence names."""
+
+
+def compare_channels(given: Sequence[str], own: Sequence[str], known: Sequence[str]) -> list[str]:
+    """What the channels of a window have to do with those of a library, in sentences; nothing where they are the same.
+
+    Args:
+        given: names of a window as it came.
+        own: the same under the site's names.
+        known: channels that most cases of the library have.
+
+    >>> compare_channels(("PT-101", "flow", "new"), ("pressure", "flow", "new"), ("pressure", "flow", "speed"))
+    ['Renamed here: PT-101 is pressure.', 'The cases have 1 channel that the window lacks: speed.', \
+'The window has 1 channel that the cases lack, and it is not compared: new.']
+    """
+    said = []
+    renamed = [f"{old} is {new}" for old, new in zip(given, own, strict=False) if old != new]
+    if renamed:
+        said.append(f"Renamed here: {_list(renamed)}.")
+    missing = [name for name in known if name not in set(own)]
+    if missing:
+        said.append(f"The cases have {_count(missing)} that the window lacks: {_list(missing)}.")
+    new = [name for name in own if name not in set(known)]
+    if new and known:
+        are = "it is" if len(new) == 1 else "they are"
+        said.append(f"The window has {_count(new)} that the cases lack, and {are} not compared: {_list(new)}.")
+    return said
+
+
+def _count(names: Sequence[str]) -> str:
+    return f"{len(names)} channel{'s' * (len(names) > 1)}"
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_LISTED]) + (", ..." if len(names) > MOST_LISTED else "")
 
 
 def key_of(alias: str) -> str:

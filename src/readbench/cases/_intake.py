@@ -13,7 +13,7 @@ import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeGuard
 from uuid import uuid4
@@ -25,8 +25,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from readbench.cases._models import UNLIKE, Case
 from readbench.common.tables import Given, Limits, Table, open_given, read_table
+from readbench.common.times import DAY_S, check_zone, parse_date, zone_of
 from readbench.engine.context import Context, Facts, Matrix, check_before, find_still
 from readbench.engine.preparation import fill_gaps, is_reading
+from readbench.engine.signal_tables import SignalTable, understand_table
 from readbench.engine.window_tables import Roles, read_packed, read_windows, series_of, window_set, write_windows
 from readbench.engine.windows import UNLABELLED, Window, WindowSet, concatenate
 from readbench.errors import DataError, UsageError
@@ -34,9 +36,45 @@ from readbench.errors import DataError, UsageError
 if TYPE_CHECKING:
     from readbench.cases._library import Library
 
-Interval = tuple[float | None, float | None]
-"""First and last time that belong to a window, in seconds; without a time column, numbers of rows."""
-GivenWindows = WindowSet | Window | Sequence[Window] | str | Path | NDArray[np.floating[Any]] | Sequence[ArrayLike]
+Moment = float | str | None
+"""A time in seconds, a date as text, by the clock of the recording, or none."""
+Interval = tuple[Moment, Moment]
+"""First and last time that belong to a window; without a time column, numbers of rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReadRecording:
+    """The windows of a file, and what was understood of it.
+
+    Args:
+        windows: N of them.
+        ends: (N,) times of their last steps in seconds, NaN where unknown.
+        zone: of their clock; "" where unknown.
+        remarks: which column is the time, which channels were used, what was left out and why, in sentences.
+    """
+
+    windows: WindowSet
+    ends: NDArray[np.float64]
+    zone: str = ""
+    remarks: tuple[str, ...] = ()
+
+    def facts(self) -> list[Case]:
+        """What the file says of its cases, with their times."""
+        return [
+            case if math.isnan(end) else case.model_copy(update={"end": end, "zone": self.zone})
+            for case, end in zip(facts_of(self.windows), self.ends.tolist(), strict=True)
+        ]
+
+    def dates(self) -> dict[str, Any]:
+        """When the first window began and ended, where that is a date: fields of a case."""
+        start, end = float(self.windows.times[0]), float(self.ends[0])
+        dated = start >= FIRST_DATE
+        return {"time": start, "end": None if math.isnan(end) else end, "zone": self.zone} if dated else {}
+
+
+GivenWindows = (
+    ReadRecording | WindowSet | Window | Sequence[Window] | str | Path | NDArray[np.floating[Any]] | Sequence[ArrayLike]
+)
 """Windows as users have them."""
 
 
@@ -44,13 +82,14 @@ def to_windows(given: GivenWindows, channels: Sequence[str] | None = None) -> Wi
     """Windows as a set.
 
     Args:
-        given: a set; a window, or a list of them; an array (C, T), which is one window, or (N, C, T); a list of arrays
-            (C, T); the path of a file.
+        given: a set; what was read of a file; a window, or a list of them; an array (C, T), which is one window, or
+            (N, C, T); a list of arrays (C, T); the path of a file.
         channels: C names, of arrays.
 
     >>> to_windows(np.zeros((2, 5)), ("flow", "speed")).channels(0), len(to_windows(np.zeros((3, 2, 5))))
     (('flow', 'speed'), 3)
     """
+    given = given.windows if isinstance(given, ReadRecording) else given
     named = isinstance(given, WindowSet | Window | str | Path) or _are_windows(given)
     if named and channels is not None:
         raise UsageError("A window, a set or a file names its channels itself: `channels` is for arrays.")
@@ -136,23 +175,38 @@ def windows_from(
     limits: Limits | None = None,
     told: ToldContext = NOTHING_TOLD,
 ) -> WindowSet:
-    r"""Windows of a file or a data frame.
-
-    A Parquet or NPZ file with `values` holds windows that are already cut. Everything else is a table: all its rows,
-    or those of each case where `roles` name one, are one window.
-
-    Args:
-        source: path, or name and content, or a data frame (pandas, polars, Arrow).
-        roles: which column means what.
-        interval: only the rows of this time; the ends belong to it.
-        limits: most bytes, rows and columns.
-        told: of all its windows.
+    r"""Windows of a file or a data frame; arguments as of `read_recording`.
 
     >>> table = ("a.csv", b"t,speed\n0,1\n1,2\n2,4\n")
     >>> windows_from(table, Roles(time="t"), (1, None)).values(0).tolist()
     [[2.0, 4.0]]
     >>> windows_from(table, Roles(time="t"), told=ToldContext(onset="2"))[0].before.tolist()
     [[1.0, 2.0]]
+    """
+    return read_recording(source, roles, interval, limits, told).windows
+
+
+def read_recording(
+    source: Given | Any,  # noqa: ANN401 - any data frame that speaks Arrow
+    roles: Roles | None = None,
+    interval: Interval = (None, None),
+    limits: Limits | None = None,
+    told: ToldContext = NOTHING_TOLD,
+) -> ReadRecording:
+    r"""Windows of a file or a data frame, and what was understood of it.
+
+    A Parquet or NPZ file with `values` holds windows that are already cut. Everything else is a table: all its rows,
+    or those of each case where `roles` name one, are one window.
+
+    Args:
+        source: path, or name and content, or a data frame (pandas, polars, Arrow).
+        roles: which column means what; the time is looked for where they name none.
+        interval: only the rows of this time; the ends belong to it.
+        limits: most bytes, rows and columns.
+        told: of all its windows.
+
+    >>> read_recording(("a.csv", b"Time;p [bar];state\n0;1,5;on\n1;Bad;on\n")).remarks[-1]
+    'Left out: state (texts: on).'
     """
     limits = limits or Limits()
     source = Path(source) if isinstance(source, str) else source
@@ -161,11 +215,18 @@ def windows_from(
         if interval != (None, None) or told.onset:
             raise DataError("The file holds windows that are already cut: an interval and an onset are for tables.")
         windows = read_windows(source, limits=limits)
+        found = ReadRecording(windows, _ends(windows))
     else:
         table = read_table(source, limits) if is_file else Table("the data frame", _arrow(source))
-        windows = _window_table(_cut(table, chosen, interval), chosen, told.onset)
-    before = None if told.before is None else _read_before(told.before, chosen, windows, limits)
-    return attach_context(windows, before=before, rate=told.rate, facts=told.facts)
+        found = _read_signals(understand_table(table, chosen), interval, told.onset)
+    before = None if told.before is None else _read_before(told.before, chosen, found.windows, limits)
+    return replace(found, windows=attach_context(found.windows, before=before, rate=told.rate, facts=told.facts))
+
+
+def _ends(windows: WindowSet) -> NDArray[np.float64]:
+    """(N,) when windows end, by their rates; NaN where that is unknown."""
+    rates = np.full(len(windows), np.nan) if windows.context is None else windows.context.rates
+    return np.asarray(windows.times + (windows.lengths - 1) / rates, np.float64)
 
 
 def _holds_windows(given: Given, limits: Limits) -> bool:
@@ -189,36 +250,44 @@ def _arrow(frame: Any) -> pa.Table:  # noqa: ANN401 - any data frame that speaks
         raise DataError(f"Give a path or a data frame; got {type(frame).__name__} ({error}).") from error
 
 
-def _cut(table: Table, roles: Roles, interval: Interval) -> Table:
+def _cut(table: Table, roles: Roles, interval: Interval, zone: str) -> Table:
     """The rows of an interval."""
-    first, last = interval
+    first, last = (parse_time(end, zone) if isinstance(end, str) else end for end in interval)
     if first is None and last is None:
         return table
     times = _times(table, roles)
     inside = (times >= (-np.inf if first is None else first)) & (times <= (np.inf if last is None else last))
     if not inside.any():
-        raise DataError(f"{table.name}: no row lies between {first} and {last}; it has {times.min()} to {times.max()}.")
-    return Table(table.name, table.data.filter(pa.array(inside)))
+        ends = [
+            f"{end:.15g}" if end is not None and end < FIRST_DATE else format_time(end, zone) for end in (first, last)
+        ]
+        raise DataError(
+            f"{table.name}: no row lies between {ends[0] or 'the beginning'} and {ends[1] or 'the end'}; it has"
+            f" {format_time(float(times.min()), zone)} to {format_time(float(times.max()), zone)}."
+        )
+    return replace(table, data=table.data.filter(pa.array(inside)))
 
 
 def _times(table: Table, roles: Roles) -> NDArray[np.float64]:
     """(rows,) seconds, or numbers of rows where there is no time."""
-    if not roles.time:
-        return np.arange(table.rows, dtype=np.float64)
-    return table.seconds(roles.time, {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[roles.time_unit])
+    return table.numbers(roles.time) if roles.time else np.arange(table.rows, dtype=np.float64)
 
 
-def _window_table(table: Table, roles: Roles, onset: str) -> WindowSet:
+def _read_signals(found: SignalTable, interval: Interval, onset: str) -> ReadRecording:
     """The windows of a table, from the onset on; an onset that nothing comes before is refused."""
+    roles, table = found.roles, _cut(found.table, found.roles, interval, found.zone)
     times = _times(table, roles)
-    start = parse_onset(onset, float(times.min()))
+    start = parse_onset(onset, float(times.min()), found.zone)
     if onset and not times.min() < start <= times.max():
-        ends = [format_time(float(end)) if roles.time else f"row {end:g}" for end in (times.min(), times.max())]
+        ends = [
+            format_time(float(end), found.zone) if roles.time else f"row {end:g}" for end in (times.min(), times.max())
+        ]
         raise DataError(
             f"{table.name}: the time before is empty, or the window is: the onset {onset.strip()} is not within"
             f" {ends[0]} to {ends[1]}. Give another onset, or none."
         )
-    windows = window_set(series_of(table, roles, start))
+    series = series_of(table, roles, start)
+    windows = window_set(series)
     has = np.zeros(len(windows), bool) if windows.context is None else windows.context.has_before
     if onset and not has.all():
         late = windows.ids[int(np.argmin(has))]
@@ -228,7 +297,7 @@ def _window_table(table: Table, roles: Roles, onset: str) -> WindowSet:
             f"{table.name}: the time before is empty: column {roles.onset!r} marks no row, or the first one. Mark the"
             " row where it began, or leave the onset out."
         )
-    return windows
+    return ReadRecording(windows, np.array([own.stop for own in series]), found.zone, found.remarks)
 
 
 def _read_before(given: Given, roles: Roles, windows: WindowSet, limits: Limits) -> NDArray[np.float64]:
@@ -237,9 +306,10 @@ def _read_before(given: Given, roles: Roles, windows: WindowSet, limits: Limits)
         raise UsageError(f"A file of the time before is for one case; got {len(windows)}.")
     if windows.context is not None and windows.context.has_before.any():
         raise UsageError("Give an onset or a file of the time before, not both.")
-    table, channels = read_table(given, limits), windows.channels(0)
+    channels = windows.channels(0)
     bare = replace(roles, label="", group="", asset="", case="", onset="", facts=())
-    found = series_of(table, bare)[0]
+    read = understand_table(read_table(given, limits), bare)
+    table, found = read.table, series_of(read.table, read.roles)[0]
     if set(found.channels) != set(channels):
         raise DataError(
             f"{table.name}: the time before has channels {', '.join(found.channels)}, the window {', '.join(channels)}."
@@ -280,24 +350,25 @@ FIRST_DATE = 1e8
 LAST_DATE = 253402300799.0
 
 
-def format_time(time: float | None) -> str:
-    """A date, or seconds where the recording only counts from its beginning.
+def format_time(time: float | None, zone: str = "") -> str:
+    """A date by the clock of a zone, or seconds where the recording only counts from its beginning.
 
-    >>> format_time(1.7e9), format_time(64.0), format_time(None)
-    ('2023-11-14 22:13', '64 s', '')
+    >>> format_time(1.7e9), format_time(1.7e9, "+01:00"), format_time(64.0), format_time(None)
+    ('2023-11-14 22:13', '2023-11-14 23:13 +01:00', '64 s', '')
     """
     if time is None:
         return ""
     if not FIRST_DATE <= time <= LAST_DATE:
         return f"{time:g} s"
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
+    clock = datetime.fromtimestamp(time, zone_of(zone)).strftime("%Y-%m-%d %H:%M")
+    return f"{clock} {zone}" if zone else clock
 
 
-def parse_time(text: str) -> float | None:
-    """Seconds, or a date as seconds since 1970 (UTC unless it says otherwise); None for "".
+def parse_time(text: str, zone: str = "") -> float | None:
+    """Seconds, or a date as seconds since 1970, by the clock of a zone unless it says otherwise; None for "".
 
-    >>> parse_time("12.5"), parse_time("1970-01-02"), parse_time("")
-    (12.5, 86400.0, None)
+    >>> parse_time("12.5"), parse_time("1970-01-02"), parse_time("2.1.1970 01:00", "+01:00"), parse_time("")
+    (12.5, 86400.0, 86400.0, None)
     """
     if not text.strip():
         return None
@@ -305,34 +376,35 @@ def parse_time(text: str) -> float | None:
         return float(text)
     except ValueError:
         pass
-    try:
-        time = datetime.fromisoformat(text.strip())
-    except ValueError as error:
-        raise UsageError(f"{text[:40]!r} is no time: give seconds, or a date such as 2024-05-01T12:00.") from error
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    time = parse_date(text, zone)
+    if time is None:
+        raise UsageError(f"{text[:40]!r} is no time: give seconds, or a date such as 2024-05-01T12:00.")
+    return time
 
 
 _CLOCK = re.compile(r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(:(?P<second>[0-5]\d(\.\d+)?))?")
 
 
-def parse_onset(text: str, first: float) -> float:
+def parse_onset(text: str, first: float, zone: str = "") -> float:
     """When it began: a time as `parse_time` reads it, or a time of day on or after the recording's first; NaN for "".
 
     Args:
         text: such as `1234.5`, `2024-05-01T14:02` or `14:02`.
         first: time of the recording's first row.
+        zone: of its clock.
 
-    >>> parse_onset("1234.5", 0.0), parse_onset("01:00", 1.7e9) - 1.7e9
-    (1234.5, 10000.0)
+    >>> parse_onset("1234.5", 0.0), parse_onset("01:00", 1.7e9) - 1.7e9, parse_onset("01:00", 1.7e9, "+01:00") - 1.7e9
+    (1234.5, 10000.0, 6400.0)
     """
     clock = _CLOCK.fullmatch(text.strip())
     if clock is None:
-        time = parse_time(text)
+        time = parse_time(text, zone)
         return math.nan if time is None else time
     if not first >= FIRST_DATE:
         raise UsageError(f"{text.strip()} is a time of day, and the recording has no dates. Give seconds, or a row.")
     seconds = 3600 * int(clock["hour"]) + 60 * int(clock["minute"]) + float(clock["second"] or 0)
-    return first + (seconds - first) % DAY_S
+    ahead = datetime.fromtimestamp(first, zone_of(zone)).utcoffset()
+    return first + (seconds - (0.0 if ahead is None else ahead.total_seconds()) - first) % DAY_S
 
 
 def parse_facts(texts: Sequence[str]) -> dict[str, float]:
@@ -362,7 +434,6 @@ MOST_NAME = 200
 MOST_LINK = 2000
 MOST_LISTED = 5
 """Channels that a sentence names."""
-DAY_S = 86400.0
 MOST_FACTS = 100
 """Numbers that are known of a window beforehand."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -479,8 +550,10 @@ def check_case(case: Case) -> Case:
         _check_label(label)
     if len(case.notes) > MOST_TEXT:
         raise UsageError(f"Notes of {len(case.notes):,} characters: at most {MOST_TEXT:,} are kept.")
-    if case.time is not None and not math.isfinite(case.time):
-        raise UsageError(f"The time of case {case.id!r} is {case.time}; give seconds since 1970.")
+    for time in (case.time, case.end):
+        if time is not None and not math.isfinite(time):
+            raise UsageError(f"The time of case {case.id!r} is {time}; give seconds since 1970.")
+    check_zone(case.zone)
     return case
 
 
@@ -511,9 +584,10 @@ def facts_of(windows: WindowSet) -> list[Case]:
             label=None if window.label == UNLABELLED else windows.classes[window.label],
             asset=window.asset,
             time=None if np.isnan(window.time) else window.time,
+            end=None if np.isnan(end) else end,
             group="" if window.group == window.id else window.group,
         )
-        for window in windows
+        for window, end in zip(windows, _ends(windows).tolist(), strict=True)
     ]
 
 
@@ -533,6 +607,8 @@ def export_library(library: Library, path: Path) -> int:
     columns = {
         "normal": pa.array([entry.normal for entry in entries]),
         "notes": pa.array([case.notes for case in cases], pa.string()),
+        "end": pa.array([case.end for case in cases], pa.float64()),
+        "zone": pa.array([case.zone for case in cases], pa.string()),
         **{name: pa.array([json.dumps(getattr(case, name)) for case in cases], pa.string()) for name in LISTS},
     }
     write_windows(concatenate([part for part in parts if len(part)]), path, **columns)
@@ -558,8 +634,12 @@ def _flags(table: Table, count: int) -> np.ndarray:
 def _with_texts(case: Case, table: Table, row: int) -> Case:
     """The case with what the flat columns of the file say; JSON is all that is ever read from them."""
     update: dict[str, object] = {}
-    if "notes" in table.columns:
-        update["notes"] = _text(table, "notes", row)
+    for name in ("notes", "zone"):
+        if name in table.columns:
+            update[name] = _text(table, name, row)
+    if "end" in table.columns:
+        end = table.data["end"][row].as_py()
+        update["end"] = float(end) if isinstance(end, int | float) and math.isfinite(end) else None
     for name in LISTS:
         if name in table.columns:
             update[name] = _strings(_text(table, name, row), f"{table.name}, row {row + 1}, column {name!r}")

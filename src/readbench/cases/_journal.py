@@ -8,6 +8,7 @@ back ends do atomically, and every earlier state can be read again. A `Snapshot`
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from readbench.cases._channels import NO_NAMES, ChannelNames
 from readbench.cases._models import Case, Change
 from readbench.engine.preparation import ChannelStats, lend_before
 from readbench.engine.windows import NORMAL, UNLABELLED, WindowSet, strings
@@ -46,11 +48,15 @@ SCHEMA = pa.schema(
         ("links", pa.list_(pa.string())),
         ("rejected", pa.list_(pa.string())),
         ("context", pa.string()),
+        ("end", pa.float64()),
+        ("zone", pa.string()),
     ]
 )
 """`step` numbers all rows; `place` is the step that first wrote the case, which orders the corpus; `target` is the
 change that an undo takes back; `normal` marks windows of normal operation, which are no cases; `context` is the digest
-of what its window brings along, empty where that is nothing. Journals from before there was context lack the last."""
+of what its window brings along, empty where that is nothing. Older journals lack the columns of `LATER`."""
+LATER = {"context": "''", "end": "cast('NaN' as double)", "zone": "''"}
+"""Columns that came later, and what older rows have in them."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,7 @@ def _row(entry: JournalEntry, what: What, change: int, step: int, stamp: float) 
         **case.model_dump(exclude={"changed"}),
         "label": case.label or "",
         "time": float("nan") if case.time is None else case.time,
+        "end": float("nan") if case.end is None else case.end,
         "step": step,
         "change": change,
         "what": what,
@@ -185,6 +192,8 @@ def _entry(row: dict[str, Any]) -> JournalEntry | None:
         label=row["label"] or None,
         asset=row["asset"],
         time=None if np.isnan(row["time"]) else row["time"],
+        end=None if np.isnan(row.get("end", np.nan)) else row["end"],
+        zone=row.get("zone") or "",
         group=row["group"],
         notes=row["notes"],
         tags=tuple(row["tags"]),
@@ -223,10 +232,12 @@ class Snapshot:
     Args:
         state: what the journal says.
         store: where the windows are.
+        naming: what the site calls its channels now; windows come under these names, whenever they came in.
     """
 
     state: State
     store: Store
+    naming: ChannelNames = NO_NAMES
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -280,7 +291,7 @@ class Snapshot:
 
     def windows(self, positions: Sequence[int] | NDArray[np.integer]) -> WindowSet:
         """Windows of cases, with their labels, groups, assets, times and the context that they brought."""
-        windows = _read_windows(self.store, [self.entries[i] for i in positions])
+        windows = self._read([self.entries[i] for i in positions])
         return replace(windows, labels=self.labels[np.asarray(positions, np.intp)], classes=self.classes)
 
     def searched(self, positions: Sequence[int] | NDArray[np.integer]) -> WindowSet:
@@ -291,7 +302,7 @@ class Snapshot:
     def normals(self) -> WindowSet:
         """Windows of normal operation."""
         entries = list(self.state.normals.values())
-        windows = _read_windows(self.store, entries)
+        windows = self._read(entries)
         return replace(windows, labels=np.full(len(entries), NORMAL, np.int32), classes=(NORMAL_LABEL,))
 
     def corpus(self) -> WindowSet:
@@ -318,9 +329,19 @@ class Snapshot:
         return (faults if len(faults) else np.arange(len(self)))[:REFERENCE_CASES]
 
     @cached_property
+    def usual_channels(self) -> tuple[str, ...]:
+        """Channels that at least half of the first cases have."""
+        windows = self.windows(self.first)
+        counts = Counter(name for i in range(len(windows)) for name in windows.channels(i))
+        return tuple(name for name, count in counts.items() if 2 * count >= len(windows))
+
+    def _read(self, entries: list[JournalEntry]) -> WindowSet:
+        return self.naming.rename_stored(_read_windows(self.store, entries))
+
+    @cached_property
     def content(self) -> str:
         """Hash of the windows of cases and normals, and of which cases are known to be normal."""
-        digest = hashlib.sha256(np.packbits(self.labels == NORMAL).tobytes())
+        digest = hashlib.sha256(np.packbits(self.labels == NORMAL).tobytes() + self.naming.fingerprint.encode())
         for entry in (*self.entries, *self.state.normals.values()):
             digest.update(f"{entry.digest}{int(entry.normal)}".encode())
         return digest.hexdigest()

@@ -18,10 +18,11 @@ from numpy.typing import ArrayLike
 from readbench.cases import _journal as journal
 from readbench.cases._answer import SearchRequest, make_answer
 from readbench.cases._asking import DEFAULT_METHOD, AskedWindow
-from readbench.cases._channels import ChannelNames, check_unit
+from readbench.cases._channels import ChannelNames, check_unit, compare_channels
 from readbench.cases._evidence import explain_match
 from readbench.cases._intake import (
     GivenWindows,
+    ReadRecording,
     attach_context,
     check_case,
     describe_context,
@@ -29,6 +30,7 @@ from readbench.cases._intake import (
     facts_of,
     new_id,
     prepare_windows,
+    read_recording,
     to_windows,
 )
 from readbench.cases._journal import MOST_NAMED, JournalEntry, Snapshot, State, What
@@ -208,8 +210,10 @@ class Library:
         Returns:
             The names of the cases.
         """
-        own = to_windows(windows, channels)
-        given = _with_labels(facts_of(own) if facts is None else list(facts), labels)
+        read = read_recording(windows) if isinstance(windows, str | Path) and channels is None else windows
+        own = to_windows(read, channels)
+        known = read.facts() if isinstance(read, ReadRecording) else facts_of(own)
+        given = _with_labels(known if facts is None else list(facts), labels)
         if len(given) != len(own):
             raise UsageError(f"Got {len(own)} windows, but facts on {len(given)}.")
         flags = [False] * len(given) if normal is None else list(normal)
@@ -299,7 +303,7 @@ class Library:
     def name_channel(self, name: str, unit: str = "", aliases: Sequence[str] = ()) -> None:
         """Say what a channel is called here, in which unit it is kept, and what else it is called.
 
-        Cases that are already in keep their names. An alias may have a unit of its own, `PT-101 [kPa]`.
+        It counts for cases that are already in, too. An alias may have a unit of its own, `PT-101 [kPa]`.
         """
         entries = [(name, name, check_unit(unit))]
         for alias in aliases:
@@ -332,8 +336,8 @@ class Library:
         """The cases most like a window, and what it may be.
 
         Args:
-            window: the name of a case of this library, or one window: a set or `Window`, an array (C, T), or the path
-                of a file.
+            window: the name of a case of this library, or one window: a set or `Window`, what was read of a file, an
+                array (C, T), or the path of a file.
             channels: C names, of an array.
             k: most hits.
             method: of the grammar; it sees context only where it uses any.
@@ -348,10 +352,12 @@ class Library:
                 raise UsageError(f"{window!r} is the name of a case, which has its own context. Give none beside it.")
             case, request = self.case(window), self._request(k, method, where, window)
             return self._answer(self.window(window), request, case.rejected)[0]
-        own = attach_context(to_windows(window, channels), before=before, rate=rate, units=units, facts=facts)
+        read = read_recording(window) if isinstance(window, Path) and channels is None else window
+        own = attach_context(to_windows(read, channels), before=before, rate=rate, units=units, facts=facts)
         if len(own) != 1:
             raise UsageError(f"Give one window; got {len(own)}. For more there is search_many.")
-        return self.search_many(own, k=k, method=method, where=where)[0]
+        answer = self.search_many(own, k=k, method=method, where=where)[0]
+        return _remark(answer, list(read.remarks)) if isinstance(read, ReadRecording) else answer
 
     def search_many(
         self,
@@ -363,8 +369,14 @@ class Library:
         where: Filter | None = None,
     ) -> list[Answer]:
         """The same for several windows at once, given as in `add`."""
-        own = self.prepare(to_windows(windows, channels))
-        return self._answer(own, self._request(k, method, where, None), ())
+        given = to_windows(windows, channels)
+        own = self.prepare(given)
+        answers = self._answer(own, self._request(k, method, where, None), ())
+        known = self.snapshot().usual_channels
+        return [
+            _remark(answer, compare_channels(given.channels(i), own.channels(i), known))
+            for i, answer in enumerate(answers)
+        ]
 
     def explain(
         self,
@@ -437,7 +449,7 @@ class Library:
         with self._lock:
             revision = self.store.revision()
             if revision != self._revision:
-                self._snapshot = Snapshot(self._state(), self.store)
+                self._snapshot = Snapshot(self._state(), self.store, self.naming())
                 self._revision = revision
             return self._snapshot
 

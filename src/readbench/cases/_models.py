@@ -21,7 +21,9 @@ class Case(Record):
         id: unique name.
         label: fault type; None where nobody resolved it; `normal` for a false alarm.
         asset: the machine it comes from.
-        time: seconds since the epoch; None where unknown.
+        time: when its window begins, in seconds since the epoch; None where unknown.
+        end: when its window ends, likewise.
+        zone: of its clock: `UTC`, an offset such as `+01:00` or a region; "" where unknown.
         group: the recording it was cut from: cases of one recording are no evidence for each other.
         notes: what was found and done.
         tags: words to filter by.
@@ -34,6 +36,8 @@ class Case(Record):
     label: str | None = None
     asset: str = ""
     time: float | None = None
+    end: float | None = None
+    zone: str = ""
     group: str = ""
     notes: str = ""
     tags: tuple[str, ...] = ()
@@ -62,6 +66,12 @@ class CaseDetails(Record):
     rate: float | None
     units: tuple[str, ...]
     facts: dict[str, float]
+
+
+class AddedCase(Case):
+    """A case that just came in, and what was understood of its file, in sentences."""
+
+    remarks: tuple[str, ...] = ()
 
 
 class Filter(Record):

@@ -89,7 +89,7 @@ def show_suggestions(suggestions: list[Suggestion]) -> Shown:
     columns = "", "Case", "Recording", "Asset", "When", "May be", "Doubt", "Tells about others"
     rows = []
     for place, own in enumerate(suggestions, start=1):
-        facts = own.case.id, own.case.group, own.case.asset, _format_time(own.case.time)
+        facts = own.case.id, own.case.group, own.case.asset, _format_time(own.case.time, own.case.zone)
         rows.append((str(place), *facts, own.guess or "?", f"{own.doubt:.0%}", str(own.tells)))
     return [Sheet(columns, rows)]
 
@@ -118,7 +118,7 @@ def show_doubts(doubts: list[Doubt]) -> Shown:
     for own in doubts:
         says, others = (own.case.label or "?", own.probability), (own.rather, own.rather_probability)
         texts = [text for label, share in (says, others) for text in (label, f"{share:.0%}")]
-        rows.append((own.case.id, own.case.group, *texts, _format_time(own.case.time)))
+        rows.append((own.case.id, own.case.group, *texts, _format_time(own.case.time, own.case.zone)))
     return [Sheet(columns, rows)]
 
 
@@ -162,7 +162,10 @@ def find(library: Library, text: str, k: Count = 10) -> list[Case]:
 @find.view
 def show_cases(cases: list[Case]) -> Shown:
     """One row a case."""
-    rows = [(own.id, own.label or "?", own.asset, _format_time(own.time), shorten_note(own.notes)) for own in cases]
+    rows = [
+        (own.id, own.label or "?", own.asset, _format_time(own.time, own.zone), shorten_note(own.notes))
+        for own in cases
+    ]
     return [Sheet(("Case", "Fault", "Asset", "When", "Notes"), rows)]
 
 
@@ -186,7 +189,8 @@ def show_details(details: CaseDetails) -> Shown:
     known = {
         "Fault": own.label or "?",
         "Asset": own.asset,
-        "When": _format_time(own.time),
+        "When": _format_time(own.time, own.zone),
+        "Until": _format_time(own.end, own.zone),
         "Recording": own.group,
         "Not": ", ".join(own.rejected),
         "Tags": ", ".join(own.tags),
@@ -256,10 +260,10 @@ def _centre(found: LibraryOverview, label: str) -> tuple[str, ...]:
     return (label or "?", str(len(own)), *(f"{place:.2f}" for place in middle))
 
 
-def _format_time(time: float | None) -> str:
+def _format_time(time: float | None, zone: str = "") -> str:
     from readbench.cases._intake import format_time  # noqa: PLC0415 - its module computes
 
-    return format_time(time)
+    return format_time(time, zone)
 
 
 def shorten_note(note: str) -> str:

@@ -57,14 +57,14 @@ class Shortlister:
 
     def _fit(self, snapshot: Snapshot) -> Encoder:
         """The encoder of the first cases, which rarely change."""
-        first = [snapshot.entries[i].digest for i in snapshot.first]
+        first = [snapshot.naming.fingerprint, *(snapshot.entries[i].digest for i in snapshot.first)]
         if self._encoder is None or first != self._first:
             self._encoder, self._first = coarse_encoder(snapshot), first
         return self._encoder
 
     def _update(self, snapshot: Snapshot, encoder: Encoder, progress: Progress) -> None:
         """Bring the vectors in line with the snapshot; those of cases that stayed are kept."""
-        wanted, name = [entry.digest for entry in snapshot.entries], encoder.fingerprint()
+        wanted, name = [entry.digest for entry in snapshot.entries], encoder.fingerprint() + snapshot.naming.fingerprint
         if name == self._name and wanted == self._digests:
             return
         same = name == self._name and wanted[: len(self._digests)] == self._digests

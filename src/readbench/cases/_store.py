@@ -54,7 +54,7 @@ class Store(Protocol):
         ...
 
     def revision(self) -> int:
-        """A number that differs after every change of the journal."""
+        """A number that differs after every change of the journal or of the names of channels."""
         ...
 
     def journal(self, first: int = 0) -> pa.Table:
@@ -204,8 +204,8 @@ _TABLES = {
 class LanceStore:
     """Tables `journal`, `windows`, `contexts`, `vectors` and `naming`; each append is one atomic commit.
 
-    Libraries from before there was context have no table `contexts`, and no column of it in the journal: both are made
-    when the first window comes that brings any.
+    Older libraries have no table `contexts`, and lack columns in the journal (`readbench.cases._journal.LATER`): they
+    are made when the first window comes that brings any of it.
 
     Args:
         where: a folder, or an address that LanceDB knows, such as `s3://bucket/library`.
@@ -237,8 +237,8 @@ class LanceStore:
         return nullcontext() if self.folder is None else exclusive(self.folder / "writer.lock")
 
     def revision(self) -> int:
-        """Version of the journal's table."""
-        return int(self._latest("journal").version)
+        """Versions of both tables, which only grow, together."""
+        return int(self._latest("journal").version) + int(self._latest("naming").version)
 
     def journal(self, first: int = 0) -> pa.Table:
         """All rows, or those from a step on."""
@@ -248,11 +248,13 @@ class LanceStore:
     def append(self, rows: pa.Table) -> None:
         """One commit."""
         table = self._latest("journal")
-        if "context" not in table.schema.names:
-            if any(rows["context"].to_pylist()):
-                table.add_columns({"context": "''"})
+        for column, filling in journal.LATER.items():
+            if column in table.schema.names:
+                continue
+            if any(value and value == value for value in rows[column].to_pylist()):  # noqa: PLR0124 - NaN is not
+                table.add_columns({column: filling})
             else:
-                rows = rows.drop_columns(["context"])
+                rows = rows.drop_columns([column])
         self._add("journal", rows)
 
     def file_windows(self, windows: WindowSet) -> list[str]:

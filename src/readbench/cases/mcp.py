@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from readbench.cases import (
     DEFAULT_METHOD,
     QUESTIONS,
+    AddedCase,
     Case,
     Doubt,
     Evidence,
@@ -27,13 +28,13 @@ from readbench.cases import (
     LibraryOverview,
     Question,
     QuestionParameter,
+    ReadRecording,
     Suggestion,
     ToldContext,
-    windows_from,
+    read_recording,
 )
 from readbench.common.tables import Limits
 from readbench.engine.window_tables import Roles
-from readbench.engine.windows import WindowSet
 from readbench.errors import ReadbenchError, UsageError
 
 if TYPE_CHECKING:
@@ -245,9 +246,10 @@ class Tools:
         rate: float | None = None,
         facts: dict[str, float] | None = None,
     ) -> FoundCases:
-        """Find the cases most like a stored case or a recording (path of a CSV, Parquet or NPZ file).
+        """Find the cases most like a stored case or a recording (path of a CSV, Excel, Parquet or NPZ file).
 
-        Give `case` or `file`. `fault` and `asset` limit what is listed. Of a file, `onset` says when it began (seconds,
+        Give `case` or `file`; the column of the time is looked for unless `time_column` names it. `fault` and `asset`
+        limit what is listed. Of a file, `onset` says when it began (seconds,
         a date, a time of day, or a row): rows before are the time before; or `before_file` holds these. `rate` is in
         samples a second, `facts` are numbers known beforehand. Returns at most 20 cases, best first, the calibrated
         probabilities of the fault types, and remarks that matter for judging them.
@@ -287,11 +289,15 @@ class Tools:
         before_file: str = "",
         rate: float | None = None,
         facts: dict[str, float] | None = None,
-    ) -> Case:
-        """Add the recording in a file as a case; without `fault` it stays open. The rest as for find_similar_cases."""
-        windows = _read(file, time_column, told_by(onset, before_file, rate, facts))
-        known = Case(id="", label=fault or None, asset=asset, notes=notes)
-        return self.library.case(self.library.add(windows, [known])[0])
+    ) -> AddedCase:
+        """Add the recording in a file as a case; without `fault` it stays open. The rest as for find_similar_cases.
+
+        `remarks` say what was understood of the file: its time, channels, gaps, and what was left out.
+        """
+        read = _read(file, time_column, told_by(onset, before_file, rate, facts))
+        known = Case(id="", label=fault or None, asset=asset, notes=notes, **read.dates())
+        added = self.library.case(self.library.add(read, [known])[0])
+        return AddedCase(**added.model_dump(), remarks=read.remarks)
 
     def label_case(self, case: str, fault: str) -> Case:
         """Say what a case was; "" where nobody knows any more. Counts in the next search."""
@@ -377,7 +383,7 @@ def _default(own: QuestionParameter) -> Any:  # noqa: ANN401 - of any type
     return min(default, FEW) if own.counts else default
 
 
-def read_asked(case: str, file: str, time_column: str, told: ToldContext) -> WindowSet | str:
+def read_asked(case: str, file: str, time_column: str, told: ToldContext) -> ReadRecording | str:
     """What an agent asks about: a stored case, or the one window in a file."""
     if bool(case) == bool(file):
         raise UsageError("Give either the id of a case or the path of a file.")
@@ -390,17 +396,17 @@ def told_by(onset: str, before_file: str, rate: float | None, facts: dict[str, f
     return ToldContext(onset=onset, before=before, rate=rate, facts=facts or None)
 
 
-def _read(file: str, time_column: str, told: ToldContext) -> WindowSet:
-    windows = windows_from(_path_of(file), Roles(time=time_column), limits=LIMITS, told=told)
-    if len(windows) != 1:
-        raise UsageError(f"{file} holds {len(windows)} windows. Give one at a time.")
-    return windows
+def _read(file: str, time_column: str, told: ToldContext) -> ReadRecording:
+    read = read_recording(_path_of(file), Roles(time=time_column), limits=LIMITS, told=told)
+    if len(read.windows) != 1:
+        raise UsageError(f"{file} holds {len(read.windows)} windows. Give one at a time.")
+    return read
 
 
 def _path_of(file: str) -> Path:
     path = Path(file).expanduser()
     if not path.is_file():
-        raise UsageError(f"There is no file {file}. Give the path of a CSV, Parquet or NPZ file.")
+        raise UsageError(f"There is no file {file}. Give the path of a CSV, Excel, Parquet or NPZ file.")
     return path
 
 

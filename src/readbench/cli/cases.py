@@ -27,6 +27,7 @@ from readbench.cli.options import (
     Rate,
     Time,
     Where,
+    Zone,
     open_library,
     roles,
     say,
@@ -66,6 +67,7 @@ def search_command(
     since: Annotated[str, typer.Option(help="List only cases from then on.")] = "",
     until: Annotated[str, typer.Option(help="List only cases until then.")] = "",
     time: Time = "",
+    zone: Zone = "",
     channels: Channels = "",
     first: First = "",
     last: Last = "",
@@ -85,8 +87,8 @@ def search_command(
 
     asked = read_window(
         window,
-        roles(time, "", channels, onset=onset_column),
-        (parse_time(first), parse_time(last)),
+        roles(time, "", channels, onset=onset_column, zone=zone),
+        (first, last),
         told_context(onset, before, rate, fact),
     )
     chosen = Filter(

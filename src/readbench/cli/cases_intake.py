@@ -32,6 +32,7 @@ from readbench.cli.options import (
     Time,
     Where,
     Workers,
+    Zone,
     open_library,
     output,
     roles,
@@ -42,11 +43,12 @@ from readbench.cli.options import (
 from readbench.cli.progress import Terminal
 from readbench.cli.research import require_research
 from readbench.common.files import cache_root
-from readbench.errors import UsageError
+from readbench.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from readbench.benchmark.protocol import Task
-    from readbench.cases import Case
+    from readbench.cases import Case, ReadRecording
+    from readbench.engine.window_tables import Roles
     from readbench.engine.windows import WindowSet
 
 NEW = 5
@@ -55,7 +57,9 @@ NEW = 5
 
 def add_command(
     where: Where,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="CSV, Parquet or NPZ.", show_default=False)],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="CSV, Excel, Parquet or NPZ.", show_default=False)
+    ],
     *,
     label: Annotated[str, typer.Option(help="What it was; leave out where nobody knows.")] = "",
     notes: Annotated[str, typer.Option(help="What was found and done.")] = "",
@@ -65,6 +69,7 @@ def add_command(
     group: Annotated[str, typer.Option(help="The recording it comes from.")] = "",
     name: Annotated[str, typer.Option(help="Name of the case.", show_default="made up")] = "",
     time: Time = "",
+    zone: Zone = "",
     case: CaseColumn = "",
     label_column: Annotated[str, typer.Option(help="Column of the fault of each case.")] = "",
     asset_column: Annotated[str, typer.Option(help="Column of the asset of each case.")] = "",
@@ -76,21 +81,51 @@ def add_command(
     before: Before = None,
     rate: Rate = None,
     fact: KnownFacts = None,
+    incidents: Annotated[
+        Path | None,
+        typer.Option(
+            help="A list of incidents, `start,end,label,asset,note`: the files are recordings, each row a case."
+        ),
+    ] = None,
     executor: Workers = None,
     jobs: Jobs = 1,
     address: Address = None,
     gpus: Gpus = 0,
     method: Annotated[str, typer.Option(help="The method to encode for, with `--executor`.")] = DEFAULT_METHOD,
 ) -> None:
-    """Add the case in each file, or with `--case` a case for each name in that column.
+    """Add the case in each file, with `--case` one for each name in that column, with `--incidents` one for each row.
 
-    All of them come in, in the order given, or none. With `--executor`, files are read there, too.
+    Without a list, all of them come in, in the order given, or none. With `--executor`, files are read there, too.
     Example: `readbench cases add plant pump.csv --time t --onset 14:02 --fact speed=29.5 --label leak --notes "Seal."`
     """
-    from readbench.cases import describe_still, encode_cases, join_windows, parse_time, read_files
+    from readbench.cases import describe_still, encode_cases, join_windows, read_files
     from readbench.engine.spec import parse
 
-    columns = roles(time, case, channels, label=label_column, asset=asset_column, onset=onset_column)
+    if incidents is not None:
+        columns = roles(time, "", channels, asset=asset_column, zone=zone)
+        told_beside = (
+            label,
+            notes,
+            asset,
+            group,
+            name,
+            case,
+            label_column,
+            first,
+            last,
+            onset,
+            onset_column,
+            before,
+            rate,
+            fact,
+        )
+        if any(told_beside):
+            raise UsageError(
+                "With --incidents, what is known of each case stands in the list. Leave other options out."
+            )
+        _add_incidents(where, incidents, files, columns)
+        return
+    columns = roles(time, case, channels, label=label_column, asset=asset_column, onset=onset_column, zone=zone)
     told = told_context(onset, before, rate, fact)
     if before is not None and len(files) > 1:
         raise UsageError(f"--before is for one file; got {len(files)}.")
@@ -98,21 +133,36 @@ def add_command(
     lists = {"tags": tuple(tag or ()), "links": tuple(link or ())}
     update = {key: value for key, value in given.items() if value} | lists
     with workers(executor, jobs, address, gpus) as each:
-        parts = read_files(files, columns, (parse_time(first), parse_time(last)), each or map, told)
+        parts = read_files(files, columns, (first, last), each or map, told)
         facts = [fact.model_copy(update=update) for part in parts for fact in _facts(part, named=bool(columns.case))]
         if name and len(facts) > 1:
             raise UsageError(f"{', '.join(map(str, files[:3]))}: {len(facts)} cases, and --name is for one.")
         library = open_library(where)
-        windows = join_windows(parts)
+        windows = join_windows([part.windows for part in parts])
         with Terminal() as progress:
             names = library.add(windows, facts, progress=progress)
         say(f"added {names[0]}" if len(names) == 1 else f"added {len(names)} cases")
-        for remark in describe_still(windows):
+        for remark in dict.fromkeys([*(remark for part in parts for remark in part.remarks), *describe_still(windows)]):
             say(remark)
         if each:
             with Terminal() as progress:
                 count = encode_cases(library.snapshot(), parse(method), each, progress=progress)
             say(f"computed {count} vectors")
+
+
+def _add_incidents(where: str, incidents: Path, recordings: list[Path], columns: Roles) -> None:
+    """Add the cases of a list, and say what became of each row."""
+    from readbench.cases import add_incidents
+
+    with Terminal() as progress:
+        report = add_incidents(open_library(where), incidents, recordings, columns, progress=progress)
+    for row, reason in report.failed:
+        say(f"{incidents}, row {row}: {reason}")
+    say(f"added {len(report.added)} cases; {len(report.known)} were here already; {len(report.failed)} rows failed")
+    for remark in report.remarks:
+        say(remark)
+    if report.failed and not report.added and not report.known:
+        raise DataError(f"{incidents}: no row could be used.")
 
 
 def normals_command(
@@ -133,20 +183,20 @@ def normals_command(
 
     Example: `readbench cases normals plant quiet-week.csv --time t --length 256 --asset "pump 2"`
     """
-    from readbench.cases import parse_time, windows_from
+    from readbench.cases import read_recording
 
-    interval, told = (parse_time(first), parse_time(last)), told_context("", None, rate, fact)
-    windows = windows_from(file, roles(time, case, channels), interval, told=told)
+    told = told_context("", None, rate, fact)
+    read = read_recording(file, roles(time, case, channels), (first, last), told=told)
     with Terminal() as progress:
-        names = open_library(where, progress=progress).add_normals(_cut(windows, length), asset or None)
+        names = open_library(where, progress=progress).add_normals(_cut(read.windows, length), asset or None)
     say(f"added {len(names)} normal windows")
+    for remark in read.remarks:
+        say(remark)
 
 
-def _facts(windows: WindowSet, *, named: bool) -> list[Case]:
+def _facts(read: ReadRecording, *, named: bool) -> list[Case]:
     """What a file says of its cases; the name of a file is no name of a case."""
-    from readbench.cases import facts_of
-
-    facts = facts_of(windows)
+    facts = read.facts()
     return facts if named or len(facts) > 1 else [fact.model_copy(update={"id": "", "group": ""}) for fact in facts]
 
 

@@ -29,6 +29,7 @@ from readbench.cli.options import (
     Rate,
     Time,
     Where,
+    Zone,
     open_library,
     output,
     roles,
@@ -38,14 +39,14 @@ from readbench.cli.progress import Terminal
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from readbench.cases import Answer, ToldContext
+    from readbench.cases import Answer, ReadRecording, ToldContext
     from readbench.engine.window_tables import Roles
-    from readbench.engine.windows import WindowSet
 
 MOST_FAULTS = 5
 WINDOW_OPTIONS: dict[str, tuple[Any, Any]] = {
     "asset": (Annotated[str, typer.Option(help="Asset of the window in the file: its normals are the measure.")], ""),
     "time": (Time, ""),
+    "zone": (Zone, ""),
     "channels": (Channels, ""),
     "first": (First, ""),
     "last": (Last, ""),
@@ -83,17 +84,17 @@ def build_command(question: Question[Any]) -> Callable[..., None]:
     return ask
 
 
-def read_window(
-    window: str, roles: Roles, interval: tuple[float | None, float | None], told: ToldContext
-) -> WindowSet | str:
+def read_window(window: str, roles: Roles, interval: tuple[str, str], told: ToldContext) -> ReadRecording | str:
     """The window in a file, with what is told of it; or the name of a case."""
-    from readbench.cases import windows_from
+    from readbench.cases import read_recording
 
     if not Path(window).is_file():
         if Path(window).suffix:
-            raise UsageError(f"There is no file {window}. Give a CSV, Parquet or NPZ file, or the name of a case.")
+            raise UsageError(
+                f"There is no file {window}. Give a CSV, Excel, Parquet or NPZ file, or the name of a case."
+            )
         return window
-    return windows_from(Path(window), roles, interval, told=told)
+    return read_recording(Path(window), roles, interval, told=told)
 
 
 def print_answer(answer: Any, shown: Shown, as_json: bool) -> None:  # noqa: ANN401 - a model, or a list of them
@@ -136,7 +137,7 @@ def show_answer(answer: Answer) -> Shown:
     rows = []
     for hit in answer.hits:
         likely = "" if hit.probability is None else f"{hit.probability:.0%}"
-        facts = hit.case.asset, format_time(hit.case.time), shorten_note(hit.case.notes)
+        facts = hit.case.asset, format_time(hit.case.time, hit.case.zone), shorten_note(hit.case.notes)
         rows.append((str(hit.place), hit.case.id, hit.case.label or "?", likely, *facts))
     return [
         *([Sheet(("What it may be", "Probability", "Cannot be ruled out"), options)] if options else []),
@@ -176,17 +177,16 @@ def _hint(own: QuestionParameter) -> Any:  # noqa: ANN401 - a type with what typ
 def _read_parameter(own: QuestionParameter, given: dict[str, Any]) -> Any:  # noqa: ANN401 - as the question declares it
     if own.given_by is not GivenBy.WINDOW:
         return given[own.name]
-    from readbench.cases import parse_time
-
-    interval = parse_time(given["first"]), parse_time(given["last"])
-    columns = roles(given["time"], "", given["channels"], onset=given["onset_column"])
+    interval = given["first"], given["last"]
+    columns = roles(given["time"], "", given["channels"], onset=given["onset_column"], zone=given["zone"])
     told = told_context(given["onset"], given["before"], given["rate"], given["fact"])
     window = read_window(given[own.name], columns, interval, told)
     return window if isinstance(window, str) or not given["asset"] else _of_asset(window, given["asset"])
 
 
-def _of_asset(windows: WindowSet, asset: str) -> WindowSet:
+def _of_asset(read: ReadRecording, asset: str) -> ReadRecording:
     """The windows as those of an asset."""
     from readbench.engine.windows import strings
 
-    return replace(windows, assets=strings([asset] * len(windows), len(windows)))
+    count = len(read.windows)
+    return replace(read, windows=replace(read.windows, assets=strings([asset] * count, count)))

@@ -141,7 +141,7 @@ def _fact(what: str) -> Callable[..., str]:
 def import_command(  # noqa: PLR0917 - typer reads options from the signature
     name: Annotated[str, typer.Argument(help="Name of the new dataset.")],
     paths: Annotated[list[Path] | None, typer.Argument(help="Tables, folders of tables, or a ready-made task.")] = None,
-    time: Annotated[str, _column("time, in seconds or as dates")] = "",
+    time: Annotated[str, _column("time, in seconds or as dates; looked for where not given, - for none")] = "",
     label: Annotated[str, _column("fault at each row")] = "",
     group: Annotated[str, _column("what must not straddle the split")] = "",
     asset: Annotated[str, _column("machine, well, patient")] = "",
@@ -149,7 +149,7 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
     channels: Annotated[str, _column("channels, separated by commas; default all other numbers")] = "",
     channel: Annotated[str, _column("of a long table, the name of the channel")] = "",
     value: Annotated[str, _column("of a long table, the reading")] = "",
-    time_unit: Annotated[TimeUnit, typer.Option(help="Of times that are numbers.", rich_help_panel="Columns")] = "s",
+    time_unit: Annotated[TimeUnit, typer.Option(help="Of times that are numbers.", rich_help_panel="Columns")] = "auto",
     onset: Annotated[str, _column("marks from where the fault began, or its time; rows before are context")] = "",
     fact: Annotated[list[str] | None, _column("a number known beforehand, such as speed; may be repeated")] = None,
     unit: Annotated[

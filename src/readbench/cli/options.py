@@ -28,7 +28,7 @@ SUFFIX = ".readbench.zip"
 ExecutorName = Literal["local", "processes", "ray"]
 SplitUnit = Literal["group", "asset"]
 Form = Literal["hf", "beir"]
-TimeUnit = Literal["s", "ms", "us", "ns"]
+TimeUnit = Literal["auto", "s", "ms", "us", "ns"]
 LabelRule = Literal["majority", "majority-or-coverage", "native"]
 Missing = Literal["fill", "drop"]
 BeforeRule = Literal["onset", "preceding", "none"]
@@ -53,8 +53,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 # Of the case library.
 Where = Annotated[str, typer.Argument(metavar="LIBRARY", help="Folder or address of the library.", show_default=False)]
 Name = Annotated[str, typer.Argument(metavar="CASE", help="Name of a case.", show_default=False)]
-File = Annotated[Path, typer.Argument(help="CSV, Parquet or NPZ.", show_default=False)]
-Time = Annotated[str, typer.Option(help="Column of the time.")]
+File = Annotated[Path, typer.Argument(help="CSV, Excel, Parquet or NPZ.", show_default=False)]
+Time = Annotated[str, typer.Option(help="Column of the time; - for none.", show_default="looked for")]
+Zone = Annotated[str, typer.Option(help="Time zone of dates that name none: +01:00, Europe/Berlin ...")]
 CaseColumn = Annotated[str, typer.Option(help="Column that names the case of each row.")]
 Channels = Annotated[str, typer.Option(help="Columns of the channels, separated by commas.", show_default="numbers")]
 First = Annotated[str, typer.Option("--from", help="First time of the interval: seconds, a date, or a row.")]
@@ -107,12 +108,14 @@ def numbers(text: str, option: str) -> tuple[int, ...]:
         raise UsageError(f"{option} takes whole numbers separated by commas. Got {text!r}.") from error
 
 
-def roles(time: str, case: str, channels: str, *, label: str = "", asset: str = "", onset: str = "") -> Roles:
+def roles(
+    time: str, case: str, channels: str, *, label: str = "", asset: str = "", onset: str = "", zone: str = ""
+) -> Roles:
     """Roles of the columns of a table; channels are separated by commas."""
     from readbench.engine.window_tables import Roles
 
     names = tuple(name.strip() for name in channels.split(",") if name.strip())
-    return Roles(time=time, case=case, channels=names, label=label, asset=asset, onset=onset)
+    return Roles(time=time, case=case, channels=names, label=label, asset=asset, onset=onset, zone=zone)
 
 
 def told_context(onset: str, before: Path | None, rate: float | None, facts: list[str] | None) -> ToldContext:

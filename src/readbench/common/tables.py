@@ -1,19 +1,21 @@
-"""Reading users' tables: CSV, Parquet and NPZ by the ending of the name, from a file or from bytes, within limits.
+"""Reading users' tables: CSV, Excel, Parquet and NPZ by the ending of the name, from a file or from bytes, in limits.
 
-A `Table` holds named columns as the user's file has them. `Limits` says how much of a file is read; a file is opened
-within that. NPZ archives are read array by array: sizes are checked before anything is unpacked, and objects (pickles)
-are refused.
+A `Table` holds named columns as the user's file has them, and what was understood of the file around them
+(`readbench.common.layouts`). `Limits` says how much of a file is read; a file is opened within that. NPZ archives are
+read array by array: sizes are checked before anything is unpacked, and objects (pickles) are refused.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
 import math
 import re
 import zipfile
 import zlib
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path, PurePath
 from typing import IO, Any
@@ -21,10 +23,12 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from readbench.common.layouts import DECIMAL_DOT, NumberStyle, read_text
+from readbench.common.times import ReadTimes, TimeUnit, read_times
+from readbench.common.workbooks import read_workbook
 from readbench.errors import DataError, UnknownNameError
 
 UNMARKED = ("", "0", "false", "no")
@@ -36,6 +40,14 @@ _HEADER = re.compile(r"^(?P<name>.*\S)\s*[\[(]\s*(?P<unit>[^\[\]()]+?)\s*[\])]$"
 class Table:
     """A user's table: `name` of its file for errors, and `data`, an Arrow table.
 
+    Args:
+        name: of its file.
+        data: an Arrow table.
+        style: how numbers among its texts are written.
+        units: of columns, by name, where a row of the file names them.
+        zone: of times that name none themselves; "" where unknown.
+        remarks: what had to be decided when it was read, in sentences.
+
     >>> table = Table("a.csv", pa.table({"speed": [1, None], "fault": ["leak", ""]}))
     >>> table.numbers("speed").tolist(), table.codes("fault")[1]
     ([1.0, nan], ('leak',))
@@ -43,6 +55,10 @@ class Table:
 
     name: str
     data: pa.Table
+    style: NumberStyle = DECIMAL_DOT
+    units: Mapping[str, str] = field(default_factory=dict)
+    zone: str = ""
+    remarks: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -54,25 +70,59 @@ class Table:
         """Number of rows."""
         return int(self.data.num_rows)
 
-    @property
+    @cached_property
     def numeric(self) -> tuple[str, ...]:
-        """Names of the columns that hold numbers, or nothing at all."""
-        return tuple(field.name for field in self.data.schema if _is_number(field.type))
+        """Names of the columns that hold numbers, or nothing at all; words in place of readings are gaps."""
+        return tuple(name for name in self.columns if self._is_numeric(name))
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """(rows,) a column as numbers, NaN where there is none; a text in it is an error that names its row."""
         values = self._column(column)
-        if not _is_number(values.type):
-            values = self._parsed(column, values)
-        return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+        if _is_number(values.type):
+            return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+        texts = _texts(values)
+        found = self.style.read(texts)
+        if found is not None:
+            return found[0]
+        read, wrong, _ = self.style.parse(texts)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise DataError(
+                f"{self.name}, row {row + 1}: {texts[row].as_py()[:40]!r} in column {column!r} is no number. Correct "
+                "it, or leave the column out."
+            )
+        return read
+
+    def readings(self, column: str) -> tuple[NDArray[np.float64], list[str], str] | None:
+        """A column of texts as numbers, with what stands in place of readings, and its unit; None where it has none."""
+        values = self._column(column)
+        return None if _is_number(values.type) else self.style.read(_texts(values))
+
+    def times(self, column: str, unit: TimeUnit = "auto", zone: str = "") -> ReadTimes | None:
+        """A column as times, or None where it holds none.
+
+        Args:
+            column: its name.
+            unit: of times that are numbers.
+            zone: of dates that name none; otherwise the table's.
+        """
+        values = self._column(column)
+        found = read_times(values, column, unit, zone or self.zone)
+        if found is None and not _is_number(values.type) and self._is_numeric(column):
+            found = read_times(pa.chunked_array([self.numbers(column)]), column, unit, zone or self.zone)
+        return found
 
     def seconds(self, column: str, unit: float = 1.0) -> NDArray[np.float64]:
         """(rows,) a column of times in seconds: numbers of `unit` seconds, or dates, then counted from 1970."""
         values = self._column(column)
-        if not pa.types.is_timestamp(values.type) and not pa.types.is_date(values.type):
-            return self.numbers(column) * unit
-        micros = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-        return np.asarray(micros.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) / 1e6, np.float64)
+        found = None if self._is_numeric(column) else read_times(values, column, "s", self.zone)
+        return self.numbers(column) * unit if found is None else found.seconds
+
+    def _is_numeric(self, column: str) -> bool:
+        values = self.data[column]
+        if pa.types.is_string(values.type) or pa.types.is_dictionary(values.type):
+            return self.style.read(_texts(values)) is not None
+        return _is_number(values.type)
 
     def marks(self, column: str) -> NDArray[np.bool_] | None:
         """(rows,) which rows a column marks: true, 1, or any text; None where it holds other numbers, or dates."""
@@ -109,18 +159,6 @@ class Table:
             raise UnknownNameError(f"column of {self.name}", column, self.columns)
         return self.data[column]
 
-    def _parsed(self, column: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        """A column that is not numeric as a whole, text by text."""
-        texts = _texts(values)
-        try:
-            return texts.cast(pa.float64())
-        except pa.ArrowInvalid:
-            row, text = next((i, t) for i, t in enumerate(texts.to_pylist()) if t is not None and not _reads(t))
-            raise DataError(
-                f"{self.name}, row {row + 1}: {text[:40]!r} in column {column!r} is no number. Correct it, or leave "
-                "the column out."
-            ) from None
-
 
 def split_header(header: str) -> tuple[str, str]:
     """Name and unit of a header; the unit is empty where none stands there.
@@ -151,14 +189,6 @@ def _texts(values: Any) -> Any:  # noqa: ANN401 - an Arrow array, whole or in ch
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataError(f"A column of {values.type} cannot be read as text ({error}).") from error
     return pc.if_else(pc.equal(texts, ""), None, texts)
-
-
-def _reads(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 Given = Path | tuple[str, bytes]
@@ -266,16 +296,16 @@ def _read_header(file: IO[bytes], version: tuple[int, int]) -> tuple[tuple[int, 
     return read(file)  # type: ignore[no-untyped-call,no-any-return]
 
 
-DELIMITERS = ",;\t|"
-TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".npz")
-LONGEST_HEADER = 2**20  # bytes
+TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".lvm", ".asc")
+TABLE_ENDINGS = (*TEXT_ENDINGS, ".xlsx", ".parquet", ".npz")
 
 
 def read_table(given: Given, limits: Limits | None = None) -> Table:
     r"""The table in a file.
 
-    CSV needs a header; the delimiter is a comma, semicolon, tab or bar, whichever the header has most of. Parquet has
-    flat columns. NPZ has one array (rows,) per column. Any of them may be gzipped.
+    Text is read as `readbench.common.layouts` says: any delimiter, encoding and decimal sign, with lines above the
+    header or none. Of an Excel workbook the largest sheet is read. Parquet has flat columns. NPZ has one array (rows,)
+    per column. Any of them may be gzipped.
 
     Args:
         given: path, or name and content.
@@ -287,18 +317,25 @@ def read_table(given: Given, limits: Limits | None = None) -> Table:
     limits = limits or Limits()
     name, file = open_given(given, limits)
     ending = PurePath(name).suffix.lower()
-    if ending in {".csv", ".tsv", ".txt"}:
-        data = _read_csv(name, file, limits)
+    if ending in TEXT_ENDINGS:
+        table = _read_text(name, file.read(), limits)
+    elif ending == ".xlsx":
+        table = _read_text(name, read_workbook(name, file, limits.max_bytes).encode(), limits)
     elif ending == ".parquet":
-        data = read_parquet(name, file, limits)
+        table = Table(name, read_parquet(name, file, limits))
     elif ending == ".npz":
-        data = _read_npz(name, file, limits)
+        table = Table(name, _read_npz(name, file, limits))
     else:
         raise DataError(f"{name}: tables are read from {', '.join(TABLE_ENDINGS)}. Save it as one of these.")
-    limits.check_rows(name, data.num_rows)
-    if not data.num_rows:
+    limits.check_rows(name, table.rows)
+    if not table.rows:
         raise DataError(f"{name}: no rows. The file is empty or incomplete.")
-    return Table(name, data)
+    return table
+
+
+def _read_text(name: str, content: bytes, limits: Limits) -> Table:
+    found = read_text(name, content, limits.max_columns)
+    return Table(name, found.data, found.style, found.units, found.zone, found.remarks)
 
 
 def read_parquet(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
@@ -317,37 +354,6 @@ def read_parquet(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
         raise DataError(f"{name}: no Parquet that can be read ({error}). The file is damaged: get it again.") from error
 
 
-def _read_csv(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
-    names, delimiter = _header(name, file)
-    limits.check_columns(name, len(names))
-    file.seek(0)
-    try:
-        return pyarrow.csv.read_csv(
-            file,
-            # Without threads, so that errors name the row.
-            read_options=pyarrow.csv.ReadOptions(use_threads=False, column_names=names, skip_rows=1),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
-        )
-    except pa.ArrowException as error:
-        raise DataError(f"{name}: {str(error).replace('Row #', 'line ').strip()}. Correct the file.") from error
-
-
-def _header(name: str, file: pa.NativeFile) -> tuple[list[str], str]:
-    """Names of the columns and the delimiter, from the first line."""
-    line = file.read(LONGEST_HEADER).split(b"\n", 1)[0]
-    try:
-        text = line.decode("utf-8-sig").rstrip("\r")
-        delimiter = max(DELIMITERS, key=text.count)
-        fields = next(csv.reader([text], delimiter=delimiter), [])
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{name}: the header is no UTF-8 text ({error}). Save the file as UTF-8.") from error
-    if not any(fields):
-        raise DataError(f"{name}: no header. The first line must name the columns.")
-    names = [field.strip() or f"column {number}" for number, field in enumerate(fields, start=1)]
-    _check_names(name, names)
-    return names, delimiter
-
-
 def _read_npz(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
     columns = read_arrays(name, file, limits)
     limits.check_columns(name, len(columns))
@@ -363,6 +369,6 @@ def _read_npz(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
 
 
 def _check_names(name: str, columns: list[str]) -> None:
-    twice = sorted({column for column in columns if columns.count(column) > 1})
-    if twice:
-        raise DataError(f"{name}: two columns have the name {twice[0]!r}. Rename one.")
+    counts = Counter(columns)
+    if twice := next((column for column in columns if counts[column] > 1), None):
+        raise DataError(f"{name}: two columns have the name {twice!r}. Rename one.")

@@ -35,7 +35,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,14 +44,11 @@ from numpy.typing import NDArray
 
 from readbench.common.files import write_atomically
 from readbench.common.tables import Arrays, Given, Limits, Table, open_given, read_arrays, read_parquet, split_header
+from readbench.common.times import SECONDS, TimeUnit
 from readbench.engine.context import Context, Matrix, check_before
 from readbench.engine.preparation import fill_gaps, is_reading
 from readbench.engine.windows import UNLABELLED, WindowSet, strings
 from readbench.errors import DataError, UsageError
-
-TimeUnit = Literal["s", "ms", "us", "ns"]
-SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-"""Seconds of each unit."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,8 @@ class Roles:
     column with the channel's name, `value` the one with the reading.
 
     Args:
-        time: seconds (or `time_unit`), or dates; rows are put in this order. Without it they are in order already.
+        time: seconds (or `time_unit`), or dates; rows are put in this order. Without it they are in order already;
+            `readbench.engine.signal_tables` looks for it first, unless it is "-".
         label: fault at each row; empty where nobody knows.
         group: what must not straddle a split (run, incident ...); default the case.
         asset: machine, well, patient ...
@@ -70,12 +68,13 @@ class Roles:
         channels: channels to read; default all columns with numbers that have no other role, or all of a long table.
         channel: of a long table, the column that names the channel.
         value: of a long table, the column with the reading.
-        time_unit: of times that are numbers.
+        time_unit: of times that are numbers; `auto` goes by the header and by their size.
         onset: where the fault began. Either rows are marked from there on (true, 1 or any text; the first mark counts),
             or all rows of a case have its time. The rows before it are the time before the window.
         facts: columns with numbers that are known beforehand, one number a case.
         rate: samples a second; default by the median step, where there are times.
         units: pairs of a channel and its unit; default the unit in the channel's name, as in `flow [m3/h]`.
+        zone: of dates that name none: UTC, an offset such as +01:00, or a region such as Europe/Berlin.
     """
 
     time: str = ""
@@ -86,11 +85,12 @@ class Roles:
     channels: tuple[str, ...] = ()
     channel: str = ""
     value: str = ""
-    time_unit: TimeUnit = "s"
+    time_unit: TimeUnit = "auto"
     onset: str = ""
     facts: tuple[str, ...] = ()
     rate: float | None = None
     units: tuple[tuple[str, str], ...] = ()
+    zone: str = ""
 
     def __post_init__(self) -> None:
         if bool(self.channel) != bool(self.value):
@@ -211,7 +211,7 @@ class _Cases:
         self.table, self.roles = table, roles
         codes, self.ids = self._cases()
         if roles.time:
-            self.times = table.seconds(roles.time, SECONDS[roles.time_unit])
+            self.times = table.seconds(roles.time, SECONDS.get(roles.time_unit, 1.0))
             self._check(~np.isfinite(self.times), f"no time in column {roles.time!r}")
         else:
             self.times = np.full(table.rows, np.nan)
@@ -297,7 +297,7 @@ class _Cases:
         if not roles.onset:
             onsets = np.full(table.rows, onset)
         elif roles.time:
-            onsets = table.seconds(roles.onset, SECONDS[roles.time_unit])
+            onsets = table.seconds(roles.onset, SECONDS.get(roles.time_unit, 1.0))
         else:
             raise DataError(
                 f"{table.name}: column {roles.onset!r} holds no marks. Mark the rows from the onset on with 1, those "

@@ -16,7 +16,7 @@ def test_the_demo_is_made_once_and_opened_afterwards(tmp_path: Path) -> None:
     assert len(summary.labels) == 10
     assert any(case.notes for case in library.cases())
     assert [(pair.first.id, pair.second.id) for pair in library.overview().twins] == [("T-180", "T-180-b")]
-    sample = window_of_file(SAMPLE, (tmp_path / "demo" / SAMPLE).read_bytes(), Settings())
+    sample = window_of_file(SAMPLE, (tmp_path / "demo" / SAMPLE).read_bytes(), Settings()).windows
     assert sample.channels(0) == library.window("T-100").channels(0)
     assert sample.values(0).shape == library.window("T-100").values(0).shape
     assert demo_library(tmp_path / "demo").stats() == summary

@@ -76,12 +76,13 @@ def test_whole_numbers_are_one_text_however_they_are_written() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.xlsx", b"", "are read from .csv"),
+        ("a.exe", b"", "are read from .csv"),
+        ("a.xlsx", b"", "no workbook that can be read"),
         ("a.csv", b"", "no header"),
         ("a.csv", b"a,b\n", "no rows"),
         ("a.csv", b"a,a\n1,2\n", "two columns have the name 'a'"),
-        ("a.csv", b"a,b\n1,2\n3\n", "line 3"),
-        ("a.csv", b"\xff\xfea,b\n", "UTF-8"),
+        ("a.csv", b"a,b\n1,2\n3\n4,5\n", "line 3"),
+        ("a.csv", b"\xff\xfea,b", "UTF-8"),
         ("a.csv.gz", gzip.compress(CSV)[:20], "cannot be unpacked"),
         ("a.parquet", parquet(COLUMNS)[:-8], "no Parquet that can be read"),
         ("a.npz", ARRAYS[:-10], "no NPZ that can be read"),

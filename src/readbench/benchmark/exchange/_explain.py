@@ -15,6 +15,7 @@ from readbench.engine.windows import NORMAL, WindowSet
 from readbench.errors import DataError
 
 MOST_NAMES = 8
+MOST_REMARKS = 20
 
 
 def explain_import(built: Built, source: ImportedRecordings | ReadyTask) -> list[str]:
@@ -36,6 +37,7 @@ def _of_tables(source: ImportedRecordings) -> list[str]:
         f"{_count(len(source.info.channels), 'channel')}: {_names([c.name for c in source.info.channels])}.",
         f"Steps per label: {', '.join(steps)}; {unknown:,} steps have none.",
         f"Normal operation is the label {source.normal!r}" + (" or an empty one." if source.blank_is_normal else "."),
+        *source.remarks[:MOST_REMARKS],
         f"Each case is {f'cut into {cut}' if protocol.length else 'one window'}, {labelling}.",
     ]
 

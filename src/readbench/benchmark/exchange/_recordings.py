@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from readbench.benchmark.protocol import NORMAL_CLASS, Channel, Recording, SourceInfo, write_windows_of
 from readbench.benchmark.sources import fingerprint_files
 from readbench.common.tables import TABLE_ENDINGS, Limits, read_table
+from readbench.common.times import SECONDS, TimeUnit
 from readbench.engine.context import check_before
 from readbench.engine.preparation import fill_gaps, is_reading
-from readbench.engine.window_tables import FACT, SECONDS, Roles, TableSeries, TimeUnit, series_of
+from readbench.engine.signal_tables import SignalTable, understand_table
+from readbench.engine.window_tables import FACT, Roles, TableSeries, series_of
 from readbench.engine.windows import NORMAL, UNLABELLED
 from readbench.errors import DataError, UnknownNameError
 
@@ -56,6 +58,7 @@ class ImportedRecordings:
         blank_is_normal: rows without a label are normal; otherwise nobody knows what they are.
         limits: most bytes, rows and columns of a table; None for the usual ones.
         labelled: steps per label, after `surveyed`.
+        remarks: what was understood of the tables, after `surveyed`.
         rows: rows of all tables, after `surveyed`.
     """
 
@@ -68,13 +71,15 @@ class ImportedRecordings:
     limits: Limits | None = None
     labelled: Mapping[str, int] = field(default_factory=dict)
     rows: int = 0
+    remarks: tuple[str, ...] = ()
 
     def surveyed(self) -> ImportedRecordings:
         """The same with its channels, faults and counts filled in from the files, which are read once for this."""
         steps: Counter[str] = Counter()
         channels: dict[str, str] = {}
         rows = 0
-        for _, series in self._series():
+        remarks: dict[str, None] = {}
+        for _, series in self._series(remarks):
             codes, counts = np.unique(series.labels, return_counts=True)
             for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
                 steps[self._name(series, code)] += count
@@ -94,7 +99,7 @@ class ImportedRecordings:
             if name not in channels:
                 raise UnknownNameError("channel", name, tuple(channels))
         info = replace(self.info, channels=tuple(map(Channel, channels, channels.values())), faults=faults)
-        return replace(self, info=info, labelled=dict(sorted(steps.items())), rows=rows)
+        return replace(self, info=info, labelled=dict(sorted(steps.items())), rows=rows, remarks=tuple(remarks))
 
     def write(self, folder: Path) -> None:
         """Clean, cut and label all recordings into a folder of windows."""
@@ -128,12 +133,18 @@ class ImportedRecordings:
                 facts=series.facts,
             )
 
-    def _series(self) -> Iterator[tuple[Path, TableSeries]]:
+    def _series(self, remarks: dict[str, None] | None = None) -> Iterator[tuple[Path, TableSeries]]:
+        """The series of all tables; `remarks` gets what was understood of them."""
         for path in self.files:
             case = self.cases.get(path)
-            table = read_table(path, self.limits)
-            for series in series_of(table, self.roles, np.nan if case is None else case.onset):
+            found = self._understand(path, self.roles)
+            if remarks is not None:
+                remarks |= dict.fromkeys(found.remarks)
+            for series in series_of(found.table, found.roles, np.nan if case is None else case.onset):
                 yield path, series if case is None else self._told(series, case)
+
+    def _understand(self, path: Path, roles: Roles) -> SignalTable:
+        return understand_table(read_table(path, self.limits), roles)
 
     def _told(self, series: TableSeries, case: CaseFacts) -> TableSeries:
         """A series with what the table of cases says about it."""
@@ -151,7 +162,8 @@ class ImportedRecordings:
         roles = Roles(
             time=self.roles.time, channel=self.roles.channel, value=self.roles.value, time_unit=self.roles.time_unit
         )
-        (found,) = series_of(read_table(path, self.limits), roles)
+        read = self._understand(path, roles)
+        (found,) = series_of(read.table, read.roles)
         if absent := [name for name in series.channels if name not in found.channels]:
             raise DataError(f"The time before {where} lacks channel {absent[0]!r}. Give the same channels for both.")
         if found.stop >= series.start:
@@ -199,7 +211,7 @@ def read_cases(path: Path, limits: Limits | None = None, time_unit: TimeUnit = "
     for column in ("label", "group", "asset", "before"):
         texts[column] = _texts(table.codes(column)) if column in table.columns else [""] * table.rows
     unknown = np.full(table.rows, np.nan)
-    onsets = table.seconds("onset", SECONDS[time_unit]) if "onset" in table.columns else unknown
+    onsets = table.seconds("onset", SECONDS.get(time_unit, 1.0)) if "onset" in table.columns else unknown
     rates = table.numbers("rate") if "rate" in table.columns else unknown
     facts = {name.removeprefix(FACT): table.numbers(name) for name in table.columns if name.startswith(FACT)}
     cases: dict[Path, CaseFacts] = {}

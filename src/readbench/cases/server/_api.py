@@ -14,7 +14,7 @@ from fastapi import APIRouter, BackgroundTasks, File, Form, HTTPException, Query
 from fastapi.responses import FileResponse
 from pydantic import Field
 
-from readbench.cases import Answer, Case, Change, Filter, export_library
+from readbench.cases import AddedCase, Answer, Case, Change, Filter, export_library
 from readbench.cases.server._bodies import (
     Asked,
     CasePage,
@@ -26,7 +26,6 @@ from readbench.cases.server._bodies import (
     SearchBody,
     SearchManyBody,
     Stored,
-    time_of,
     told_of_file,
     window_of_file,
     windows_of_bodies,
@@ -110,11 +109,11 @@ async def search_file(
     *,
     service: Served,
     _caller: Reader,
-    file: Annotated[UploadFile, File(description="CSV, Parquet or NPZ")],
+    file: Annotated[UploadFile, File(description="CSV, Excel, Parquet or NPZ")],
     asset: Annotated[str, Form()] = "",
     time: Annotated[str, Form(description="column of the time")] = "",
-    first: Annotated[float | None, Form(description="first time of the window")] = None,
-    last: Annotated[float | None, Form()] = None,
+    first: Annotated[str, Form(description="first time of the window: seconds, a date, or a row")] = "",
+    last: Annotated[str, Form()] = "",
     onset: Annotated[str, Form(description="when it began: rows before are the time before the window")] = "",
     onset_column: Annotated[str, Form(description="column that marks the rows from the onset on")] = "",
     before: Annotated[UploadFile | None, File(description="a table with the time before the window")] = None,
@@ -195,25 +194,25 @@ async def add_file(
     *,
     service: Served,
     _caller: Writer,
-    file: Annotated[UploadFile, File(description="CSV, Parquet or NPZ")],
+    file: Annotated[UploadFile, File(description="CSV, Excel, Parquet or NPZ")],
     asset: Annotated[str, Form()] = "",
     label: Annotated[str, Form()] = "",
     notes: Annotated[str, Form()] = "",
     time: Annotated[str, Form(description="column of the time")] = "",
-    first: Annotated[float | None, Form(description="first time of the window")] = None,
-    last: Annotated[float | None, Form()] = None,
+    first: Annotated[str, Form(description="first time of the window: seconds, a date, or a row")] = "",
+    last: Annotated[str, Form()] = "",
     onset: Annotated[str, Form(description="when it began: rows before are the time before the window")] = "",
     onset_column: Annotated[str, Form(description="column that marks the rows from the onset on")] = "",
     before: Annotated[UploadFile | None, File(description="a table with the time before the window")] = None,
     rate: Annotated[float | None, Form(gt=0, description="samples a second")] = None,
     fact: Annotated[list[str], Form(description="a number known beforehand, such as speed=29.5")] = [],  # noqa: B006
-) -> Case:
-    """Add the case in a file."""
+) -> AddedCase:
+    """Add the case in a file; what was understood of it comes with the answer."""
     content = await file.read()
     earlier = await _read_upload(before)
 
-    def store() -> Case:
-        windows = window_of_file(
+    def store() -> AddedCase:
+        read = window_of_file(
             file.filename or "",
             content,
             service.settings,
@@ -223,9 +222,8 @@ async def add_file(
             onset_column=onset_column,
             told=told_of_file(onset, earlier, rate, fact),
         )
-        return add_case(
-            service, windows, Case(id="", asset=asset, label=label or None, notes=notes, time=time_of(windows))
-        )
+        case = Case(id="", asset=asset, label=label or None, notes=notes, **read.dates())
+        return add_case(service, read.windows, case, read.remarks)
 
     return await service.work.do(store)
 
@@ -280,8 +278,8 @@ async def export(service: Served, _caller: Admin, after: BackgroundTasks) -> Fil
     return FileResponse(path, filename=path.name, media_type="application/vnd.apache.parquet", background=after)
 
 
-def add_case(service: CaseService, windows: WindowSet, case: Case) -> Case:
-    """Add one case, and say 409 where there is one of its name."""
+def add_case(service: CaseService, windows: WindowSet, case: Case, remarks: tuple[str, ...] = ()) -> AddedCase:
+    """Add one case, with remarks on its file, and say 409 where there is one of its name."""
     library = service.library
     if case.id:
         try:
@@ -290,7 +288,8 @@ def add_case(service: CaseService, windows: WindowSet, case: Case) -> Case:
             pass
         else:
             raise HTTPException(409, f"There is a case {case.id!r} already. Give another name.")
-    return library.case(library.add(windows, [case])[0])
+    added = library.case(library.add(windows, [case])[0])
+    return AddedCase(**added.model_dump(), remarks=remarks)
 
 
 def _remove(path: Path) -> None:

@@ -10,14 +10,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from readbench.cases import (
-    FIRST_DATE,
     Case,
     Filter,
     Interval,
+    ReadRecording,
     ToldContext,
     attach_context,
     parse_facts,
-    windows_from,
+    read_recording,
 )
 from readbench.cases.server._service import Settings
 from readbench.engine.window_tables import Roles
@@ -90,6 +90,8 @@ class NewCase(ApiModel):
     id: str = ""
     label: str | None = None
     time: float | None = None
+    end: float | None = None
+    zone: str = ""
     group: str = ""
     notes: str = ""
     tags: tuple[str, ...] = ()
@@ -102,6 +104,8 @@ class Edits(ApiModel):
     label: str | None = None
     asset: str = ""
     time: float | None = None
+    end: float | None = None
+    zone: str = ""
     group: str = ""
     notes: str = ""
     tags: tuple[str, ...] = ()
@@ -155,10 +159,6 @@ class Health(ApiModel):
     cases: int | None = None
 
 
-TIME_NAMES = ("time", "t", "timestamp", "datetime", "date", "seconds", "step")
-"""Columns of these names are the time, unless the sender says otherwise."""
-
-
 def window_of_file(
     name: str,
     content: bytes,
@@ -169,30 +169,29 @@ def window_of_file(
     asset: str = "",
     onset_column: str = "",
     told: ToldContext | None = None,
-) -> WindowSet:
-    r"""The one window in a sent file.
+) -> ReadRecording:
+    r"""The one window in a sent file, and what was understood of it.
 
     Args:
         name: of the file; its ending says what it is, and nothing is ever written under it.
         content: of the file.
         settings: limits.
-        time: column of the time; "" takes one of the usual names.
+        time: column of the time; "" looks for it, "-" is for none.
         interval: first and last time.
         asset: the machine it comes from.
         onset_column: column that marks the rows from the onset on.
         told: of the window, beside the file.
 
-    >>> window_of_file("../a.csv", b"t,flow\n0,1\n1,2\n", Settings()).channels(0)
+    >>> window_of_file("../a.csv", b"t,flow\n0,1\n1,2\n", Settings()).windows.channels(0)
     ('flow',)
     """
     own = PurePosixPath(name.replace("\\", "/")).name or "file"
     given = (own, content)
-    column = time or _time_column(own, content)
-    roles = Roles(time=column, onset=onset_column)
-    windows = windows_from(given, roles, interval, settings.file_limits, told or ToldContext())
-    if len(windows) != 1:
-        raise UsageError(f"{own} holds {len(windows)} windows. Send one at a time.")
-    return check_size(_without_facts(windows, asset), settings)
+    roles = Roles(time=time, onset=onset_column)
+    read = read_recording(given, roles, interval, settings.file_limits, told or ToldContext())
+    if len(read.windows) != 1:
+        raise UsageError(f"{own} holds {len(read.windows)} windows. Send one at a time.")
+    return replace(read, windows=check_size(_without_facts(read.windows, asset), settings))
 
 
 def windows_of_bodies(bodies: tuple[WindowBody, ...], settings: Settings) -> WindowSet:
@@ -218,12 +217,6 @@ def check_size(windows: WindowSet, settings: Settings) -> WindowSet:
 def told_of_file(onset: str, before: tuple[str, bytes] | None, rate: float | None, facts: list[str]) -> ToldContext:
     """What the fields of a form say of the window in a file."""
     return ToldContext(onset=onset, before=before, rate=rate, facts=parse_facts(facts) if facts else None)
-
-
-def time_of(windows: WindowSet) -> float | None:
-    """When the first window began; None where that is not known, or only counted from the beginning of a recording."""
-    time = float(windows.times[0])
-    return time if np.isfinite(time) and time >= FIRST_DATE else None
 
 
 def _window(body: WindowBody) -> WindowSet:
@@ -264,18 +257,6 @@ def _matrix(values: Rows, channels: tuple[str, ...], what: str) -> np.ndarray:
     rows = [[np.nan if value is None else value for value in row] for row in values]
     with np.errstate(over="ignore"):
         return np.array(rows, np.float64).astype(np.float32)
-
-
-def _time_column(name: str, content: bytes) -> str:
-    """The column of a CSV file that is called as times usually are; "" where there is none."""
-    if not name.lower().endswith((".csv", ".tsv", ".txt")):
-        return ""
-    header = content[: 2**16].split(b"\n", 1)[0].decode("utf-8-sig", "replace")
-    for delimiter in ",;\t|":
-        for column in header.split(delimiter):
-            if column.strip().strip('"').lower() in TIME_NAMES:
-                return column.strip().strip('"')
-    return ""
 
 
 def _without_facts(windows: WindowSet, asset: str) -> WindowSet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -20,21 +21,20 @@ from readbench.cases import (
     Fault,
     Filter,
     GivenBy,
+    ReadRecording,
     Summary,
     ToldContext,
     format_time,
     parse_facts,
-    parse_time,
 )
 from readbench.cases.server import _views as words
 from readbench.cases.server._api import ListQuery, add_case, list_cases
-from readbench.cases.server._bodies import begin_at, time_of, window_of_file
+from readbench.cases.server._bodies import begin_at, window_of_file
 from readbench.cases.server._gate import COOKIE, IMPORT_MAP, Admin, Reader, Writer, caller_of
 from readbench.cases.server._keys import NOBODY, KeyHolder, Role
 from readbench.cases.server._questions import ask_in_words
 from readbench.cases.server._service import CaseService, Served
 from readbench.cases.server._views import DrawnRecording, DrawnWindow, draw_recording, draw_signals, list_events
-from readbench.engine.windows import WindowSet
 
 HITS = 10
 OPTIONS = 5
@@ -126,24 +126,25 @@ async def look_at_file(
 ) -> Response:
     """Search with a file: kept as an open case, or only looked at; `onset` is a step of it."""
     content = await file.read()
-    interval = parse_time(first), parse_time(last)
     told = ToldContext(facts=parse_facts([text for text in facts.split(",") if text.strip()]) or None)
 
-    def read() -> WindowSet:
-        window = window_of_file(
-            file.filename or "", content, service.settings, time=time, interval=interval, asset=asset, told=told
+    def read() -> ReadRecording:
+        own = window_of_file(
+            file.filename or "", content, service.settings, time=time, interval=(first, last), asset=asset, told=told
         )
-        return begin_at(window, int(onset)) if onset.strip("0") and onset.isdecimal() else window
+        begun = onset.strip("0") and onset.isdecimal()
+        return replace(own, windows=begin_at(own.windows, int(onset))) if begun else own
 
     def look() -> dict[str, Any]:
-        window = service.library.prepare(read())
-        answer = service.library.search(window, k=HITS, method=service.settings.choose_method(""))
+        own = read()
+        window = service.library.prepare(own.windows)
+        answer = service.library.search(own, k=HITS, method=service.settings.choose_method(""))
         signals = draw_signals(service.library.snapshot(), window[0], kept=False)
         return _shown(service, signals, answer, Page()) | {"case": None, "asset": asset, "name": file.filename}
 
     def store() -> Case:
-        window = read()
-        return add_case(service, window, Case(id="", asset=asset, time=time_of(window)))
+        own = read()
+        return add_case(service, own.windows, Case(id="", asset=asset, **own.dates()))
 
     if keep and caller.role >= Role.WRITE:
         return _to_case((await service.work.do(store)).id)
@@ -163,13 +164,12 @@ async def preview(
 ) -> DrawnRecording:
     """The whole recording of a file, in which its sender marks when it began; nothing of it is kept."""
     content = await file.read()
-    interval = parse_time(first), parse_time(last)
 
     def draw() -> DrawnRecording:
-        window = window_of_file(
-            file.filename or "", content, service.settings, time=time, interval=interval, asset=asset
+        own = window_of_file(
+            file.filename or "", content, service.settings, time=time, interval=(first, last), asset=asset
         )
-        return draw_recording(service.library.snapshot(), service.library.prepare(window)[0])
+        return draw_recording(service.library.snapshot(), service.library.prepare(own.windows)[0])
 
     return await service.work.do(draw)
 

@@ -1,0 +1,221 @@
+"""A list of incidents and the recordings they lie in: each becomes a case.
+
+```
+start,end,label,asset,note
+2025-12-31 14:02,2025-12-31 14:20,seal leak,pump 2,Seal replaced.
+```
+
+`start` and `end` are dates or seconds by the clock of the recording. Further columns may stand there: `recording` (the
+name of the file, where several cover the time), `onset` (rows before it are the time before the window), `name`, `tags`
+and `links`. A row that cannot be used is named and stops no other; an incident that is in the library already is left
+as it is, so that a list can grow and be given again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from readbench.cases._bulk import join_windows
+from readbench.cases._intake import check_case, format_time, parse_onset, parse_time, prepare_windows
+from readbench.cases._library import Library
+from readbench.cases._models import Case
+from readbench.common.progress import SILENT, Progress
+from readbench.common.tables import Limits, Table, read_table
+from readbench.engine.signal_tables import SignalTable, understand_table
+from readbench.engine.window_tables import Roles, TableSeries, series_of, window_set
+from readbench.engine.windows import WindowSet
+from readbench.errors import DataError, ReadbenchError, UnknownNameError
+
+_TEXTS = ("label", "asset", "note", "notes", "recording", "onset", "name", "tags", "links")
+
+
+@dataclass(frozen=True)
+class IncidentReport:
+    """What became of a list of incidents.
+
+    Args:
+        added: names of the new cases.
+        known: names of cases that were there already.
+        failed: rows of the list, from 1, and why they were not used.
+        remarks: what was understood of the recordings.
+    """
+
+    added: tuple[str, ...]
+    known: tuple[str, ...]
+    failed: tuple[tuple[int, str], ...]
+    remarks: tuple[str, ...]
+
+
+def add_incidents(
+    library: Library,
+    incidents: Path,
+    recordings: Sequence[Path],
+    roles: Roles | None = None,
+    *,
+    limits: Limits | None = None,
+    progress: Progress = SILENT,
+) -> IncidentReport:
+    """Add the incidents of a list as cases.
+
+    Args:
+        library: that gets them.
+        incidents: the list.
+        recordings: tables with the signals.
+        roles: what their columns mean, where that must be said.
+        limits: most bytes, rows and columns.
+        progress: told how far recordings are read and incidents cut.
+    """
+    listed = _List(read_table(incidents, limits))
+    sources = []
+    for place, path in enumerate(recordings):
+        progress("reading recordings", place, len(recordings))
+        sources.append(_Source(path, understand_table(read_table(path, limits), roles or Roles())))
+    taken: dict[str, tuple[Case, WindowSet]] = {}
+    known: list[str] = []
+    failed: list[tuple[int, str]] = []
+    there = {case.id for case in library.cases()}
+    for row in range(listed.table.rows):
+        progress("cutting incidents", row, listed.table.rows)
+        try:
+            case, source, span, onset = listed.incident(row, sources)
+            if case.id in there:
+                known.append(case.id)
+            elif case.id in taken:
+                raise DataError(f"it is the same incident as another row, {case.id!r}. Give it a name of its own.")
+            else:
+                taken[case.id] = check_case(case), prepare_windows(source.cut(span, onset))
+        except ReadbenchError as error:
+            failed.append((row + 1, str(error)))
+    progress("cutting incidents", listed.table.rows, listed.table.rows)
+    if taken:
+        cases, windows = zip(*taken.values(), strict=True)
+        library.add(join_windows(windows), list(cases), progress=progress)
+    remarks = dict.fromkeys(remark for source in sources for remark in source.found.remarks)
+    return IncidentReport(tuple(taken), tuple(known), tuple(failed), tuple(remarks))
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """A recording: its rows in order of time."""
+
+    path: Path
+    found: SignalTable
+
+    def __post_init__(self) -> None:
+        if not self.found.roles.time:
+            raise DataError(f"{self.path}: no column was taken as the time, so no incident can be found. Name it.")
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        return np.argsort(self.found.table.numbers(self.found.roles.time), kind="stable")
+
+    @cached_property
+    def times(self) -> NDArray[np.float64]:
+        return self.found.table.numbers(self.found.roles.time)[self.order]
+
+    @cached_property
+    def assets(self) -> tuple[NDArray[np.int32], tuple[str, ...]] | None:
+        column = self.found.roles.asset
+        return self.found.table.codes(column) if column else None
+
+    def covers(self, span: tuple[float, float], asset: str) -> bool:
+        """Whether the recording has rows at both ends of a span, or between them, of an asset."""
+        inside = bool(self.times[0] <= span[1] and self.times[-1] >= span[0])
+        return inside and (self.assets is None or not asset or asset in self.assets[1])
+
+    def cut(self, span: tuple[float, float], onset: str) -> WindowSet:
+        """The window of a span, from the onset on where one is told."""
+        first, last = np.searchsorted(self.times, span[0], "left"), np.searchsorted(self.times, span[1], "right")
+        rows = np.sort(self.order[first:last])
+        table, roles, zone = self.found.table, self.found.roles, self.found.zone
+        if len(rows) < 2:
+            ends = [format_time(float(end), zone) for end in (self.times[0], self.times[-1])]
+            raise DataError(f"{self.path.name} has {len(rows)} rows in that time; it goes from {ends[0]} to {ends[1]}.")
+        part = Table(table.name, table.data.take(pa.array(rows)))
+        begun = parse_onset(onset, float(self.times[first]), zone)
+        if onset and not span[0] < begun <= span[1]:
+            raise DataError(f"the onset {onset} is not between start and end.")
+        series: list[TableSeries] = series_of(part, roles, begun)
+        if len(series) != 1:
+            raise DataError(f"{len(series)} cases of {self.path.name} lie in that time. Leave the column of cases out.")
+        return window_set(series)
+
+
+@dataclass(frozen=True, eq=False)
+class _List:
+    """The table of incidents."""
+
+    table: Table
+    _starts: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for column in ("start", "end"):
+            if column not in self.table.columns:
+                raise UnknownNameError(f"column of {self.table.name}", column, self.table.columns)
+
+    def incident(self, row: int, sources: list[_Source]) -> tuple[Case, _Source, tuple[float, float], str]:
+        """The case of a row, its recording, its span and its onset."""
+        texts = {name: self._text(name, row) for name in _TEXTS}
+        named = [source for source in sources if texts["recording"] in {"", source.path.name, source.path.stem}]
+        if not named:
+            raise DataError(f"there is no recording {texts['recording']!r}. Give its file, too.")
+        spans = {source.path: self._span(row, source.found.zone) for source in named}
+        matching = [source for source in named if source.covers(spans[source.path], texts["asset"])]
+        if len(matching) > 1 and texts["asset"]:
+            matching = [own for own in matching if own.path.stem.casefold() == texts["asset"].casefold()] or matching
+        if len(matching) != 1:
+            names = ", ".join(source.path.name for source in (matching or named)[:5])
+            what = "it lies in several recordings" if matching else "no recording has this time"
+            raise DataError(f"{what}: {names}. Name its file in a column 'recording', or correct the time.")
+        source, span = matching[0], spans[matching[0].path]
+        when = format_time(span[0], source.found.zone).removesuffix(" s")
+        case = Case(
+            id=texts["name"] or f"{texts['asset'] or source.path.stem} {when}",
+            label=texts["label"] or None,
+            asset=texts["asset"],
+            time=span[0],
+            end=span[1],
+            zone=source.found.zone,
+            notes=texts["note"] or texts["notes"],
+            tags=_split(texts["tags"]),
+            links=_split(texts["links"]),
+        )
+        return case, source, span, texts["onset"]
+
+    def _span(self, row: int, zone: str) -> tuple[float, float]:
+        """Start and end of a row by the clock of a zone; all rows together tell what dates mean."""
+        if zone not in self._starts:
+            self._starts[zone] = (self._column("start", zone), self._column("end", zone))
+        found = []
+        for name, column in zip(("start", "end"), self._starts[zone], strict=True):
+            time = float(column[row])
+            if np.isnan(time):
+                time = parse_time(self._text(name, row), zone) or np.nan
+            if np.isnan(time):
+                raise DataError(f"there is no {name}. Give a date or seconds.")
+            found.append(time)
+        start, end = found
+        if end <= start:
+            raise DataError(f"it ends ({self._text('end', row)}) before it starts ({self._text('start', row)}).")
+        return start, end
+
+    def _column(self, name: str, zone: str) -> NDArray[np.float64]:
+        found = self.table.times(name, "auto", zone)
+        return np.full(self.table.rows, np.nan) if found is None else found.seconds
+
+    def _text(self, column: str, row: int) -> str:
+        if column not in self.table.columns:
+            return ""
+        value = self.table.data[column][row].as_py()
+        return "" if value is None else str(value).strip()
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split("|") if part.strip())

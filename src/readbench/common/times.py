@@ -1,0 +1,453 @@
+"""Times as recorders write them: dates of many forms, zones, and numbers since one of several beginnings.
+
+`read_times` makes seconds of a column. Dates that name a zone, in each cell or in the header, are counted from 1970 in
+UTC; those that name none are taken as they are written, as if they were UTC, and `zone` stays empty.
+
+```
+2025-12-31T23:59:58.123+01:00    ISO, with blanks, slashes or dots too; a comma before the fraction; 20251231T235958
+31.12.2025 23:59:58,123          day first with dots
+12/31/2025 11:59:58 PM           which number is the month is decided by all rows
+31-Dec-25 23:59:58               months in English, German, French and Spanish
+23:59:58                         time of day: midnight begins a new day
+1767225598                       since 1970 in s, ms, us or ns by its size; since 1904 (LabVIEW), since 1601 (Windows)
+46022.99998                      days of Excel or MATLAB, in a column whose name speaks of a date
+```
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, timedelta, timezone, tzinfo
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from readbench.errors import DataError
+
+TimeUnit = Literal["auto", "s", "ms", "us", "ns"]
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+"""Seconds of each unit."""
+DAY_S = 86400.0
+_TIME_NAMES_TEXT = (
+    "time|t|timestamp|timestamps|time stamp|datetime|date time|date|seconds|step|ts|utc|utc time|local time|localtime|"
+    "zeit|zeitstempel|zeitpunkt|datum|uhrzeit|datum zeit|datum uhrzeit|x value|epoch|unix time|unixtime|t stamp|"
+    "sample time|heure|horodatage|date heure|fecha|fecha hora|hora|tijd|tijdstip|czas|data ora|timestring|"
+    "source timestamp|sourcetimestamp|server timestamp|event time|record time|elapsed time|time seconds|datenum"
+)
+TIME_NAMES = frozenset(_TIME_NAMES_TEXT.split("|"))
+"""Names of columns that hold the time; without regard to case, unit, and what stands between words."""
+_DATED = ("date", "datum", "stamp", "fecha", "horodatage", "datenum", "epoch")
+_READ_SHARE = 0.9
+"""Least share of the cells of a column of times that must be readable."""
+_SAMPLE = 50
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "jan january januar janvier janv ene enero",
+            "feb february februar fevrier février févr febrero",
+            "mar march mär märz mrz mars marzo",
+            "apr april avr avril abr abril",
+            "may mai mayo",
+            "jun june juni juin junio",
+            "jul july juli juil juillet julio",
+            "aug august août aout ago agosto",
+            "sep sept september septembre septiembre",
+            "oct october okt oktober octobre octubre",
+            "nov november novembre noviembre",
+            "dec december dez dezember déc décembre dic diciembre",
+        ),
+        start=1,
+    )
+    for name in names.split()
+}
+_OFFSETS = {
+    "Z": 0.0,
+    "UTC": 0.0,
+    "GMT": 0.0,
+    "WET": 0.0,
+    "CET": 1.0,
+    "MEZ": 1.0,
+    "BST": 1.0,
+    "WEST": 1.0,
+    "CEST": 2.0,
+    "MESZ": 2.0,
+    "EET": 2.0,
+    "EEST": 3.0,
+    "MSK": 3.0,
+    "JST": 9.0,
+    "EST": -5.0,
+    "EDT": -4.0,
+    "CST": -6.0,
+    "CDT": -5.0,
+    "MST": -7.0,
+    "MDT": -6.0,
+    "PST": -8.0,
+    "PDT": -7.0,
+}
+"""Hours that clocks of these zones are ahead of UTC."""
+_OFFSET = re.compile(r"(?:UTC|GMT)?\s*(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?")
+_REGION = re.compile(r"[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+")
+_CLOCK = (
+    r"(?:(?:[ T_,;]+|:)(?P<h>\d{1,2}):(?P<mi>\d{2})(?::(?P<s>\d{2})(?:[.,:](?P<f>\d{1,9}))?)?"
+    r"\s*(?P<ap>[AaPp]\.?[Mm]\.?)?\s*(?P<z>Z|(?:UTC|GMT)?\s?[+-]\d{1,2}(?::?\d{2})?|[A-Z]{3,4})?)?$"
+)
+_WEEKDAY = r"^(?:[A-Za-zäöü]{2,9}\.?,?\s+)?"
+_FORMS = {
+    "year first": _WEEKDAY + r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})" + _CLOCK,
+    "numbers": _WEEKDAY + r"(?P<a>\d{1,2})(?P<mark>[-/.])(?P<b>\d{1,2})[-/.](?P<y>\d{4}|\d{2})" + _CLOCK,
+    "month by name": _WEEKDAY
+    + r"(?P<d>\d{1,2})\.?[-/ .](?P<name>[A-Za-zäéûô]{3,10})\.?,?[-/ .](?P<y>\d{4}|\d{2})"
+    + _CLOCK,
+    "name first": _WEEKDAY + r"(?P<name>[A-Za-zäéûô]{3,10})\.?[-/ ](?P<d>\d{1,2}),?[-/ ]+(?P<y>\d{4})" + _CLOCK,
+    "compact": r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})[T_ -]?(?P<h>\d{2})(?P<mi>\d{2})(?P<s>\d{2})"
+    r"(?:[.,](?P<f>\d{1,9}))?(?P<ap>)(?P<z>Z|[+-]\d{2}:?\d{2})?$",
+    "time of day": r"^(?P<h>\d{1,5}):(?P<mi>\d{2})(?::(?P<s>\d{2})(?:[.,:](?P<f>\d{1,9}))?)?"
+    r"\s*(?P<ap>[AaPp]\.?[Mm]\.?)?(?P<z>)$",
+}
+_DATE_ONLY = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTimes:
+    """A column of times.
+
+    Args:
+        seconds: (rows,) since 1970, or since the beginning of a recording; NaN where there is none.
+        zone: `UTC`, an offset such as `+01:00` or a region such as `Europe/Berlin`; "" where none is known.
+        remarks: what had to be decided, in sentences.
+    """
+
+    seconds: NDArray[np.float64]
+    zone: str = ""
+    remarks: tuple[str, ...] = ()
+
+
+def is_time_name(name: str) -> bool:
+    """Whether a column is called as times usually are.
+
+    >>> is_time_name("Time [s]"), is_time_name("Date/Time (UTC+1)"), is_time_name("_time"), is_time_name("pressure")
+    (True, True, True, False)
+    """
+    bare = re.sub(r"[\[(].*?[\])]?$", "", name.strip())
+    words = re.sub(r"[\W_]+", " ", bare).strip().casefold()
+    return words in TIME_NAMES or re.sub(r" (s|ms|us|ns|sec)$", "", words) in TIME_NAMES
+
+
+def read_times(column: Any, name: str, unit: TimeUnit = "auto", zone: str = "") -> ReadTimes | None:  # noqa: ANN401
+    """A column as times, or None where it holds none.
+
+    Args:
+        column: an Arrow column: texts, numbers, dates or times of day.
+        name: of the column; it may tell unit and zone.
+        unit: of numbers; `auto` goes by the name and by their size.
+        zone: of dates that name none.
+
+    >>> texts = pa.chunked_array([["31.12.2025 23:59:58,5", "31.12.2025 23:59:59,5"]])
+    >>> read_times(texts, "Zeit").seconds.tolist()
+    [1767225598.5, 1767225599.5]
+    """
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    told = zone or find_zone(name)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return _settle(_of_timestamps(column), "UTC" if getattr(kind, "tz", None) else "", told)
+    if pa.types.is_time(kind):
+        micros = column.cast(pa.time64("us"), safe=False).cast(pa.int64())
+        return ReadTimes(_unwrap(_numpy(micros) / 1e6))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return _of_numbers(_numpy(column), name, unit, zone)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _of_texts(pc.utf8_trim_whitespace(column.cast(pa.string())), told)
+    return None
+
+
+def parse_date(text: str, zone: str = "") -> float | None:
+    """One date as seconds since 1970, by the clock of a zone unless it names another; None where it is none.
+
+    >>> parse_date("31.12.2025 23:59"), parse_date("1.5")
+    (1767225540.0, None)
+    """
+    found = _of_texts(pa.chunked_array([[text.strip()]]), zone)
+    if found is None or _find_form(text.strip()) == "time of day":
+        return None
+    return float(found.seconds[0])
+
+
+def find_zone(text: str) -> str:
+    """The zone that a header or a line above the table names; "" for none.
+
+    >>> find_zone("Time (UTC+1)"), find_zone("Zeit [MEZ]"), find_zone("Time zone: Europe/Berlin"), find_zone("Time")
+    ('+01:00', '+01:00', 'Europe/Berlin', '')
+    """
+    if found := _REGION.search(text):
+        return found[0] if is_zone(found[0]) else ""
+    if found := re.search(r"\b(UTC|GMT)\s*([+-]\d{1,2}(:?\d{2})?)", text):
+        return check_zone(found[0])
+    words = re.findall(r"\b[A-Z]{3,4}\b", text)
+    return next((check_zone(word) for word in words if word in _OFFSETS), "")
+
+
+def is_zone(text: str) -> bool:
+    """Whether a text names a zone."""
+    try:
+        check_zone(text)
+    except DataError:
+        return False
+    return True
+
+
+def check_zone(text: str) -> str:
+    """A zone in one form, or an error: `UTC`, `+01:00` or the name of a region.
+
+    >>> check_zone("UTC+1"), check_zone("CEST"), check_zone("Europe/Berlin"), check_zone("Z")
+    ('+01:00', '+02:00', 'Europe/Berlin', 'UTC')
+    """
+    text = text.strip()
+    if not text:
+        return ""
+    if text in _OFFSETS:
+        return _name_offset(_OFFSETS[text] * 3600)
+    if found := _OFFSET.fullmatch(text):
+        return _name_offset(_offset_of(found))
+    try:
+        pc.assume_timezone(pa.array([0], pa.timestamp("s")), text)
+    except (pa.ArrowException, ValueError) as error:
+        raise DataError(
+            f"{text[:40]!r} is no time zone. Give UTC, an offset such as +01:00, or a region such as Europe/Berlin."
+        ) from error
+    return text
+
+
+def zone_of(zone: str) -> tzinfo:
+    """A zone that `check_zone` accepts, for clocks; UTC for "".
+
+    >>> zone_of("+01:00").utcoffset(None)
+    datetime.timedelta(seconds=3600)
+    """
+    if found := _OFFSET.fullmatch(zone):
+        return timezone(timedelta(seconds=_offset_of(found)))
+    return UTC if zone in {"", "UTC"} else ZoneInfo(zone)
+
+
+def _of_timestamps(column: Any) -> NDArray[np.float64]:  # noqa: ANN401 - an Arrow column
+    micros = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
+    return _numpy(micros) / 1e6
+
+
+def _settle(seconds: NDArray[np.float64], zone: str, told: str, remarks: tuple[str, ...] = ()) -> ReadTimes:
+    """Times with the zone they named, or shifted into UTC by the zone that was told beside them."""
+    if zone or not told:
+        return ReadTimes(seconds, zone, remarks)
+    told = check_zone(told)
+    if found := _OFFSET.fullmatch(told):
+        return ReadTimes(seconds - _offset_of(found), told, remarks)
+    if told == "UTC":
+        return ReadTimes(seconds, told, remarks)
+    known = np.isfinite(seconds)
+    micros = np.where(known, np.nan_to_num(seconds) * 1e6, 0).astype(np.int64)
+    shifted = pc.assume_timezone(
+        pa.array(micros).cast(pa.timestamp("us")), told, ambiguous="earliest", nonexistent="latest"
+    )
+    return ReadTimes(np.where(known, _numpy(shifted.cast(pa.int64())) / 1e6, np.nan), told, remarks)
+
+
+def _of_numbers(numbers: NDArray[np.float64], name: str, unit: TimeUnit, zone: str) -> ReadTimes | None:
+    """Numbers as times, by what the header says of them, else by their size."""
+    known = numbers[np.isfinite(numbers)]
+    if not len(known):
+        return None
+    if unit != "auto":
+        return ReadTimes(numbers * SECONDS[unit])
+    low, high = float(known.min()), float(known.max())
+    written = _unit_in(name)
+    if written:
+        seconds = numbers * written
+        return ReadTimes(seconds, "UTC" if low * written >= 1e9 else "")
+    if any(word in name.casefold() for word in _DATED):
+        for what, first, last, origin in (("Excel", 2e4, 8e4, 25569.0), ("MATLAB", 7e5, 8e5, 719529.0)):
+            if first <= low and high <= last:
+                days = np.round((numbers - origin) * DAY_S, 3)
+                return _settle(days, "", zone, (f"The times in {name!r} are days as {what} counts them.",))
+    for least, most, scale, since, what in (
+        (1.1e17, 1.5e17, 1e-7, 11644473600.0, "steps of 100 ns since 1601 (Windows)"),
+        (5e17, 1e19, 1e-9, 0.0, "nanoseconds since 1970"),
+        (5e14, 1e17, 1e-6, 0.0, "microseconds since 1970"),
+        (5e11, 5e14, 1e-3, 0.0, "milliseconds since 1970"),
+        (3.3e9, 4.3e9, 1.0, 2082844800.0, "seconds since 1904 (LabVIEW)"),
+    ):
+        if least <= low and high < most:
+            return ReadTimes(numbers * scale - since, "UTC", (f"The times in {name!r} are {what}.",))
+    return ReadTimes(numbers, "UTC" if low >= 1e9 and high < 3.3e9 else "")
+
+
+def _unit_in(name: str) -> float:
+    """Seconds of the unit that a header names; 0 for none."""
+    found = re.search(r"(?:[\[(]|[_ ])(s|sec|ms|us|µs|ns|min|h)[\])]?$", name.strip())
+    units = SECONDS | {"sec": 1.0, "µs": 1e-6, "min": 60.0, "h": 3600.0}
+    return units[found[1]] if found else 0.0
+
+
+def _of_texts(texts: Any, told: str) -> ReadTimes | None:  # noqa: ANN401 - an Arrow column of trimmed texts
+    """Texts as times, where most of them are."""
+    count = len(texts) - texts.null_count
+    sample = [text for text in texts.slice(0, 20 * _SAMPLE).to_pylist() if text][:_SAMPLE]
+    forms = list(dict.fromkeys(form for text in sample if (form := _find_form(text))))
+    if not count or not forms:
+        return None
+    seconds = np.full(len(texts), np.nan)
+    offsets: set[float] = set()
+    remarks: list[str] = []
+    for form in forms:
+        found = pc.extract_regex(texts, _FORMS[form]).combine_chunks()
+        rows = np.flatnonzero(_numpy(found.is_valid()))
+        if not len(rows):
+            continue
+        parts = {field.name: found.field(field.name).take(pa.array(rows)) for field in found.type}
+        seconds[rows], said = _seconds_of(parts, form, offsets)
+        remarks += said
+    read = np.isfinite(seconds)
+    filled = _numpy(pc.and_(texts.is_valid(), pc.not_equal(pc.coalesce(texts, ""), ""))).astype(bool)
+    if read.sum() < _READ_SHARE * filled.sum() or not read.any():
+        return None
+    if forms == ["time of day"]:
+        return ReadTimes(_unwrap(seconds))
+    zone = "" if not offsets else _name_offset(offsets.pop()) if len(offsets) == 1 else "UTC"
+    return _settle(seconds, zone, told, tuple(remarks))
+
+
+def _find_form(text: str) -> str:
+    return next((form for form, pattern in _FORMS.items() if re.match(pattern, text)), "")
+
+
+def is_date(text: str) -> bool:
+    """Whether a cell holds a date or a time of day.
+
+    >>> is_date("31.12.2025"), is_date("12:30:05"), is_date("1.5")
+    (True, True, False)
+    """
+    return bool(_find_form(text))
+
+
+def is_bare_date(text: str) -> bool:
+    """Whether a cell holds a date without a time of day."""
+    return bool(_DATE_ONLY.fullmatch(text)) and bool(_find_form(text))
+
+
+def is_time_of_day(text: str) -> bool:
+    """Whether a cell holds a time of day without a date."""
+    return _find_form(text) == "time of day"
+
+
+def _seconds_of(parts: dict[str, Any], form: str, offsets: set[float]) -> tuple[NDArray[np.float64], list[str]]:
+    """Seconds of the parts of dates of one form, NaN where there is no such day; `offsets` gets those named."""
+    hours, minutes, whole = (_integers(parts[name]) for name in ("h", "mi", "s"))
+    fraction = pc.binary_join_element_wise("0", pc.if_else(pc.equal(parts["f"], ""), "0", parts["f"]), ".")
+    half = pc.utf8_lower(parts["ap"])
+    afternoon, morning = (_numpy(pc.starts_with(half, letter)).astype(bool) for letter in ("p", "a"))
+    hours = np.where(afternoon & (hours < 12), hours + 12, np.where(morning & (hours == 12), 0, hours))
+    seconds = 3600.0 * hours + 60.0 * minutes + whole + _numpy(fraction.cast(pa.float64()))
+    wrong = (minutes > 59) | (whole > 60)
+    if form == "time of day":
+        return np.where(wrong, np.nan, seconds), []
+    years = _integers(parts["y"])
+    short = years < 100  # two digits mean 1970 to 2069
+    years = np.where(short, np.where(years < 70, years + 2000, years + 1900), years)
+    months, days, remarks = _months_and_days(parts, form, years)
+    lengths = np.array([0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+    wrong |= (months < 1) | (months > 12) | (days < 1) | (days > lengths[np.clip(months, 0, 12)]) | (hours > 24)
+    shift = _shifts(parts["z"], offsets)
+    return np.where(wrong, np.nan, DAY_S * _days(years, months, days) + seconds - shift), remarks
+
+
+def _months_and_days(
+    parts: dict[str, Any], form: str, years: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+    if "name" in parts:
+        names = parts["name"].dictionary_encode()
+        codes = np.array([_MONTHS.get(name.casefold(), 0) for name in names.dictionary.to_pylist()], np.int64)
+        return codes[names.indices.to_numpy(zero_copy_only=False)], _integers(parts["d"]), []
+    if form != "numbers":
+        return _integers(parts["m"]), _integers(parts["d"]), []
+    first, second = _integers(parts["a"]), _integers(parts["b"])
+    day_first, said = _is_day_first(parts, first, second, years)
+    return (second, first, said) if day_first else (first, second, said)
+
+
+def _is_day_first(
+    parts: dict[str, Any], first: NDArray[np.int64], second: NDArray[np.int64], years: NDArray[np.int64]
+) -> tuple[bool, list[str]]:
+    """Whether the day stands before the month: by a number above 12, by dots, by the order of rows; else said."""
+    mark = parts["mark"][0].as_py()
+    late_first, late_second = bool((first > 12).any()), bool((second > 12).any())
+    if mark == "." or late_first != late_second:
+        return mark == "." or late_first, []
+    by_day, by_month = _days(years, second, first), _days(years, first, second)
+    rising = [bool((np.diff(days) >= 0).all()) for days in (by_day, by_month)]
+    steps = [int(np.diff(days).max(initial=0)) for days in (by_day, by_month)]
+    if rising[0] != rising[1] or steps[0] != steps[1]:  # of two readings, a recording is the one with shorter jumps
+        return (rising[0] if rising[0] != rising[1] else steps[0] < steps[1]), []
+    chosen = mark == "-"
+    if parts["ap"][0].as_py() or (by_day == by_month).all():
+        return chosen, []
+    text = f"{first[0]:02d}{mark}{second[0]:02d}{mark}{years[0]}"
+    order = "day before month" if chosen else "month before day"
+    return chosen, [
+        f"Dates such as {text} were read with the {order}: no row tells. Write 2025-12-31 if that is wrong."
+    ]
+
+
+def _days(years: NDArray[np.int64], months: NDArray[np.int64], days: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Days since 1970 of dates of the Gregorian calendar, years beginning in March."""
+    years = years - (months <= 2)
+    era = years // 400
+    of_era = years - era * 400
+    of_year = (153 * (months + np.where(months > 2, -3, 9)) + 2) // 5 + days - 1
+    return np.asarray(era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468, np.int64)
+
+
+def _shifts(zones: Any, offsets: set[float]) -> NDArray[np.float64]:  # noqa: ANN401 - an Arrow array
+    """(rows,) seconds that clocks were ahead of UTC; 0 where a cell names no zone."""
+    encoded = zones.dictionary_encode()
+    shifts = []
+    for text in encoded.dictionary.to_pylist():
+        zone = text.strip()
+        found = _OFFSET.fullmatch(zone)
+        shift = _offset_of(found) if found else _OFFSETS.get(zone, 0.0) * 3600
+        if found or zone in _OFFSETS:
+            offsets.add(shift)
+        shifts.append(shift)
+    return np.array([*shifts, 0.0])[encoded.indices.to_numpy(zero_copy_only=False)]
+
+
+def _offset_of(found: re.Match[str]) -> float:
+    seconds = 3600.0 * int(found["hours"]) + 60.0 * int(found["minutes"] or 0)
+    return -seconds if found["sign"] == "-" else seconds
+
+
+def _name_offset(seconds: float) -> str:
+    minutes = round(abs(seconds) / 60)
+    return f"{'-' if seconds < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}" if minutes else "UTC"
+
+
+def _unwrap(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Times of day that go on after midnight."""
+    nights = np.cumsum(np.diff(seconds, prepend=seconds[:1]) < -DAY_S / 2)
+    return seconds + DAY_S * nights
+
+
+def _integers(texts: Any) -> NDArray[np.int64]:  # noqa: ANN401 - an Arrow array of digits, or nothing
+    filled = pc.if_else(pc.equal(texts, ""), "0", texts)
+    return np.asarray(filled.cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _numpy(column: Any) -> NDArray[Any]:  # noqa: ANN401 - an Arrow array, whole or in chunks
+    if pa.types.is_boolean(column.type):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)

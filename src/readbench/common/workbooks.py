@@ -1,0 +1,145 @@
+"""Excel workbooks (.xlsx): the largest sheet as a text table, dates as dates; formulas are never computed.
+
+A workbook is an archive of XML. Sizes are checked before anything is unpacked, and documents that define entities are
+refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from io import StringIO
+from typing import IO
+from xml.etree.ElementTree import Element, ParseError, iterparse
+
+from readbench.errors import DataError
+
+_DAYS_BEGIN = datetime(1899, 12, 30)  # noqa: DTZ001 - a clock time without zone, as sheets have it
+_DATE_FORMATS = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
+"""Numbers of the built-in formats for dates and times."""
+_CELL = re.compile(r"([A-Z]{1,3})(\d+)")
+_MOST_COLUMNS = 16_384
+"""Columns that a sheet can have."""
+
+
+def read_workbook(name: str, file: IO[bytes], most_bytes: int) -> str:
+    """The sheet with the most cells, as CSV with tabs.
+
+    Args:
+        name: of the file, for errors.
+        file: of the workbook.
+        most_bytes: unpacked size above which it is refused.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            if size > most_bytes:
+                raise DataError(f"{name}: {size:,} bytes, more than the {most_bytes:,} that are read. Split the file.")
+            sheets = sorted(
+                (member for member in archive.infolist() if re.fullmatch(r"xl/worksheets/[^/]+\.xml", member.filename)),
+                key=lambda member: -member.file_size,
+            )
+            if not sheets:
+                raise DataError(f"{name}: no sheet in this workbook. Save it as .xlsx, or as CSV.")
+            texts, dated = _shared_texts(archive), _date_styles(archive)
+            sink = StringIO()
+            writer = csv.writer(sink, delimiter="\t", lineterminator="\n")
+            for row in _rows(archive, sheets[0].filename, texts, dated):
+                writer.writerow(row)
+            return sink.getvalue()
+    except (zipfile.BadZipFile, zlib.error, ParseError, EOFError, OSError, ValueError, KeyError, RuntimeError) as error:
+        raise DataError(
+            f"{name}: no workbook that can be read ({error}). Save it again as .xlsx, or as CSV."
+        ) from error
+
+
+def _elements(archive: zipfile.ZipFile, member: str, wanted: str) -> Iterator[Element]:
+    """Elements of a name in a document, each forgotten when the next is asked for."""
+    if member not in archive.namelist():
+        return
+    with archive.open(member) as head:
+        if b"<!DOCTYPE" in head.read(4096) or b"<!ENTITY" in head.read(4096):
+            raise ValueError(f"{member} defines entities, which are never read")
+    with archive.open(member) as file:
+        for _, element in iterparse(file):  # noqa: S314 - entities are refused above
+            if _tag(element) == wanted:
+                yield element
+                element.clear()
+
+
+def _tag(element: Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _shared_texts(archive: zipfile.ZipFile) -> list[str]:
+    return [_text(element) for element in _elements(archive, "xl/sharedStrings.xml", "si")]
+
+
+def _text(element: Element) -> str:
+    return "".join(part.text or "" for part in element.iter() if _tag(part) == "t")
+
+
+def _date_styles(archive: zipfile.ZipFile) -> list[bool]:
+    """Of each style of cells whether it shows dates or times."""
+    formats = {
+        int(element.get("numFmtId", "0")): element.get("formatCode", "")
+        for element in _elements(archive, "xl/styles.xml", "numFmt")
+    }
+    styles: list[bool] = []
+    for element in _elements(archive, "xl/styles.xml", "cellXfs"):
+        for own in element:
+            number = int(own.get("numFmtId", "0"))
+            code = re.sub(r'"[^"]*"|\[[^\]]*\]|\\.', "", formats.get(number, ""))
+            styles.append(number in _DATE_FORMATS or bool(re.search(r"[dyhms]", code, re.IGNORECASE)))
+    return styles
+
+
+def _rows(archive: zipfile.ZipFile, member: str, texts: list[str], dated: list[bool]) -> Iterator[list[str]]:
+    for row in _elements(archive, member, "row"):
+        cells: list[str] = []
+        for cell in row:
+            place = _column(cell.get("r", ""), len(cells))
+            cells += [""] * (place + 1 - len(cells))
+            cells[place] = _value(cell, texts, dated)
+        yield cells
+
+
+def _column(reference: str, following: int) -> int:
+    found = _CELL.fullmatch(reference)
+    if not found:
+        return following
+    place = 0
+    for letter in found[1]:
+        place = 26 * place + ord(letter) - ord("A") + 1
+    if place > _MOST_COLUMNS:
+        raise ValueError(f"cell {reference} lies outside of any sheet")
+    return place - 1
+
+
+def _value(cell: Element, texts: list[str], dated: list[bool]) -> str:
+    kind, style = cell.get("t", "n"), int(cell.get("s", "0"))
+    if kind == "inlineStr":
+        return _text(cell)
+    value = next((part.text or "" for part in cell if _tag(part) == "v"), "")
+    if kind == "s":
+        return texts[int(value)] if value else ""
+    if kind == "n" and value and style < len(dated) and dated[style]:
+        return _date(float(value))
+    return value
+
+
+def _date(days: float) -> str:
+    """A date of a sheet, to the millisecond; below one day a time of day.
+
+    >>> _date(46022.5), _date(0.25)
+    ('2025-12-31 12:00:00.000', '06:00:00.000')
+    """
+    if not -1e6 < days < 3e6:
+        return str(days)
+    moment = _DAYS_BEGIN + timedelta(milliseconds=round(days * 86_400_000))
+    form = "%H:%M:%S.%f" if 0 <= days < 1 else "%Y-%m-%d %H:%M:%S.%f"
+    return moment.strftime(form)[:-3]

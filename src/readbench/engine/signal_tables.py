@@ -1,0 +1,426 @@
+"""What the columns of a user's table mean, where nobody said: one rule for every door through which tables come in.
+
+`understand_table` finds the time, tables with a row per reading, columns of quality, and units; it makes seconds of
+times and gaps of what is no reading, merges rows of one time, and says in sentences what it used, what it left out and
+why. What the user said about a column stands.
+
+The time is the first of these that can be read: a date and a time of day in two columns; a column called as times are
+(`readbench.common.times.TIME_NAMES`), dates before numbers; a column of dates; a nameless first column that rises in
+equal steps.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from readbench.common.tables import Table
+from readbench.common.times import DAY_S, ReadTimes, is_bare_date, is_time_name, is_time_of_day
+from readbench.engine.window_tables import Roles
+from readbench.errors import DataError
+
+NO_TIME = "-"
+"""In place of the name of a time column: rows are in order, whatever their columns are called."""
+_TAG_NAMES_TEXT = (
+    "tag|tagname|tag name|name|point|pointname|point name|signal|channel|sensor|variable|varname|metric|field|"
+    "item|parameter|messstelle|kanal|tagpath|tag path|series|itemid|item id|measurement|tagid|node|nodeid|kks"
+)
+_TAG_NAMES = frozenset(_TAG_NAMES_TEXT.split("|"))
+_VALUE_NAMES_TEXT = (
+    "value|wert|val|reading|valeur|valor|waarde|varvalue|floatvalue|numvalue|vvalue|messwert|values|ip input value"
+)
+_VALUE_NAMES = frozenset(_VALUE_NAMES_TEXT.split("|"))
+_QUALITY_NAMES_TEXT = (
+    "quality|status|qual|opcquality|opc quality|quality code|qualitycode|dataintegrity|validity|isgood|is good|"
+    "qualitydetail|quality detail|statuscode|status code|qualität|zustand|flag|questionable|ip input quality"
+)
+_QUALITY_NAMES = frozenset(_QUALITY_NAMES_TEXT.split("|"))
+_BAD = re.compile(r"(?i)^(bad|schlecht|invalid|ungültig|no ?data|not ?good|i/?o timeout|comm|fail|stale|ungood)")
+_OPC_GOOD = 192
+_MOST_NAMED = 8
+_MOST_WORDS = 3
+_MOST_UNTIMED = 0.1
+"""Largest share of rows without a time that are left out; more of them are an error."""
+
+
+@dataclass(frozen=True, eq=False)
+class SignalTable:
+    """A table whose columns have their meaning.
+
+    Args:
+        table: times in seconds, readings as numbers, a row per time of a case.
+        roles: of all columns that have one, the channels among them.
+        zone: of the times; "" where unknown.
+        remarks: what was understood, used and left out, in sentences.
+    """
+
+    table: Table
+    roles: Roles
+    zone: str
+    remarks: tuple[str, ...]
+
+
+def understand_table(table: Table, roles: Roles) -> SignalTable:
+    r"""What a table means.
+
+    Args:
+        table: as it was read.
+        roles: what is known of its columns; `Roles(time="-")` for rows without times.
+
+    >>> from readbench.common.tables import read_table
+    >>> rows = b"Zeit;Tag;Wert;Status\n0,0;T1;1,5;Good\n0,5;T1;9;Bad\n0,0;p;3;Good\n0,5;p;4;Good\n"
+    >>> found = understand_table(read_table(("a.csv", rows)), Roles())
+    >>> found.roles.time, found.roles.channel, found.table.numbers("Wert").tolist()
+    ('Zeit', 'Tag', [1.5, nan, 3.0, 4.0])
+    """
+    return _Understanding(table, roles).result()
+
+
+class _Understanding:
+    """One table, while its meaning is found; each step replaces `table` and `roles` and adds to `said`."""
+
+    def __init__(self, table: Table, roles: Roles) -> None:
+        self.table, self.roles = table, roles
+        self.said: list[str] = []
+        self.left_out: dict[str, str] = {}
+        self.units: dict[str, str] = {}
+        self.words: dict[str, list[str]] = {}
+        self.times: ReadTimes | None = None
+        self._read_numbers()
+
+    def result(self) -> SignalTable:
+        self._unpair()
+        self._join_date_and_time()
+        self._read_time()
+        self._find_tall()
+        quality = self._read_quality()
+        self._choose_channels(quality)
+        self._merge_rows()
+        self._name_units()
+        zone = "" if self.times is None else self.times.zone
+        remarks = (*self.table.remarks, self._describe_time(zone), *self.said, *self._describe_channels())
+        return SignalTable(self.table, self.roles, zone, tuple(filter(None, remarks)))
+
+    # Steps
+
+    def _read_numbers(self) -> None:
+        """Make numbers of texts that hold them, once; columns that may name something stay as they are."""
+        kept = {*self.roles.named, *(name for name in self.table.columns if _words(name) in _TAG_NAMES)}
+        found: dict[str, NDArray[np.float64]] = {}
+        for column in self.table.data.schema:
+            if column.name in kept or not pa.types.is_string(column.type):
+                continue
+            read = self.table.readings(column.name)
+            if read is not None:
+                found[column.name], self.words[column.name], unit = read
+                self.units |= {column.name: unit} if unit else {}
+        self._replace(**found)
+
+    def _unpair(self) -> None:
+        """A table with a time column before each signal becomes one with a row per reading."""
+        names, roles = self.table.columns, self.roles
+        if roles.time or roles.channel or roles.channels or len(names) < 4 or len(names) % 2:
+            return
+        times, values = names[::2], names[1::2]
+        if not all(is_time_name(re.sub(r" \(\d+\)$", "", name)) or name.casefold().endswith(" time") for name in times):
+            return
+        read = [self.table.times(name, roles.time_unit, roles.zone) for name in times]
+        if any(found is None for found in read) or not set(values) <= set(self.table.numeric):
+            return
+        seconds = np.concatenate([found.seconds for found in read if found is not None])
+        channels = [re.sub(r"(?i)[ _](valuey|value|wert)$", "", name) for name in values]
+        data = pa.table(
+            {
+                "time": seconds,
+                "channel": np.repeat(channels, self.table.rows),
+                "value": np.concatenate([self.table.numbers(name) for name in values]),
+            }
+        ).filter(pa.array(np.isfinite(seconds)))
+        units = {own: unit for own, name in zip(channels, values, strict=True) if (unit := self.table.units.get(name))}
+        self.table = replace(self.table, data=data, units=units)
+        self.roles = replace(roles, time="time", channel="channel", value="value", time_unit="s")
+        self.times = read[0]
+        self.said.append("Each signal has a column of times of its own.")
+
+    def _join_date_and_time(self) -> None:
+        """A date and a time of day that stand in neighbouring columns become one column, under the date's name."""
+        if self.roles.time:
+            return
+        names = self.table.columns
+        for date, time in pairwise(names):
+            first, second = (_first_text(self.table, name) for name in (date, time))
+            if is_bare_date(first) and is_time_of_day(second):
+                days, clock = self.table.times(date, zone="UTC"), self.table.times(time)
+                if days is None or clock is None:
+                    continue
+                zone = self.roles.zone or self.table.zone
+                moments = pa.array(np.round((days.seconds + clock.seconds % DAY_S) * 1e6).astype("datetime64[us]"))
+                place = names.index(date)
+                data = self.table.data.set_column(place, date, moments).drop_columns([time])
+                self.table = replace(self.table, data=data, zone=zone)
+                self.roles = replace(self.roles, time=date)
+                self.said.append(f"The time is in two columns, {date!r} and {time!r}.")
+                return
+
+    def _read_time(self) -> None:
+        """Find the column of the time and make seconds of it, and of a column with the time of the onset."""
+        roles = self.roles
+        if roles.time == NO_TIME:
+            self.roles = replace(roles, time="")
+            return
+        if self.times is not None:
+            return
+        name = roles.time or self._find_time()
+        if not name:
+            return
+        self.times = self.table.times(name, roles.time_unit, roles.zone)
+        if self.times is None:
+            if self.table.rows and name in self.table.columns:
+                raise DataError(f"{self.table.name}: column {name!r} holds no times: {_sample(self.table, name)}.")
+            return
+        self.roles = replace(roles, time=name, time_unit="s")
+        if roles.onset and roles.onset in self.table.columns and self.table.marks(roles.onset) is None:
+            onset = self.table.times(roles.onset, roles.time_unit, roles.zone)
+            self._replace(**{roles.onset: self.table.seconds(roles.onset) if onset is None else onset.seconds})
+        self._replace(**{name: self.times.seconds})
+        self.said += self.times.remarks
+        untimed = ~np.isfinite(self.times.seconds)
+        if untimed.any() and untimed.mean() <= _MOST_UNTIMED:
+            self.table = replace(self.table, data=self.table.data.filter(pa.array(~untimed)))
+            self.said.append(f"{untimed.sum()} of {len(untimed):,} rows without a time left out.")
+
+    def _find_time(self) -> str:
+        """The column of the time, by the rule above; "" where there is none."""
+        taken = set(self.roles.named) | set(self.roles.channels)
+        names = [name for name in self.table.columns if name not in taken]
+        called = [name for name in names if is_time_name(name)]
+        numeric = set(self.table.numeric)
+        for name in (*(own for own in called if own not in numeric), *(own for own in called if own in numeric)):
+            if self._serves(name):
+                return name
+        for name in names:
+            if name not in numeric and self._serves(name):
+                return name
+        first = self.table.columns[0]
+        if first in numeric and first in names and first in {"column 1", "__index_level_0__"}:
+            steps = np.diff(self.table.numbers(first))
+            if len(steps) and (steps > 0).all() and np.ptp(steps) <= 0.01 * steps.mean():
+                return first
+        return ""
+
+    def _serves(self, name: str) -> bool:
+        """Whether a column that nobody named can be the time: it is read, and no jumble of repeated times."""
+        found = self.table.times(name, self.roles.time_unit, self.roles.zone)
+        if found is None or np.isfinite(found.seconds).mean() < 1 - _MOST_UNTIMED:
+            return False
+        if self.roles.case or self.roles.group or self.roles.channel or self._tall_columns(name):
+            return True
+        known = found.seconds[np.isfinite(found.seconds)]
+        counts = np.unique(known, return_counts=True)[1]
+        if np.median(counts) > 1 and (np.diff(known) < 0).any():
+            self.said.append(f"Column {name!r} begins again, so it is not the time. Name the column of the case.")
+            self.left_out[name] = "times that begin again"
+            return False
+        return True
+
+    def _tall_columns(self, time: str) -> tuple[str, str] | None:
+        """The columns with the name and the reading of the signal, where a row is one reading."""
+        if self.roles.channel or self.roles.channels or not time:
+            return None
+        free = [name for name in self.table.columns if name not in {*self.roles.named, time}]
+        numeric = set(self.table.numeric)
+        value = next((name for name in free if name in numeric and _words(name) in _VALUE_NAMES), "")
+        tags = [name for name in free if name != value and _words(name) in _TAG_NAMES]
+        tag = next((name for name in tags if name not in numeric), next(iter(tags), ""))
+        return (tag, value) if tag and value else None
+
+    def _find_tall(self) -> None:
+        found = self._tall_columns(self.roles.time)
+        if found:
+            self.roles = replace(self.roles, channel=found[0], value=found[1])
+            self.said.append(f"A row is one reading: signal {found[0]!r}, value {found[1]!r}.")
+
+    def _read_quality(self) -> set[str]:
+        """Make gaps of readings whose quality is bad; returns the columns of quality."""
+        taken = {*self.roles.named, *self.roles.channels}
+        found: dict[str, list[str]] = {}
+        values = dict.fromkeys([self.roles.value] if self.roles.value else self.table.numeric)
+        for name in self.table.columns:
+            base = re.sub(r"(?i)[ _.:/-]*(quality|status|qual|validity)$", "", name)
+            if name in taken:
+                continue
+            if _words(name) in _QUALITY_NAMES:
+                found[name] = [own for own in values if own not in {self.roles.time, name}]
+            elif base != name and base in values:
+                found[name] = [base]
+        used: set[str] = set()
+        cleaned: dict[str, NDArray[np.float64]] = {}
+        gaps = 0
+        for name, targets in found.items():
+            bad = _bad_rows(self.table, name)
+            if bad is None:
+                continue
+            used.add(name)
+            self.left_out[name] = "quality"
+            for target in [own for own in targets if own not in found] if bad.any() else ():
+                numbers = cleaned[target] if target in cleaned else self.table.numbers(target)
+                gaps += int((bad & np.isfinite(numbers)).sum())
+                cleaned[target] = np.where(bad, np.nan, numbers)
+        self._replace(**cleaned)
+        if gaps:
+            self.said.append(f"{gaps:,} readings of bad quality are gaps.")
+        return used
+
+    def _choose_channels(self, quality: set[str]) -> None:
+        """Readings as numbers; what is left out is noted with the reason."""
+        roles, table = self.roles, self.table
+        if roles.channel:
+            columns = [roles.value]
+        else:
+            columns = list(roles.channels) or [
+                name for name in table.numeric if name not in {*roles.named, *quality, *self.left_out}
+            ]
+            extra = [name for name in columns if not roles.channels and roles.time and is_time_name(name)]
+            self.left_out |= dict.fromkeys(extra, "another time")
+            columns = [name for name in columns if name not in extra]
+            empty = [name for name in columns if not roles.channels and not np.isfinite(table.numbers(name)).any()]
+            if len(empty) < len(columns):
+                self.left_out |= dict.fromkeys(empty, "no readings")
+                columns = [name for name in columns if name not in self.left_out]
+            chosen = {*columns, *roles.named, *quality}
+            rest = () if roles.channels else (name for name in table.columns if name not in chosen)
+            self.left_out |= {name: _sample(table, name) for name in rest if name not in self.left_out}
+        numeric = set(table.numeric)
+        for name in [own for own in columns if own in numeric]:
+            words = self.words.get(name) or (table.readings(name) or ((), []))[1]
+            if words:
+                self.said.append(f"Gaps in {name!r}: {', '.join(words)}.")
+        self._replace(**{name: table.numbers(name) for name in columns if name in numeric})
+        if not roles.channel and columns:
+            self.roles = replace(roles, channels=tuple(columns))
+
+    def _merge_rows(self) -> None:
+        """Rows of one time of one case: the last reading counts, or where most times repeat they are spread evenly."""
+        roles, table = self.roles, self.table
+        if not roles.time or not table.rows:
+            return
+        times = table.numbers(roles.time)
+        keys = [table.codes(name)[0] for name in (roles.case or roles.group, roles.channel) if name]
+        place = np.arange(table.rows)
+        order = np.lexsort((place, times, *keys))
+        same = np.diff(times[order]) == 0
+        for key in keys:
+            same &= np.diff(key[order]) == 0
+        if not same.any():
+            return
+        starts = np.flatnonzero(np.concatenate([[True], ~same]))
+        counts = np.diff(np.append(starts, table.rows))
+        if np.median(counts) == 1:
+            self._keep_last(order, starts, counts)
+        elif not roles.channel and not keys and (np.diff(times) >= 0).all() and len(starts) > 1:
+            gaps = np.append(np.diff(times[order[starts]]), np.median(np.diff(times[order[starts]])))
+            within = place - np.repeat(starts, counts)
+            self._replace(**{roles.time: times + np.repeat(gaps / counts, counts) * within})
+            self.said.append(f"Times in {roles.time!r} repeat: rows of one time were spread evenly up to the next.")
+
+    def _keep_last(self, order: NDArray[np.intp], starts: NDArray[np.intp], counts: NDArray[np.intp]) -> None:
+        """Of rows of one time the last one, with the last reading of each channel."""
+        last = order[starts + counts - 1]
+        rank = np.argsort(last)
+        data = self.table.data.take(pa.array(last[rank]))
+        readings: dict[str, NDArray[np.float64]] = {}
+        for name in [self.roles.value] if self.roles.channel else self.roles.channels:
+            numbers = self.table.numbers(name)
+            latest = np.maximum.reduceat(np.where(np.isfinite(numbers[order]), np.arange(len(order)), -1), starts)
+            merged = np.where(latest >= 0, numbers[order[np.maximum(latest, 0)]], np.nan)[rank]
+            readings[name] = merged
+        count = self.table.rows - len(last)
+        self.said.append(f"{count:,} rows of a time that was there already were merged: the last reading counts.")
+        self.table = replace(self.table, data=data)
+        self._replace(**readings)
+
+    def _name_units(self) -> None:
+        """Units of a row of units, or behind the readings, where the user named none."""
+        given = dict(self.roles.units)
+        channels = set(self.roles.channels)
+        named = {**self.units, **self.table.units}
+        found = {name: unit for name, unit in named.items() if name in channels or not channels}
+        self.roles = replace(self.roles, units=tuple((found | given).items()))
+
+    # Words
+
+    def _describe_time(self, zone: str) -> str:
+        name = self.roles.time
+        if not name:
+            return "No column was taken as the time: rows are in order, and the rate is unknown."
+        times = np.unique(self.table.numbers(name))
+        times = times[np.isfinite(times)]
+        step = float(np.median(np.diff(times))) if len(times) > 1 else np.nan
+        rate = "" if not step > 0 else f", {1 / step:.6g} Hz" if step < 1 else f", a row every {step:.6g} s"
+        dated = len(times) and times[0] >= 1e8
+        where = f", zone {zone}" if zone else ", clock times without a zone" if dated else ""
+        return f"Time: column {name!r}{rate}{where}."
+
+    def _describe_channels(self) -> list[str]:
+        if self.roles.channel:
+            used = list(self.roles.channels) or list(self.table.codes(self.roles.channel)[1])
+        else:
+            used = list(self.roles.channels)
+        said = [f"{len(used)} channel{'s' * (len(used) != 1)}: {_listed(used)}."] if used else []
+        if self.left_out and not self.roles.channel:
+            said.append(f"Left out: {_listed([f'{name} ({why})' for name, why in self.left_out.items()])}.")
+        return said
+
+    def _replace(self, **columns: NDArray[np.float64]) -> None:
+        data = self.table.data
+        if columns:
+            arrays = [pa.array(columns[name]) if name in columns else data[name] for name in data.column_names]
+            self.table = replace(self.table, data=pa.table(arrays, names=data.column_names))
+
+
+def _bad_rows(table: Table, column: str) -> NDArray[np.bool_] | None:
+    """(rows,) where a column of quality says bad; None where it does not speak of quality."""
+    if column in table.numeric:
+        numbers = table.numbers(column)
+        known = numbers[np.isfinite(numbers)]
+        if len(known) and known.max() >= _OPC_GOOD and known.min() >= 0:
+            return numbers < _OPC_GOOD / 3  # OPC: from 64 on uncertain, from 192 on good
+        if len(known) and np.isin(known, (0, 1)).all() and known.max() == 1 and _words(column) != "questionable":
+            return numbers == 0
+        return numbers == 1 if _words(column) == "questionable" and len(known) else None
+    codes, names = table.codes(column)
+    if not any(re.match(r"(?i)good|gut|ok|bad|schlecht|valid|invalid|uncertain", name) for name in names):
+        return None
+    bad = np.array([*(bool(_BAD.match(name)) for name in names), False])  # -1 picks the last
+    return np.asarray(bad[codes], bool)
+
+
+def _first_text(table: Table, column: str) -> str:
+    """The first cell of a column as text, for columns of texts, dates and times of day; else empty."""
+    values = table.data[column]
+    kind = values.type
+    if not (pa.types.is_string(kind) or pa.types.is_date(kind) or pa.types.is_time(kind)):
+        return ""
+    return next((str(cell) for cell in values.slice(0, 20).to_pylist() if cell not in {None, ""}), "").strip()
+
+
+def _sample(table: Table, column: str) -> str:
+    """Why a column holds no readings, with the first of its texts."""
+    if table.data[column].null_count == table.rows:
+        return "empty"
+    names = [name[:20] for name in table.codes(column)[1][:_MOST_WORDS]]
+    return f"texts: {', '.join(names)}" if names else "empty"
+
+
+def _words(name: str) -> str:
+    return re.sub(r"[\W_]+", " ", name).strip().casefold()
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
