@@ -48,6 +48,7 @@ _EXPORTS = {
     "_library": ("Library",),
     "_models": (
         "UNLIKE",
+        "AddedCase",
         "Answer",
         "Case",
         "CaseDetails",
@@ -62,11 +63,13 @@ _EXPORTS = {
         "LibraryOverview",
         "MapPoint",
         "Record",
+        "Remark",
         "Suggestion",
         "Summary",
         "Vote",
+        "WindowCheck",
     ),
-    "_questions": ("QUESTIONS", "shorten_note"),
+    "_questions": ("QUESTIONS", "describe_oddities", "shorten_note"),
 }
 _PLACES = {name: module for module, names in _EXPORTS.items() for name in names}
 
@@ -102,6 +105,7 @@ if TYPE_CHECKING:
     from readbench.cases._library import Library
     from readbench.cases._models import (
         UNLIKE,
+        AddedCase,
         Answer,
         Case,
         CaseDetails,
@@ -116,11 +120,13 @@ if TYPE_CHECKING:
         LibraryOverview,
         MapPoint,
         Record,
+        Remark,
         Suggestion,
         Summary,
         Vote,
+        WindowCheck,
     )
-    from readbench.cases._questions import QUESTIONS, shorten_note
+    from readbench.cases._questions import QUESTIONS, describe_oddities, shorten_note
 
 __all__ = [
     "DEFAULT_METHOD",
@@ -129,6 +135,7 @@ __all__ = [
     "MOST_STEPS",
     "QUESTIONS",
     "UNLIKE",
+    "AddedCase",
     "Answer",
     "Case",
     "CaseDetails",
@@ -150,6 +157,7 @@ __all__ = [
     "Question",
     "QuestionParameter",
     "Record",
+    "Remark",
     "Sheet",
     "Shown",
     "Snapshot",
@@ -157,8 +165,10 @@ __all__ = [
     "Summary",
     "ToldContext",
     "Vote",
+    "WindowCheck",
     "attach_context",
     "describe_context",
+    "describe_oddities",
     "describe_still",
     "draw_evidence",
     "encode_cases",

@@ -9,7 +9,12 @@ most (Sellke, Bayarri and Berger, 2001). So
 
     P(unlike) = π / (π + (1 - π) b),     b = -e p ln p for p < 1/e, else 1
 
-and the known types share the rest as their posterior says.
+and the known types share the rest as their posterior says. A window that cannot be judged (`_plausibility`) is one that
+known faults show in `FALSE_ALARMS` of cases at most, so that b is no more than this; and since wrong files, units and
+names are asked about, too, π is taken for `ODD_QUESTIONS` at least.
+
+What cannot be ruled out is decided on one scale for all options: from the least probability with which held-out cases
+of the library still hold their true type in nine of ten cases (`Opinion.threshold`).
 """
 
 from __future__ import annotations
@@ -22,40 +27,31 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from readbench.cases._journal import Snapshot
-from readbench.cases._models import UNLIKE, Answer, Fault, Filter, Hit, Vote
+from readbench.cases._models import UNLIKE, Answer, Fault, Filter, Hit, Remark, Vote
+from readbench.cases._plausibility import FALSE_ALARMS
 from readbench.cases._search import SearchResult
-from readbench.engine.rerankers import Opinion, estimate_unseen_share
+from readbench.engine.rerankers import Opinion
+
+ODD_QUESTIONS = 0.1
+"""Share of questions that may be about no window of this plant; assumed, since no library can know it."""
 
 
-def novelty_probability(p_value: float, prior: float) -> float:
+def novelty_probability(p_value: float, prior: float, *, judgeable: bool = True) -> float:
     """Probability of a type that the library does not know.
 
     >>> round(novelty_probability(0.5, 0.1), 3), round(novelty_probability(0.001, 0.1), 3)
     (0.1, 0.855)
+    >>> round(novelty_probability(0.5, 0.1, judgeable=False), 3)
+    0.847
     """
     known = -math.e * p_value * math.log(p_value) if p_value < 1 / math.e else 1.0
+    if not judgeable:
+        known, prior = min(known, FALSE_ALARMS), max(prior, ODD_QUESTIONS)
     return prior / (prior + (1.0 - prior) * known)
 
 
-def estimate_unseen_types(labels: NDArray[np.int32], groups: NDArray[np.int64]) -> float:
-    """Probability that the next case is of a new type, before it is looked at.
-
-    The estimate is never taken for certainty: where every type was met once it is 1, and nothing that a window shows
-    could then speak for a known type. G recordings are not enough to say more than G / (G + 1).
-
-    Args:
-        labels: (L,) of the resolved cases.
-        groups: (L,) their recordings.
-
-    >>> estimate_unseen_types(np.int32([1, 1, 2]), np.array([0, 1, 2]))
-    0.5
-    """
-    recordings = len(np.unique(groups))
-    return min(estimate_unseen_share(labels, groups), recordings / (recordings + 1))
-
-
 def list_fault_options(
-    opinion: Opinion, posterior: NDArray[np.float64], new: float, classes: tuple[str, ...]
+    opinion: Opinion, posterior: NDArray[np.float64], new: float, classes: tuple[str, ...], *, judgeable: bool = True
 ) -> list[Fault]:
     """All options, most likely first.
 
@@ -64,17 +60,18 @@ def list_fault_options(
         posterior: (K,) their probabilities, which may rule out what the opinion does not.
         new: probability of a new type.
         classes: names by label.
+        judgeable: nothing odd forbids to judge the window; else nothing is ruled out.
     """
-    known = [
-        Fault(
-            label=classes[label],
-            probability=float(p) * (1.0 - new),
-            possible=int(label) in opinion.candidates and p > 0,
-        )
-        for label, p in zip(opinion.classes, posterior, strict=True)
+    options = [(classes[label], float(p) * (1.0 - new)) for label, p in zip(opinion.classes, posterior, strict=True)]
+    likeliest = max((p for _, p in options), default=0.0)
+    least = min(opinion.threshold * (1.0 - new), max(likeliest, new))
+    if opinion.novel:
+        least = min(least, new)
+    everything = (*options, (UNLIKE, new))
+    found = [
+        Fault(label=name, probability=p, possible=p > 0 and (p >= least or not judgeable)) for name, p in everything
     ]
-    known.append(Fault(label=UNLIKE, probability=new, possible=opinion.novel or new > 0.05))
-    return sorted(known, key=lambda fault: -fault.probability)
+    return sorted(found, key=lambda fault: -fault.probability)
 
 
 MOST_VOTES = 10
@@ -99,10 +96,12 @@ class SearchRequest(BaseModel):
     itself: str | None = None
 
 
-def make_answer(snapshot: Snapshot, found: SearchResult, query: int, request: SearchRequest) -> Answer:
-    """One answer, to one of the windows that were asked about."""
-    said = _Said.of(found, query)
-    faults, new = _faults(snapshot, said)
+def make_answer(
+    snapshot: Snapshot, found: SearchResult, query: int, request: SearchRequest, odd: tuple[Remark, ...] = ()
+) -> Answer:
+    """One answer, to one of the windows that were asked about, of which some things are odd."""
+    said, judgeable = _Said.of(found, query), all(remark.judgeable for remark in odd)
+    faults, new = _faults(snapshot, said, judgeable=judgeable)
     return Answer(
         hits=_hits(snapshot, said, request, new),
         faults=tuple(faults),
@@ -114,6 +113,8 @@ def make_answer(snapshot: Snapshot, found: SearchResult, query: int, request: Se
         compared=len(found.positions),
         total=len(snapshot),
         remarks=tuple(_remarks(snapshot, said, request)),
+        plausibility=odd,
+        judgeable=judgeable,
     )
 
 
@@ -128,6 +129,7 @@ class _Said:
         opinion: on the fault type; None without labels.
         votes: (L,) what each of the resolved cases says about the most likely type; positive is for it.
         voters: (L,) their positions in the library.
+        unseen: how likely a window is of a type that no case has, before it is looked at.
     """
 
     positions: NDArray[np.int64]
@@ -136,6 +138,7 @@ class _Said:
     opinion: Opinion | None
     votes: NDArray[np.float64]
     voters: NDArray[np.int64]
+    unseen: float = 1.0
 
     @classmethod
     def of(cls, found: SearchResult, query: int) -> _Said:
@@ -149,7 +152,8 @@ class _Said:
             return cls(positions, own, None, None, np.empty(0), np.empty(0, np.int64))
         opinion = opinions[query]
         shared = (opinion.posterior @ lesson.guesses.T)[order]
-        return cls(positions, own, shared, opinion, lesson.votes(query, opinion), found.positions[lesson.cases])
+        voters, unseen = found.positions[lesson.cases], lesson.judgement.unseen_share
+        return cls(positions, own, shared, opinion, lesson.votes(query, opinion), voters, unseen)
 
 
 def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, new: float) -> tuple[Hit, ...]:
@@ -165,16 +169,14 @@ def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, new: float) -
     return tuple(hits)
 
 
-def _faults(snapshot: Snapshot, said: _Said) -> tuple[list[Fault], float]:
+def _faults(snapshot: Snapshot, said: _Said, *, judgeable: bool) -> tuple[list[Fault], float]:
     """The options, most likely first, and the probability of a new type; nothing without labels."""
     if said.opinion is None:
         return [], 0.0
-    groups = np.array([snapshot.case(int(i)).group or snapshot.case(int(i)).id for i in said.voters])
-    prior = estimate_unseen_types(snapshot.labels[said.voters], np.unique(groups, return_inverse=True)[1])
-    new = novelty_probability(1.0 - said.opinion.novelty, prior)
+    new = novelty_probability(1.0 - said.opinion.novelty, said.unseen, judgeable=judgeable)
     if not said.opinion.posterior.sum():  # everything known is ruled out
         new = 1.0
-    return list_fault_options(said.opinion, said.opinion.posterior, new, snapshot.classes), new
+    return list_fault_options(said.opinion, said.opinion.posterior, new, snapshot.classes, judgeable=judgeable), new
 
 
 def _votes(snapshot: Snapshot, said: _Said, itself: str | None) -> tuple[Vote, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 UNLIKE = "unlike anything here"
@@ -130,6 +132,45 @@ class Vote(Record):
     weight: float
 
 
+RemarkKind = Literal[
+    "length",
+    "rate",
+    "channels",
+    "missing",
+    "constant",
+    "frozen",
+    "clipped",
+    "unit",
+    "range",
+    "spread",
+    "roughness",
+    "swapped",
+    "reversed",
+]
+Severity = Literal["note", "warning", "serious"]
+
+
+class Remark(Record):
+    """What is odd about a window, found before anything is said of its fault.
+
+    Args:
+        kind: what was looked at.
+        words: a sentence for people.
+        severity: `note`: worth knowing; `warning`: look at it; `serious`: the window cannot be judged.
+        channels: that it speaks of; empty where it speaks of the window.
+    """
+
+    kind: RemarkKind
+    words: str
+    severity: Severity
+    channels: tuple[str, ...] = ()
+
+    @property
+    def judgeable(self) -> bool:
+        """Whether the window can be judged in spite of it."""
+        return self.severity != "serious"
+
+
 class Answer(Record):
     """What the library knows about a window.
 
@@ -144,6 +185,8 @@ class Answer(Record):
         compared: cases that the method compared: all, or those of a shortlist.
         total: cases in the library.
         remarks: what the reader must know to judge the answer, in sentences.
+        plausibility: what is odd about the window, the most serious first.
+        judgeable: nothing odd forbids to judge it; else no fault is offered above what that leaves (`faults`).
     """
 
     hits: tuple[Hit, ...]
@@ -156,6 +199,21 @@ class Answer(Record):
     compared: int
     total: int
     remarks: tuple[str, ...] = ()
+    plausibility: tuple[Remark, ...] = ()
+    judgeable: bool = True
+
+
+class AddedCase(Case):
+    """A case that just came in, and what is odd about its window."""
+
+    plausibility: tuple[Remark, ...] = ()
+
+
+class WindowCheck(Record):
+    """What is odd about a window, the most serious first, and whether it can be judged in spite of that."""
+
+    plausibility: tuple[Remark, ...]
+    judgeable: bool
 
 
 class ChannelEvidence(Record):

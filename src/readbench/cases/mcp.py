@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from readbench.cases import (
     DEFAULT_METHOD,
     QUESTIONS,
+    AddedCase,
     Case,
     Doubt,
     Evidence,
@@ -86,6 +87,8 @@ class FoundCases(Brief):
     cases: list[FoundCase]
     may_be: dict[str, float]
     novel: bool
+    judgeable: bool
+    oddities: list[str]
     remarks: list[str]
 
 
@@ -250,7 +253,8 @@ class Tools:
         Give `case` or `file`. `fault` and `asset` limit what is listed. Of a file, `onset` says when it began (seconds,
         a date, a time of day, or a row): rows before are the time before; or `before_file` holds these. `rate` is in
         samples a second, `facts` are numbers known beforehand. Returns at most 20 cases, best first, the calibrated
-        probabilities of the fault types, and remarks that matter for judging them.
+        probabilities of the fault types, and remarks that matter for judging them. Where `judgeable` is false, name no
+        fault: `oddities` say what is wrong with the recording.
         """
         where = Filter(label=fault or None, asset=asset or None)
         asked = read_asked(case, file, time_column, told_by(onset, before_file, rate, facts))
@@ -268,6 +272,8 @@ class Tools:
             ],
             may_be={option.label: round(option.probability, 3) for option in answer.faults if option.possible},
             novel=answer.novel,
+            judgeable=answer.judgeable,
+            oddities=[remark.words for remark in answer.plausibility],
             remarks=list(answer.remarks),
         )
 
@@ -287,11 +293,13 @@ class Tools:
         before_file: str = "",
         rate: float | None = None,
         facts: dict[str, float] | None = None,
-    ) -> Case:
-        """Add the recording in a file as a case; without `fault` it stays open. The rest as for find_similar_cases."""
+    ) -> AddedCase:
+        """Add the recording in a file as a case; without `fault` it stays open. The rest as for find_similar_cases.
+
+        `plausibility` says what is odd about it: look at that before you rely on the case.
+        """
         windows = _read(file, time_column, told_by(onset, before_file, rate, facts))
-        known = Case(id="", label=fault or None, asset=asset, notes=notes)
-        return self.library.case(self.library.add(windows, [known])[0])
+        return self.library.add_checked(windows, Case(id="", label=fault or None, asset=asset, notes=notes))
 
     def label_case(self, case: str, fault: str) -> Case:
         """Say what a case was; "" where nobody knows any more. Counts in the next search."""

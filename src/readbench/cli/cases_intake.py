@@ -46,11 +46,13 @@ from readbench.errors import UsageError
 
 if TYPE_CHECKING:
     from readbench.benchmark.protocol import Task
-    from readbench.cases import Case
+    from readbench.cases import Case, Remark
     from readbench.engine.windows import WindowSet
 
 NEW = 5
 """Windows that a demo leaves beside the library."""
+MOST_ODD = 5
+"""Cases on their way in of which is said what is odd."""
 
 
 def add_command(
@@ -104,15 +106,26 @@ def add_command(
             raise UsageError(f"{', '.join(map(str, files[:3]))}: {len(facts)} cases, and --name is for one.")
         library = open_library(where)
         windows = join_windows(parts)
+        odd = library.check_many(windows, exact=False)
         with Terminal() as progress:
             names = library.add(windows, facts, progress=progress)
         say(f"added {names[0]}" if len(names) == 1 else f"added {len(names)} cases")
+        say_odd(names, odd)
         for remark in describe_still(windows):
             say(remark)
         if each:
             with Terminal() as progress:
                 count = encode_cases(library.snapshot(), parse(method), each, progress=progress)
             say(f"computed {count} vectors")
+
+
+def say_odd(names: list[str], odd: list[tuple[Remark, ...]]) -> None:
+    """Say what is odd about the first few windows that came in, and of how many more something is."""
+    strange = [(name, remarks) for name, remarks in zip(names, odd, strict=True) if remarks]
+    for name, remarks in strange[:MOST_ODD]:
+        say(f"{name}: {' '.join(remark.words for remark in remarks)}")
+    if len(strange) > MOST_ODD:
+        say(f"{len(strange) - MOST_ODD} more are odd; readbench cases check LIBRARY CASE says how")
 
 
 def normals_command(

@@ -14,7 +14,7 @@ from fastapi import APIRouter, BackgroundTasks, File, Form, HTTPException, Query
 from fastapi.responses import FileResponse
 from pydantic import Field
 
-from readbench.cases import Answer, Case, Change, Filter, export_library
+from readbench.cases import AddedCase, Answer, Case, Change, Filter, export_library
 from readbench.cases.server._bodies import (
     Asked,
     CasePage,
@@ -179,10 +179,10 @@ write_router = APIRouter(prefix="/api/v1", tags=["write"], responses={**PROBLEMS
 
 
 @write_router.post("/cases", status_code=201)
-async def add(service: Served, _caller: Writer, body: NewCase) -> Case:
-    """Add a case."""
+async def add(service: Served, _caller: Writer, body: NewCase) -> AddedCase:
+    """Add a case; what is odd about its window comes with the answer."""
 
-    def store() -> Case:
+    def store() -> AddedCase:
         windows = windows_of_bodies((body.window,), service.settings)
         facts = body.model_dump(exclude={"window"}) | {"asset": body.window.asset}
         return add_case(service, windows, Case(**facts))
@@ -207,12 +207,12 @@ async def add_file(
     before: Annotated[UploadFile | None, File(description="a table with the time before the window")] = None,
     rate: Annotated[float | None, Form(gt=0, description="samples a second")] = None,
     fact: Annotated[list[str], Form(description="a number known beforehand, such as speed=29.5")] = [],  # noqa: B006
-) -> Case:
-    """Add the case in a file."""
+) -> AddedCase:
+    """Add the case in a file; what is odd about its window comes with the answer."""
     content = await file.read()
     earlier = await _read_upload(before)
 
-    def store() -> Case:
+    def store() -> AddedCase:
         windows = window_of_file(
             file.filename or "",
             content,
@@ -280,7 +280,7 @@ async def export(service: Served, _caller: Admin, after: BackgroundTasks) -> Fil
     return FileResponse(path, filename=path.name, media_type="application/vnd.apache.parquet", background=after)
 
 
-def add_case(service: CaseService, windows: WindowSet, case: Case) -> Case:
+def add_case(service: CaseService, windows: WindowSet, case: Case) -> AddedCase:
     """Add one case, and say 409 where there is one of its name."""
     library = service.library
     if case.id:
@@ -290,7 +290,7 @@ def add_case(service: CaseService, windows: WindowSet, case: Case) -> Case:
             pass
         else:
             raise HTTPException(409, f"There is a case {case.id!r} already. Give another name.")
-    return library.case(library.add(windows, [case])[0])
+    return library.add_checked(windows, case)
 
 
 def _remove(path: Path) -> None:
