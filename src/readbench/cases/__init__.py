@@ -47,6 +47,7 @@ _EXPORTS = {
     "_journal": ("Snapshot",),
     "_library": ("Library",),
     "_models": (
+        "NORMAL_OPERATION",
         "UNLIKE",
         "AddedCase",
         "Answer",
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from readbench.cases._journal import Snapshot
     from readbench.cases._library import Library
     from readbench.cases._models import (
+        NORMAL_OPERATION,
         UNLIKE,
         AddedCase,
         Answer,
@@ -133,6 +135,7 @@ __all__ = [
     "DEPARTS",
     "FIRST_DATE",
     "MOST_STEPS",
+    "NORMAL_OPERATION",
     "QUESTIONS",
     "UNLIKE",
     "AddedCase",

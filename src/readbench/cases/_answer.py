@@ -13,6 +13,9 @@ and the known types share the rest as their posterior says. A window that cannot
 known faults show in `FALSE_ALARMS` of cases at most, so that b is no more than this; and since wrong files, units and
 names are asked about, too, π is taken for `ODD_QUESTIONS` at least.
 
+Where the library knows enough normal windows, "normal operation" is one more option (`_normal`), and all others share
+what it leaves.
+
 What cannot be ruled out is decided on one scale for all options: from the least probability with which held-out cases
 of the library still hold their true type in nine of ten cases (`Opinion.threshold`).
 """
@@ -27,7 +30,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from readbench.cases._journal import Snapshot
-from readbench.cases._models import UNLIKE, Answer, Fault, Filter, Hit, Remark, Vote
+from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer, Fault, Filter, Hit, Remark, Vote
 from readbench.cases._plausibility import FALSE_ALARMS
 from readbench.cases._search import SearchResult
 from readbench.engine.rerankers import Opinion
@@ -51,7 +54,13 @@ def novelty_probability(p_value: float, prior: float, *, judgeable: bool = True)
 
 
 def list_fault_options(
-    opinion: Opinion, posterior: NDArray[np.float64], new: float, classes: tuple[str, ...], *, judgeable: bool = True
+    opinion: Opinion,
+    posterior: NDArray[np.float64],
+    new: float,
+    classes: tuple[str, ...],
+    *,
+    normal: float | None = None,
+    judgeable: bool = True,
 ) -> list[Fault]:
     """All options, most likely first.
 
@@ -60,14 +69,16 @@ def list_fault_options(
         posterior: (K,) their probabilities, which may rule out what the opinion does not.
         new: probability of a new type.
         classes: names by label.
+        normal: probability of normal operation, which takes its share of all others; None where it is no option.
         judgeable: nothing odd forbids to judge the window; else nothing is ruled out.
     """
-    options = [(classes[label], float(p) * (1.0 - new)) for label, p in zip(opinion.classes, posterior, strict=True)]
-    likeliest = max((p for _, p in options), default=0.0)
-    least = min(opinion.threshold * (1.0 - new), max(likeliest, new))
+    fault = 1.0 - (normal or 0.0)
+    known = zip(opinion.classes, posterior, strict=True)
+    everything = [(classes[label], float(p) * (1.0 - new) * fault) for label, p in known]
+    everything += [(UNLIKE, new * fault), *([] if normal is None else [(NORMAL_OPERATION, normal)])]
+    least = min(opinion.threshold * (1.0 - new) * fault, max(p for _, p in everything))
     if opinion.novel:
-        least = min(least, new)
-    everything = (*options, (UNLIKE, new))
+        least = min(least, new * fault)
     found = [
         Fault(label=name, probability=p, possible=p > 0 and (p >= least or not judgeable)) for name, p in everything
     ]
@@ -97,13 +108,20 @@ class SearchRequest(BaseModel):
 
 
 def make_answer(
-    snapshot: Snapshot, found: SearchResult, query: int, request: SearchRequest, odd: tuple[Remark, ...] = ()
+    snapshot: Snapshot,
+    found: SearchResult,
+    query: int,
+    request: SearchRequest,
+    odd: tuple[Remark, ...] = (),
+    normal: float | None = None,
 ) -> Answer:
-    """One answer, to one of the windows that were asked about, of which some things are odd."""
+    """One answer, to one of the windows that were asked about, with what is odd and how likely it is normal."""
     said, judgeable = _Said.of(found, query), all(remark.judgeable for remark in odd)
-    faults, new = _faults(snapshot, said, judgeable=judgeable)
+    if not judgeable and normal is not None:
+        normal *= FALSE_ALARMS  # what cannot be judged is not normal, either
+    faults, new = _faults(snapshot, said, normal, judgeable=judgeable)
     return Answer(
-        hits=_hits(snapshot, said, request, new),
+        hits=_hits(snapshot, said, request, 1.0 - (1.0 - new) * (1.0 - (normal or 0.0))),
         faults=tuple(faults),
         novelty=None if said.opinion is None else said.opinion.novelty,
         novel=said.opinion is not None and said.opinion.novel,
@@ -156,7 +174,8 @@ class _Said:
         return cls(positions, own, shared, opinion, lesson.votes(query, opinion), voters, unseen)
 
 
-def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, new: float) -> tuple[Hit, ...]:
+def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, other: float) -> tuple[Hit, ...]:
+    """The cases listed; `other` is how likely the window shows no known fault."""
     hits: list[Hit] = []
     for place, position in enumerate(said.positions.tolist()):
         case = snapshot.case(position)
@@ -164,19 +183,22 @@ def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, new: float) -
             break
         if case.id == request.itself or not request.where.admits(case):
             continue
-        shared = None if said.shared is None else float(said.shared[place]) * (1.0 - new)
+        shared = None if said.shared is None else float(said.shared[place]) * (1.0 - other)
         hits.append(Hit(place=len(hits) + 1, case=case, score=float(said.scores[place]), probability=shared))
     return tuple(hits)
 
 
-def _faults(snapshot: Snapshot, said: _Said, *, judgeable: bool) -> tuple[list[Fault], float]:
+def _faults(snapshot: Snapshot, said: _Said, normal: float | None, *, judgeable: bool) -> tuple[list[Fault], float]:
     """The options, most likely first, and the probability of a new type; nothing without labels."""
     if said.opinion is None:
         return [], 0.0
     new = novelty_probability(1.0 - said.opinion.novelty, said.unseen, judgeable=judgeable)
     if not said.opinion.posterior.sum():  # everything known is ruled out
         new = 1.0
-    return list_fault_options(said.opinion, said.opinion.posterior, new, snapshot.classes, judgeable=judgeable), new
+    options = list_fault_options(
+        said.opinion, said.opinion.posterior, new, snapshot.classes, normal=normal, judgeable=judgeable
+    )
+    return options, new
 
 
 def _votes(snapshot: Snapshot, said: _Said, itself: str | None) -> tuple[Vote, ...]:

@@ -47,6 +47,7 @@ from readbench.cases._models import (
     Summary,
     WindowCheck,
 )
+from readbench.cases._normal import NormalModel
 from readbench.cases._overview import draw_map, find_doubtful, suggest_next
 from readbench.cases._plausibility import LibraryProfile, check_window
 from readbench.cases._questions import QUESTIONS
@@ -97,6 +98,7 @@ class Library:
         self._snapshot = Snapshot(State({}, {}, (), 0), store)
         self._overview: tuple[Snapshot, LibraryOverview] | None = None
         self._profile: tuple[str, int, LibraryProfile | None] | None = None
+        self._normal: tuple[str, NormalModel | None] | None = None
 
     @classmethod
     def create(cls, where: str | Path, *, progress: Progress = SILENT, **options: int) -> Self:
@@ -513,6 +515,14 @@ class Library:
         count = range(len(windows))
         return [tuple(check_window(own, windows[i], None if given is None else given[i])) for i in count]
 
+    def _know_normal(self) -> NormalModel | None:
+        """What tells normal operation from faults here; learned again when the library changes."""
+        snapshot, profile = self.snapshot(), self._know_profile(exact=True)
+        key = f"{snapshot.content}{snapshot.knowledge}"
+        if self._normal is None or self._normal[0] != key:
+            self._normal = key, NormalModel.of(snapshot, profile)
+        return self._normal[1]
+
     def _know_profile(self, *, exact: bool) -> LibraryProfile | None:
         """What the windows of the library look like, as it is now or was a few cases ago."""
         with self._lock:
@@ -535,10 +545,12 @@ class Library:
     ) -> list[Answer]:
         with self._lock:
             snapshot, spec = self.snapshot(), parse(request.method)
-            answers = list[Answer]()
+            answers, model = list[Answer](), self._know_normal()
+            normal = [None] * len(windows) if model is None else model.probabilities(windows).tolist()
             for found in self._engine.search(snapshot, spec, windows, ruled_out, progress or self.progress):
                 for query in range(len(found.ranking)):
-                    answers.append(make_answer(snapshot, found, query, request, odd[len(answers)]))
+                    i = len(answers)
+                    answers.append(make_answer(snapshot, found, query, request, odd[i], normal[i]))
             return [_remark(answer, describe_still(windows[i : i + 1])) for i, answer in enumerate(answers)]
 
     def _take_in(self, windows: WindowSet, facts: list[Case], normal: list[bool], progress: Progress) -> list[str]:

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 UNLIKE = "unlike anything here"
 """Name of the option that no known fault type explains a window."""
+NORMAL_OPERATION = "normal operation"
+"""Name of the option that a window shows no fault; it exists where a library knows enough normal windows."""
 
 
 class Record(BaseModel):

@@ -58,6 +58,8 @@ LEAST_STEPS = 8
 """Fewer steps show no shape."""
 MOST_PROFILED, LEAST_PROFILED, MOST_READINGS = 512, 64, 2_000_000
 """Cases, and normals, that a profile looks at; fewer where they are large, so that it takes a second at most."""
+LEAST_CASES = 10
+"""Cases below which nothing is said of values: normals alone do not show what a fault may look like."""
 LEAST_GROUPS = 5
 """Recordings, or assets, below which holding one out tells nothing."""
 MOST_NAMED = 4
@@ -112,6 +114,7 @@ class LibraryProfile:
         scale: (C + 1, M) usual excess of held-out windows, at least `FLOORS`.
         limit: excess, over `scale`, that counts.
         still: share of windows in which nothing moves.
+        shows_faults: it knows enough cases to say what is odd about values: faults lie outside what normals show.
         arrow: weights of the direction of time, and the value below which it counts as reversed; None where both
             directions look alike.
     """
@@ -129,6 +132,7 @@ class LibraryProfile:
     scale: Array
     limit: float
     still: float
+    shows_faults: bool
     arrow: tuple[Array, float] | None
 
     @classmethod
@@ -160,6 +164,7 @@ class LibraryProfile:
             bounds=_join_extremes(extremes),
             extremes=extremes,
             held_out_with={str(name): int(code) for name, code in zip(_ids(chosen), held_out, strict=True)},
+            shows_faults=len(cases) >= LEAST_CASES,
             still=float(np.mean([not _moves(w.values).any() for w in windows])),
             scale=scale,
             limit=limit,
@@ -201,6 +206,16 @@ class LibraryProfile:
         return _with_window(own, self.usual)[0]
 
 
+def describe_windows(profile: LibraryProfile, windows: WindowSet) -> Array:
+    """(N, F) what the channels of windows show, beside each other: `MEASURES` but for the last, and the trend."""
+
+    def describe(values: NDArray[np.floating], places: NDArray[np.intp]) -> Array:
+        shown = measure_channels(values, profile.width[places])[..., :-1]
+        return np.concatenate([shown, _measure_direction(values)[..., -1:]], axis=-1)
+
+    return _gather(list(windows), profile.channels, describe).reshape(len(windows), -1)
+
+
 def check_window(profile: LibraryProfile | None, window: Window, given: Window | None = None) -> list[Remark]:
     """What must be said of a window before it is judged, the most serious first.
 
@@ -212,7 +227,9 @@ def check_window(profile: LibraryProfile | None, window: Window, given: Window |
     remarks = [] if given is None else _remark_missing(given)
     if profile is not None:
         remarks += _remark_form(profile, window)
-        if window.values.shape[1] >= LEAST_STEPS:
+        if not profile.shows_faults and not _moves(window.values).any():
+            remarks.append(_remark_still(window))
+        elif profile.shows_faults and window.values.shape[1] >= LEAST_STEPS:
             remarks += _remark_values(profile, window, filled=given is not None and _has_gaps(given))
     elif not _moves(window.values).any():
         remarks.append(_remark_still(window))

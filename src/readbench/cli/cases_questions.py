@@ -129,9 +129,10 @@ def add_column(shown: Shown, name: str, texts: Sequence[str]) -> Shown:
 
 def show_answer(answer: Answer) -> Shown:
     """What is odd about a window, what it may be, then the cases like it, then what the reader must know."""
-    from readbench.cases import UNLIKE, describe_oddities, format_time, shorten_note
+    from readbench.cases import NORMAL_OPERATION, UNLIKE, describe_oddities, format_time, shorten_note
 
-    listed = [own for place, own in enumerate(answer.faults) if place < MOST_FAULTS or own.label == UNLIKE]
+    special = UNLIKE, NORMAL_OPERATION
+    listed = [own for place, own in enumerate(answer.faults) if place < MOST_FAULTS or own.label in special]
     options = [(own.label, f"{own.probability:.0%}", "yes" if own.possible else "") for own in listed]
     rows = []
     for hit in answer.hits:
