@@ -273,11 +273,13 @@ def write_new(task: Task, folder: Path) -> dict[str, dict[str, str]]:
 
 
 def write_csv(window: WindowSet, path: Path) -> None:
-    """One window as a table: a row per step, a column per channel."""
+    """One window as a table: a row per step, a column per channel; steps are in seconds where the rate is known."""
     import numpy as np
 
     header = ",".join(["step", *(f'"{name}"' for name in window.channels(0))])
-    rows = np.column_stack([np.arange(window.lengths[0]), window.values(0).T])
+    rate = window[0].rate
+    steps = np.arange(window.lengths[0]) / (rate if np.isfinite(rate) else 1.0)
+    rows = np.column_stack([steps, window.values(0).T])
     np.savetxt(path, rows, fmt="%.7g", delimiter=",", header=header, comments="", encoding="utf-8")
 
 
