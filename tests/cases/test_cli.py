@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from readbench.cases import UNLIKE, Library
+from readbench.cases import NORMAL_OPERATION, UNLIKE, Library
 from readbench.cli import app
 from readbench.errors import UsageError
 from tests.cases.samples import CHANNELS, FAST, FAULTS, window
@@ -149,7 +149,9 @@ def test_the_demo_can_be_asked(tmp_path: Path) -> None:
     ]
     labels = Library.open(tmp_path / "demo").stats().labels
     assert {own["fault"] for own in truth.values()} <= set(labels)
-    assert all({fault["label"] for fault in answer["faults"]} == {*labels, UNLIKE} for answer in found)
+    assert all(
+        {fault["label"] for fault in answer["faults"]} == {*labels, UNLIKE, NORMAL_OPERATION} for answer in found
+    )
     with pytest.raises(UsageError, match="not empty"):
         said("demo", tmp_path / "again", "--new", tmp_path / "new")
 

@@ -96,6 +96,7 @@ def test_the_question_of_the_document_is_at_every_door(asked: Library) -> None:
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "find": {"text": "note"},
     "explain": {"window": "w0", "like": "w1"},
+    "check": {"window": "w0"},
     "show": {"case": "w1"},
 }
 
@@ -110,7 +111,7 @@ def test_all_doors_give_the_same_answer(asked: Library, name: str) -> None:
     )
     assert expected
     if "window" in given:
-        body = {"case": given["window"], "like": given["like"]}
+        body = {"case": given["window"]} | {key: value for key, value in given.items() if key != "window"}
         assert over_http(asked, f"/api/v1/{name}", json=body).json() == expected
     else:
         assert over_http(asked, f"/api/v1/{name}", params=given).json() == expected

@@ -50,6 +50,7 @@ _EXPORTS = {
     "_journal": ("Snapshot",),
     "_library": ("Library",),
     "_models": (
+        "NORMAL_OPERATION",
         "UNLIKE",
         "AddedCase",
         "Answer",
@@ -66,11 +67,13 @@ _EXPORTS = {
         "LibraryOverview",
         "MapPoint",
         "Record",
+        "Remark",
         "Suggestion",
         "Summary",
         "Vote",
+        "WindowCheck",
     ),
-    "_questions": ("QUESTIONS", "shorten_note"),
+    "_questions": ("QUESTIONS", "describe_oddities", "shorten_note"),
 }
 _PLACES = {name: module for module, names in _EXPORTS.items() for name in names}
 
@@ -108,6 +111,7 @@ if TYPE_CHECKING:
     from readbench.cases._journal import Snapshot
     from readbench.cases._library import Library
     from readbench.cases._models import (
+        NORMAL_OPERATION,
         UNLIKE,
         AddedCase,
         Answer,
@@ -124,17 +128,20 @@ if TYPE_CHECKING:
         LibraryOverview,
         MapPoint,
         Record,
+        Remark,
         Suggestion,
         Summary,
         Vote,
+        WindowCheck,
     )
-    from readbench.cases._questions import QUESTIONS, shorten_note
+    from readbench.cases._questions import QUESTIONS, describe_oddities, shorten_note
 
 __all__ = [
     "DEFAULT_METHOD",
     "DEPARTS",
     "FIRST_DATE",
     "MOST_STEPS",
+    "NORMAL_OPERATION",
     "QUESTIONS",
     "UNLIKE",
     "AddedCase",
@@ -161,6 +168,7 @@ __all__ = [
     "QuestionParameter",
     "ReadRecording",
     "Record",
+    "Remark",
     "Sheet",
     "Shown",
     "Snapshot",
@@ -168,9 +176,11 @@ __all__ = [
     "Summary",
     "ToldContext",
     "Vote",
+    "WindowCheck",
     "add_incidents",
     "attach_context",
     "describe_context",
+    "describe_oddities",
     "describe_still",
     "draw_evidence",
     "encode_cases",

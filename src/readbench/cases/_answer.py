@@ -9,7 +9,15 @@ most (Sellke, Bayarri and Berger, 2001). So
 
     P(unlike) = π / (π + (1 - π) b),     b = -e p ln p for p < 1/e, else 1
 
-and the known types share the rest as their posterior says.
+and the known types share the rest as their posterior says. A window that cannot be judged (`_plausibility`) is one that
+known faults show in `FALSE_ALARMS` of cases at most, so that b is no more than this; and since wrong files, units and
+names are asked about, too, π is taken for `ODD_QUESTIONS` at least.
+
+Where the library knows enough normal windows, "normal operation" is one more option (`_normal`), and all others share
+what it leaves.
+
+What cannot be ruled out is decided on one scale for all options: from the least probability with which held-out cases
+of the library still hold their true type in nine of ten cases (`Opinion.threshold`).
 """
 
 from __future__ import annotations
@@ -22,40 +30,37 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from readbench.cases._journal import Snapshot
-from readbench.cases._models import UNLIKE, Answer, Fault, Filter, Hit, Vote
+from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer, Fault, Filter, Hit, Remark, Vote
+from readbench.cases._plausibility import FALSE_ALARMS
 from readbench.cases._search import SearchResult
-from readbench.engine.rerankers import Opinion, estimate_unseen_share
+from readbench.engine.rerankers import Opinion
+
+ODD_QUESTIONS = 0.1
+"""Share of questions that may be about no window of this plant; assumed, since no library can know it."""
 
 
-def novelty_probability(p_value: float, prior: float) -> float:
+def novelty_probability(p_value: float, prior: float, *, judgeable: bool = True) -> float:
     """Probability of a type that the library does not know.
 
     >>> round(novelty_probability(0.5, 0.1), 3), round(novelty_probability(0.001, 0.1), 3)
     (0.1, 0.855)
+    >>> round(novelty_probability(0.5, 0.1, judgeable=False), 3)
+    0.847
     """
     known = -math.e * p_value * math.log(p_value) if p_value < 1 / math.e else 1.0
+    if not judgeable:
+        known, prior = min(known, FALSE_ALARMS), max(prior, ODD_QUESTIONS)
     return prior / (prior + (1.0 - prior) * known)
 
 
-def estimate_unseen_types(labels: NDArray[np.int32], groups: NDArray[np.int64]) -> float:
-    """Probability that the next case is of a new type, before it is looked at.
-
-    The estimate is never taken for certainty: where every type was met once it is 1, and nothing that a window shows
-    could then speak for a known type. G recordings are not enough to say more than G / (G + 1).
-
-    Args:
-        labels: (L,) of the resolved cases.
-        groups: (L,) their recordings.
-
-    >>> estimate_unseen_types(np.int32([1, 1, 2]), np.array([0, 1, 2]))
-    0.5
-    """
-    recordings = len(np.unique(groups))
-    return min(estimate_unseen_share(labels, groups), recordings / (recordings + 1))
-
-
 def list_fault_options(
-    opinion: Opinion, posterior: NDArray[np.float64], new: float, classes: tuple[str, ...]
+    opinion: Opinion,
+    posterior: NDArray[np.float64],
+    new: float,
+    classes: tuple[str, ...],
+    *,
+    normal: float | None = None,
+    judgeable: bool = True,
 ) -> list[Fault]:
     """All options, most likely first.
 
@@ -64,17 +69,20 @@ def list_fault_options(
         posterior: (K,) their probabilities, which may rule out what the opinion does not.
         new: probability of a new type.
         classes: names by label.
+        normal: probability of normal operation, which takes its share of all others; None where it is no option.
+        judgeable: nothing odd forbids to judge the window; else nothing is ruled out.
     """
-    known = [
-        Fault(
-            label=classes[label],
-            probability=float(p) * (1.0 - new),
-            possible=int(label) in opinion.candidates and p > 0,
-        )
-        for label, p in zip(opinion.classes, posterior, strict=True)
+    fault = 1.0 - (normal or 0.0)
+    known = zip(opinion.classes, posterior, strict=True)
+    everything = [(classes[label], float(p) * (1.0 - new) * fault) for label, p in known]
+    everything += [(UNLIKE, new * fault), *([] if normal is None else [(NORMAL_OPERATION, normal)])]
+    least = min(opinion.threshold * (1.0 - new) * fault, max(p for _, p in everything))
+    if opinion.novel:
+        least = min(least, new * fault)
+    found = [
+        Fault(label=name, probability=p, possible=p > 0 and (p >= least or not judgeable)) for name, p in everything
     ]
-    known.append(Fault(label=UNLIKE, probability=new, possible=opinion.novel or new > 0.05))
-    return sorted(known, key=lambda fault: -fault.probability)
+    return sorted(found, key=lambda fault: -fault.probability)
 
 
 MOST_VOTES = 10
@@ -99,12 +107,21 @@ class SearchRequest(BaseModel):
     itself: str | None = None
 
 
-def make_answer(snapshot: Snapshot, found: SearchResult, query: int, request: SearchRequest) -> Answer:
-    """One answer, to one of the windows that were asked about."""
-    said = _Said.of(found, query)
-    faults, new = _faults(snapshot, said)
+def make_answer(
+    snapshot: Snapshot,
+    found: SearchResult,
+    query: int,
+    request: SearchRequest,
+    odd: tuple[Remark, ...] = (),
+    normal: float | None = None,
+) -> Answer:
+    """One answer, to one of the windows that were asked about, with what is odd and how likely it is normal."""
+    said, judgeable = _Said.of(found, query), all(remark.judgeable for remark in odd)
+    if not judgeable and normal is not None:
+        normal *= FALSE_ALARMS  # what cannot be judged is not normal, either
+    faults, new = _faults(snapshot, said, normal, judgeable=judgeable)
     return Answer(
-        hits=_hits(snapshot, said, request, new),
+        hits=_hits(snapshot, said, request, 1.0 - (1.0 - new) * (1.0 - (normal or 0.0))),
         faults=tuple(faults),
         novelty=None if said.opinion is None else said.opinion.novelty,
         novel=said.opinion is not None and said.opinion.novel,
@@ -114,6 +131,8 @@ def make_answer(snapshot: Snapshot, found: SearchResult, query: int, request: Se
         compared=len(found.positions),
         total=len(snapshot),
         remarks=tuple(_remarks(snapshot, said, request)),
+        plausibility=odd,
+        judgeable=judgeable,
     )
 
 
@@ -128,6 +147,7 @@ class _Said:
         opinion: on the fault type; None without labels.
         votes: (L,) what each of the resolved cases says about the most likely type; positive is for it.
         voters: (L,) their positions in the library.
+        unseen: how likely a window is of a type that no case has, before it is looked at.
     """
 
     positions: NDArray[np.int64]
@@ -136,6 +156,7 @@ class _Said:
     opinion: Opinion | None
     votes: NDArray[np.float64]
     voters: NDArray[np.int64]
+    unseen: float = 1.0
 
     @classmethod
     def of(cls, found: SearchResult, query: int) -> _Said:
@@ -149,10 +170,12 @@ class _Said:
             return cls(positions, own, None, None, np.empty(0), np.empty(0, np.int64))
         opinion = opinions[query]
         shared = (opinion.posterior @ lesson.guesses.T)[order]
-        return cls(positions, own, shared, opinion, lesson.votes(query, opinion), found.positions[lesson.cases])
+        voters, unseen = found.positions[lesson.cases], lesson.judgement.unseen_share
+        return cls(positions, own, shared, opinion, lesson.votes(query, opinion), voters, unseen)
 
 
-def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, new: float) -> tuple[Hit, ...]:
+def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, other: float) -> tuple[Hit, ...]:
+    """The cases listed; `other` is how likely the window shows no known fault."""
     hits: list[Hit] = []
     for place, position in enumerate(said.positions.tolist()):
         case = snapshot.case(position)
@@ -160,21 +183,22 @@ def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, new: float) -
             break
         if case.id == request.itself or not request.where.admits(case):
             continue
-        shared = None if said.shared is None else float(said.shared[place]) * (1.0 - new)
+        shared = None if said.shared is None else float(said.shared[place]) * (1.0 - other)
         hits.append(Hit(place=len(hits) + 1, case=case, score=float(said.scores[place]), probability=shared))
     return tuple(hits)
 
 
-def _faults(snapshot: Snapshot, said: _Said) -> tuple[list[Fault], float]:
+def _faults(snapshot: Snapshot, said: _Said, normal: float | None, *, judgeable: bool) -> tuple[list[Fault], float]:
     """The options, most likely first, and the probability of a new type; nothing without labels."""
     if said.opinion is None:
         return [], 0.0
-    groups = np.array([snapshot.case(int(i)).group or snapshot.case(int(i)).id for i in said.voters])
-    prior = estimate_unseen_types(snapshot.labels[said.voters], np.unique(groups, return_inverse=True)[1])
-    new = novelty_probability(1.0 - said.opinion.novelty, prior)
+    new = novelty_probability(1.0 - said.opinion.novelty, said.unseen, judgeable=judgeable)
     if not said.opinion.posterior.sum():  # everything known is ruled out
         new = 1.0
-    return list_fault_options(said.opinion, said.opinion.posterior, new, snapshot.classes), new
+    options = list_fault_options(
+        said.opinion, said.opinion.posterior, new, snapshot.classes, normal=normal, judgeable=judgeable
+    )
+    return options, new
 
 
 def _votes(snapshot: Snapshot, said: _Said, itself: str | None) -> tuple[Vote, ...]:

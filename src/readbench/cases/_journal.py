@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from readbench.cases._channels import NO_NAMES, ChannelNames
 from readbench.cases._models import Case, Change
+from readbench.cases._plausibility import MOST_PROFILED, LibraryProfile, spread_evenly
 from readbench.engine.preparation import ChannelStats, lend_before
 from readbench.engine.windows import NORMAL, UNLABELLED, WindowSet, strings
 from readbench.errors import UnknownNameError
@@ -221,6 +222,8 @@ NORMAL_LABEL = "normal"
 """Label of a case that turned out to be normal operation."""
 MOST_NAMED = 20
 """Cases among which a mistyped name looks for the right one: the latest."""
+FEW_RESOLVED = 20
+"""Resolved cases and normals below which open cases, too, say what windows of a library look like."""
 REFERENCE_CASES = 256
 """First cases that give the channel statistics of a shortlist, so that they stay while a library grows."""
 
@@ -327,6 +330,13 @@ class Snapshot:
         """Positions of the first cases that are not known to be normal; of the first cases where all are."""
         faults = np.flatnonzero(self.labels != NORMAL)
         return (faults if len(faults) else np.arange(len(self)))[:REFERENCE_CASES]
+
+    @cached_property
+    def profile(self) -> LibraryProfile | None:
+        """What its windows look like, without open cases, of which nobody knows what they are; None of an empty one."""
+        resolved = np.flatnonzero(self.labels != UNLABELLED)
+        chosen = resolved if len(resolved) + len(self.state.normals) >= FEW_RESOLVED else np.arange(len(self))
+        return LibraryProfile.of(self.windows(chosen[spread_evenly(len(chosen), MOST_PROFILED)]), self.normals)
 
     @cached_property
     def usual_channels(self) -> tuple[str, ...]:

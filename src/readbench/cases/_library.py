@@ -35,6 +35,7 @@ from readbench.cases._intake import (
 )
 from readbench.cases._journal import MOST_NAMED, JournalEntry, Snapshot, State, What
 from readbench.cases._models import (
+    AddedCase,
     Answer,
     Case,
     CaseDetails,
@@ -43,10 +44,14 @@ from readbench.cases._models import (
     Evidence,
     Filter,
     LibraryOverview,
+    Remark,
     Suggestion,
     Summary,
+    WindowCheck,
 )
+from readbench.cases._normal import NormalModel
 from readbench.cases._overview import draw_map, find_doubtful, suggest_next
+from readbench.cases._plausibility import LibraryProfile, check_window
 from readbench.cases._questions import QUESTIONS
 from readbench.cases._search import EXACT_CASES, SHORTLIST, Engine, Review
 from readbench.cases._store import Store, open_store
@@ -58,6 +63,8 @@ from readbench.engine.windows import WindowSet
 from readbench.errors import UnknownNameError, UsageError
 
 R = TypeVar("R")
+FEW_MORE = 1.05
+"""Factor by which a library may have grown before cases on their way in are compared with what it is now."""
 BATCH = 1000
 """Cases written in one atomic step; a killed writer loses at most the step in flight."""
 
@@ -92,6 +99,8 @@ class Library:
         self._revision = -1
         self._snapshot = Snapshot(State({}, {}, (), 0), store)
         self._overview: tuple[Snapshot, LibraryOverview] | None = None
+        self._profile: tuple[str, int, LibraryProfile | None] | None = None
+        self._normal: tuple[str, NormalModel | None] | None = None
 
     @classmethod
     def create(cls, where: str | Path, *, progress: Progress = SILENT, **options: int) -> Self:
@@ -246,6 +255,12 @@ class Library:
         names = self.add(attach_context(own, before=before, rate=rate, units=units, facts=facts), [case])
         return self.case(names[0])
 
+    def add_checked(self, windows: GivenWindows, case: Case, remarks: tuple[str, ...] = ()) -> AddedCase:
+        """Add one case with remarks on its file, and say what is odd about its window beside those that are here."""
+        odd = self.check_many(windows, exact=False)[0]
+        added = self.case(self.add(windows, [case])[0])
+        return AddedCase(**added.model_dump(), remarks=remarks, plausibility=odd)
+
     def add_normals(
         self,
         windows: GivenWindows,
@@ -351,7 +366,8 @@ class Library:
             if not (before is None and rate is None and units is None and facts is None):
                 raise UsageError(f"{window!r} is the name of a case, which has its own context. Give none beside it.")
             case, request = self.case(window), self._request(k, method, where, window)
-            return self._answer(self.window(window), request, case.rejected)[0]
+            own = self.window(window)
+            return self._answer(own, request, case.rejected, self._check(own, None, window))[0]
         read = read_recording(window) if isinstance(window, Path) and channels is None else window
         own = attach_context(to_windows(read, channels), before=before, rate=rate, units=units, facts=facts)
         if len(own) != 1:
@@ -371,12 +387,37 @@ class Library:
         """The same for several windows at once, given as in `add`."""
         given = to_windows(windows, channels)
         own = self.prepare(given)
-        answers = self._answer(own, self._request(k, method, where, None), ())
+        answers = self._answer(own, self._request(k, method, where, None), (), self._check(own, given, None))
         known = self.snapshot().usual_channels
         return [
             _remark(answer, compare_channels(given.channels(i), own.channels(i), known))
             for i, answer in enumerate(answers)
         ]
+
+    def check(self, window: AskedWindow, *, channels: Sequence[str] | None = None) -> WindowCheck:
+        """What is odd about a window, given as in `search`, beside the cases and normals of the library."""
+        if isinstance(window, str):
+            odd = self._check(self.window(window), None, window)[0]
+        else:
+            own = to_windows(window, channels)
+            if len(own) != 1:
+                raise UsageError(f"Give one window; got {len(own)}.")
+            odd = self.check_many(own)[0]
+        return WindowCheck(plausibility=odd, judgeable=all(remark.judgeable for remark in odd))
+
+    def check_many(
+        self, windows: GivenWindows, *, channels: Sequence[str] | None = None, exact: bool = True
+    ) -> list[tuple[Remark, ...]]:
+        """What is odd about each of several windows, given as in `add`.
+
+        Args:
+            windows: N of them.
+            channels: C names, of arrays.
+            exact: look at the library as it is now; else as it was a few cases ago may do, which is faster while many
+                come in.
+        """
+        own = to_windows(windows, channels)
+        return self._check(self.prepare(own), own, None, exact=exact)
 
     def explain(
         self,
@@ -433,7 +474,8 @@ class Library:
         if len(snapshot):
             first = snapshot.case(0)
             request = self._request(1, method, None, first.id)
-            self._answer(snapshot.windows([0]), request, first.rejected, progress)
+            own = snapshot.windows([0])
+            self._answer(own, request, first.rejected, self._check(own, None, first.id), progress)
         return self._engine.vectors.encoded - before
 
     def prepare(self, windows: WindowSet) -> WindowSet:
@@ -475,14 +517,51 @@ class Library:
             snapshot = self.snapshot()
             return look(self._engine.review(snapshot, spec, self.progress), count) if len(snapshot) else []
 
+    def _check(
+        self, windows: WindowSet, given: WindowSet | None, itself: str | None, *, exact: bool = True
+    ) -> list[tuple[Remark, ...]]:
+        """What is odd about windows: prepared, as they were given, and the case that is asked about."""
+        profile = self._know_profile(exact=exact)
+        own = profile and profile.without(itself)
+        count = range(len(windows))
+        return [tuple(check_window(own, windows[i], None if given is None else given[i])) for i in count]
+
+    def _know_normal(self) -> NormalModel | None:
+        """What tells normal operation from faults here; learned again when the library changes."""
+        snapshot, profile = self.snapshot(), self._know_profile(exact=True)
+        key = f"{snapshot.content}{snapshot.knowledge}"
+        if self._normal is None or self._normal[0] != key:
+            self._normal = key, NormalModel.of(snapshot, profile)
+        return self._normal[1]
+
+    def _know_profile(self, *, exact: bool) -> LibraryProfile | None:
+        """What the windows of the library look like, as it is now or was a few cases ago."""
+        with self._lock:
+            snapshot, known = self.snapshot(), self._profile
+            if known and not exact and known[1] <= len(snapshot) <= known[1] * FEW_MORE:
+                return known[2]
+            # Labels do not count, recordings and assets do: they are held out together.
+            key = f"{snapshot.content}{snapshot.knowledge}{snapshot.surroundings}"
+            if known is None or known[0] != key:
+                known = self._profile = key, len(snapshot), snapshot.profile
+            return known[2]
+
     def _answer(
-        self, windows: WindowSet, request: SearchRequest, ruled_out: tuple[str, ...], progress: Progress | None = None
+        self,
+        windows: WindowSet,
+        request: SearchRequest,
+        ruled_out: tuple[str, ...],
+        odd: list[tuple[Remark, ...]],
+        progress: Progress | None = None,
     ) -> list[Answer]:
         with self._lock:
             snapshot, spec = self.snapshot(), parse(request.method)
-            answers = []
+            answers, model = list[Answer](), self._know_normal()
+            normal = [None] * len(windows) if model is None else model.probabilities(windows).tolist()
             for found in self._engine.search(snapshot, spec, windows, ruled_out, progress or self.progress):
-                answers += [make_answer(snapshot, found, query, request) for query in range(len(found.ranking))]
+                for query in range(len(found.ranking)):
+                    i = len(answers)
+                    answers.append(make_answer(snapshot, found, query, request, odd[i], normal[i]))
             return [_remark(answer, describe_still(windows[i : i + 1])) for i, answer in enumerate(answers)]
 
     def _take_in(self, windows: WindowSet, facts: list[Case], normal: list[bool], progress: Progress) -> list[str]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 UNLIKE = "unlike anything here"
 """Name of the option that no known fault type explains a window."""
+NORMAL_OPERATION = "normal operation"
+"""Name of the option that a window shows no fault; it exists where a library knows enough normal windows."""
 
 
 class Record(BaseModel):
@@ -66,12 +70,6 @@ class CaseDetails(Record):
     rate: float | None
     units: tuple[str, ...]
     facts: dict[str, float]
-
-
-class AddedCase(Case):
-    """A case that just came in, and what was understood of its file, in sentences."""
-
-    remarks: tuple[str, ...] = ()
 
 
 class Filter(Record):
@@ -140,6 +138,45 @@ class Vote(Record):
     weight: float
 
 
+RemarkKind = Literal[
+    "length",
+    "rate",
+    "channels",
+    "missing",
+    "constant",
+    "frozen",
+    "clipped",
+    "unit",
+    "range",
+    "spread",
+    "roughness",
+    "swapped",
+    "reversed",
+]
+Severity = Literal["note", "warning", "serious"]
+
+
+class Remark(Record):
+    """What is odd about a window, found before anything is said of its fault.
+
+    Args:
+        kind: what was looked at.
+        words: a sentence for people.
+        severity: `note`: worth knowing; `warning`: look at it; `serious`: the window cannot be judged.
+        channels: that it speaks of; empty where it speaks of the window.
+    """
+
+    kind: RemarkKind
+    words: str
+    severity: Severity
+    channels: tuple[str, ...] = ()
+
+    @property
+    def judgeable(self) -> bool:
+        """Whether the window can be judged in spite of it."""
+        return self.severity != "serious"
+
+
 class Answer(Record):
     """What the library knows about a window.
 
@@ -154,6 +191,8 @@ class Answer(Record):
         compared: cases that the method compared: all, or those of a shortlist.
         total: cases in the library.
         remarks: what the reader must know to judge the answer, in sentences.
+        plausibility: what is odd about the window, the most serious first.
+        judgeable: nothing odd forbids to judge it; else no fault is offered above what that leaves (`faults`).
     """
 
     hits: tuple[Hit, ...]
@@ -166,6 +205,22 @@ class Answer(Record):
     compared: int
     total: int
     remarks: tuple[str, ...] = ()
+    plausibility: tuple[Remark, ...] = ()
+    judgeable: bool = True
+
+
+class AddedCase(Case):
+    """A case that just came in, what was understood of its file, in sentences, and what is odd about its window."""
+
+    remarks: tuple[str, ...] = ()
+    plausibility: tuple[Remark, ...] = ()
+
+
+class WindowCheck(Record):
+    """What is odd about a window, the most serious first, and whether it can be judged in spite of that."""
+
+    plausibility: tuple[Remark, ...]
+    judgeable: bool
 
 
 class ChannelEvidence(Record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from readbench.cases._asking import (
@@ -21,10 +22,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from readbench.cases._library import Library
-    from readbench.cases._models import Case, CaseDetails, Change, Doubt, Evidence, LibraryOverview, Suggestion, Summary
+    from readbench.cases._models import (
+        Case,
+        CaseDetails,
+        Change,
+        Doubt,
+        Evidence,
+        LibraryOverview,
+        Remark,
+        Suggestion,
+        Summary,
+        WindowCheck,
+    )
 
 __all__ = ["QUESTIONS"]
 ChangeCount = Annotated[int, ParameterRange(1), Most(1000)]
+CANNOT_BE_JUDGED = "This window cannot be judged: no fault is to be read off it as it is."
 NOTE = 60
 """Characters of a note in a table."""
 MOST_CHANNELS = 8
@@ -203,6 +216,31 @@ def show_details(details: CaseDetails) -> Shown:
         "Facts": ", ".join(f"{name} = {number:g}" for name, number in details.facts.items()),
     }
     return [Sheet(("Case", own.id), [(what, text) for what, text in known.items() if text])]
+
+
+@question("check")
+def check(library: Library, window: AskedWindow) -> WindowCheck:
+    """What is odd about a window before it is searched or added: length, channels, units, dead or noisy signals.
+
+    Example: `readbench cases check plant new.csv --time t`
+
+    Args:
+        library: that is asked.
+        window: a window, or the name of a case.
+    """
+    return library.check(window)
+
+
+@check.view
+def show_check(found: WindowCheck) -> Shown:
+    """Whether it can be judged, and a row an oddity."""
+    rows = [(str(own.severity), own.words) for own in found.plausibility] or [("", "nothing is odd about it")]
+    return [*([] if found.judgeable else [CANNOT_BE_JUDGED]), Sheet(("Severity", "What is odd"), rows)]
+
+
+def describe_oddities(remarks: Sequence[Remark], *, judgeable: bool) -> list[str]:
+    """What is odd about a window, in sentences."""
+    return [*([] if judgeable else [CANNOT_BE_JUDGED]), *(remark.words for remark in remarks)]
 
 
 @question("explain")

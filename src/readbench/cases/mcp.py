@@ -87,6 +87,8 @@ class FoundCases(Brief):
     cases: list[FoundCase]
     may_be: dict[str, float]
     novel: bool
+    judgeable: bool
+    oddities: list[str]
     remarks: list[str]
 
 
@@ -252,7 +254,8 @@ class Tools:
         limit what is listed. Of a file, `onset` says when it began (seconds,
         a date, a time of day, or a row): rows before are the time before; or `before_file` holds these. `rate` is in
         samples a second, `facts` are numbers known beforehand. Returns at most 20 cases, best first, the calibrated
-        probabilities of the fault types, and remarks that matter for judging them.
+        probabilities of the fault types, and remarks that matter for judging them. Where `judgeable` is false, name no
+        fault: `oddities` say what is wrong with the recording.
         """
         where = Filter(label=fault or None, asset=asset or None)
         asked = read_asked(case, file, time_column, told_by(onset, before_file, rate, facts))
@@ -270,6 +273,8 @@ class Tools:
             ],
             may_be={option.label: round(option.probability, 3) for option in answer.faults if option.possible},
             novel=answer.novel,
+            judgeable=answer.judgeable,
+            oddities=[remark.words for remark in answer.plausibility],
             remarks=list(answer.remarks),
         )
 
@@ -292,12 +297,12 @@ class Tools:
     ) -> AddedCase:
         """Add the recording in a file as a case; without `fault` it stays open. The rest as for find_similar_cases.
 
-        `remarks` say what was understood of the file: its time, channels, gaps, and what was left out.
+        `remarks` say what was understood of the file: its time, channels, gaps, and what was left out. `plausibility`
+        says what is odd about the window: look at that before you rely on the case.
         """
         read = _read(file, time_column, told_by(onset, before_file, rate, facts))
         known = Case(id="", label=fault or None, asset=asset, notes=notes, **read.dates())
-        added = self.library.case(self.library.add(read, [known])[0])
-        return AddedCase(**added.model_dump(), remarks=read.remarks)
+        return self.library.add_checked(read, known, read.remarks)
 
     def label_case(self, case: str, fault: str) -> Case:
         """Say what a case was; "" where nobody knows any more. Counts in the next search."""

@@ -47,12 +47,14 @@ from readbench.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from readbench.benchmark.protocol import Task
-    from readbench.cases import Case, ReadRecording
+    from readbench.cases import Case, ReadRecording, Remark
     from readbench.engine.window_tables import Roles
     from readbench.engine.windows import WindowSet
 
 NEW = 5
 """Windows that a demo leaves beside the library."""
+MOST_ODD = 5
+"""Cases on their way in of which is said what is odd."""
 
 
 def add_command(
@@ -139,9 +141,11 @@ def add_command(
             raise UsageError(f"{', '.join(map(str, files[:3]))}: {len(facts)} cases, and --name is for one.")
         library = open_library(where)
         windows = join_windows([part.windows for part in parts])
+        odd = library.check_many(windows, exact=False)
         with Terminal() as progress:
             names = library.add(windows, facts, progress=progress)
         say(f"added {names[0]}" if len(names) == 1 else f"added {len(names)} cases")
+        say_odd(names, odd)
         for remark in dict.fromkeys([*(remark for part in parts for remark in part.remarks), *describe_still(windows)]):
             say(remark)
         if each:
@@ -163,6 +167,15 @@ def _add_incidents(where: str, incidents: Path, recordings: list[Path], columns:
         say(remark)
     if report.failed and not report.added and not report.known:
         raise DataError(f"{incidents}: no row could be used.")
+
+
+def say_odd(names: list[str], odd: list[tuple[Remark, ...]]) -> None:
+    """Say what is odd about the first few windows that came in, and of how many more something is."""
+    strange = [(name, remarks) for name, remarks in zip(names, odd, strict=True) if remarks]
+    for name, remarks in strange[:MOST_ODD]:
+        say(f"{name}: {' '.join(remark.words for remark in remarks)}")
+    if len(strange) > MOST_ODD:
+        say(f"{len(strange) - MOST_ODD} more are odd; readbench cases check LIBRARY CASE says how")
 
 
 def normals_command(
@@ -310,11 +323,13 @@ def write_new(task: Task, folder: Path) -> dict[str, dict[str, str]]:
 
 
 def write_csv(window: WindowSet, path: Path) -> None:
-    """One window as a table: a row per step, a column per channel."""
+    """One window as a table: a row per step, a column per channel; steps are in seconds where the rate is known."""
     import numpy as np
 
     header = ",".join(["step", *(f'"{name}"' for name in window.channels(0))])
-    rows = np.column_stack([np.arange(window.lengths[0]), window.values(0).T])
+    rate = window[0].rate
+    steps = np.arange(window.lengths[0]) / (rate if np.isfinite(rate) else 1.0)
+    rows = np.column_stack([steps, window.values(0).T])
     np.savetxt(path, rows, fmt="%.7g", delimiter=",", header=header, comments="", encoding="utf-8")
 
 

@@ -129,10 +129,11 @@ def add_column(shown: Shown, name: str, texts: Sequence[str]) -> Shown:
 
 
 def show_answer(answer: Answer) -> Shown:
-    """What a window may be, then the cases like it, then what the reader must know."""
-    from readbench.cases import UNLIKE, format_time, shorten_note
+    """What is odd about a window, what it may be, then the cases like it, then what the reader must know."""
+    from readbench.cases import NORMAL_OPERATION, UNLIKE, describe_oddities, format_time, shorten_note
 
-    listed = [own for place, own in enumerate(answer.faults) if place < MOST_FAULTS or own.label == UNLIKE]
+    special = UNLIKE, NORMAL_OPERATION
+    listed = [own for place, own in enumerate(answer.faults) if place < MOST_FAULTS or own.label in special]
     options = [(own.label, f"{own.probability:.0%}", "yes" if own.possible else "") for own in listed]
     rows = []
     for hit in answer.hits:
@@ -140,6 +141,7 @@ def show_answer(answer: Answer) -> Shown:
         facts = hit.case.asset, format_time(hit.case.time, hit.case.zone), shorten_note(hit.case.notes)
         rows.append((str(hit.place), hit.case.id, hit.case.label or "?", likely, *facts))
     return [
+        *describe_oddities(answer.plausibility, judgeable=answer.judgeable),
         *([Sheet(("What it may be", "Probability", "Cannot be ruled out"), options)] if options else []),
         Sheet(("", "Case", "Fault", "Same fault", "Asset", "When", "Notes"), rows),
         *answer.remarks,

@@ -178,10 +178,10 @@ write_router = APIRouter(prefix="/api/v1", tags=["write"], responses={**PROBLEMS
 
 
 @write_router.post("/cases", status_code=201)
-async def add(service: Served, _caller: Writer, body: NewCase) -> Case:
-    """Add a case."""
+async def add(service: Served, _caller: Writer, body: NewCase) -> AddedCase:
+    """Add a case; what is odd about its window comes with the answer."""
 
-    def store() -> Case:
+    def store() -> AddedCase:
         windows = windows_of_bodies((body.window,), service.settings)
         facts = body.model_dump(exclude={"window"}) | {"asset": body.window.asset}
         return add_case(service, windows, Case(**facts))
@@ -207,7 +207,7 @@ async def add_file(
     rate: Annotated[float | None, Form(gt=0, description="samples a second")] = None,
     fact: Annotated[list[str], Form(description="a number known beforehand, such as speed=29.5")] = [],  # noqa: B006
 ) -> AddedCase:
-    """Add the case in a file; what was understood of it comes with the answer."""
+    """Add the case in a file; what was understood of it, and what is odd about its window, come with the answer."""
     content = await file.read()
     earlier = await _read_upload(before)
 
@@ -288,8 +288,7 @@ def add_case(service: CaseService, windows: WindowSet, case: Case, remarks: tupl
             pass
         else:
             raise HTTPException(409, f"There is a case {case.id!r} already. Give another name.")
-    added = library.case(library.add(windows, [case])[0])
-    return AddedCase(**added.model_dump(), remarks=remarks)
+    return library.add_checked(windows, case, remarks)
 
 
 def _remove(path: Path) -> None:

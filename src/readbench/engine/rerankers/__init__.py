@@ -5,7 +5,7 @@ from readbench.engine.rerankers._classic import MajorityVote, PseudoRelevanceFee
 from readbench.engine.rerankers._gpc import GaussianProcess
 from readbench.engine.rerankers._llm import LanguageModel
 from readbench.engine.rerankers._opinion import LabelModel, Opinion, sharpen
-from readbench.engine.rerankers._ridge import Array, estimate_unseen_share
+from readbench.engine.rerankers._ridge import Array, Ridge, estimate_unseen_share, fit_ridge
 from readbench.engine.rerankers._verdict import Verdict
 
 __all__ = [
@@ -18,8 +18,10 @@ __all__ = [
     "PseudoRelevanceFeedback",
     "Purity",
     "QueryPurity",
+    "Ridge",
     "Verdict",
     "estimate_unseen_share",
+    "fit_ridge",
     "next_cases",
     "select_most_informative",
     "sharpen",

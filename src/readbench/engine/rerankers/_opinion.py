@@ -54,6 +54,7 @@ class Opinion:
         strangeness: orders queries from the most familiar to the strangest.
         novelty: 1 - p-value of the strangeness among held-out cases, in [0, 1).
         novel: whether it is called new.
+        threshold: probability from which a fault type cannot be ruled out.
     """
 
     classes: NDArray[np.int32]
@@ -62,6 +63,7 @@ class Opinion:
     strangeness: float
     novelty: float
     novel: bool
+    threshold: float = 0.0
 
     @property
     def label(self) -> int:
@@ -102,6 +104,13 @@ class HeldOutValues:
         votes = self.tail[np.searchsorted(self.values, values, side="left")]
         p: Array = np.round((1.0 + votes) / (self.groups + 1), DECIMALS)
         return p
+
+    def largest_above(self, alpha: float) -> float:
+        """The largest value whose p-value is above a level; infinite where that of every value is."""
+        if 1.0 / (self.groups + 1) > alpha:
+            return np.inf
+        above = np.flatnonzero(self.p_values(self.values) > alpha)
+        return float(self.values[above[-1]]) if len(above) else -np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +169,7 @@ def give_opinions(
     possible = prediction_sets(posterior, fitted.surprise, alpha)
     own = nonconformity(posterior, fitted.reach.unexplained_share(judgement.query_likeness(queries)))
     p = fitted.strange.p_values(own)
+    threshold = max(0.0, 1.0 - fitted.surprise.largest_above(alpha))
     return [
         Opinion(
             classes=classes,
@@ -168,6 +178,7 @@ def give_opinions(
             strangeness=float(own[q]),
             novelty=float(1.0 - p[q]),
             novel=bool(p[q] <= false_alarms),
+            threshold=threshold,
         )
         for q in range(len(queries))
     ]

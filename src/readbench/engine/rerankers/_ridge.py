@@ -466,7 +466,8 @@ def _fit_pool(
 def estimate_unseen_share(labels: NDArray[np.int32], groups: NDArray[np.int64]) -> float:
     """How likely the next recording is of a type that no label names yet, from the types met in one recording only.
 
-    One is added to both counts: two recordings of one type are no proof that there is no other.
+    One is added to both counts: two recordings of one type are no proof that there is no other. The estimate is never
+    taken for certainty: G recordings, each of another type, are not enough to say more than G / (G + 1).
 
     >>> estimate_unseen_share(np.array([1, 1, 1, 2], np.int32), np.array([0, 0, 1, 2]))
     0.5
@@ -474,7 +475,8 @@ def estimate_unseen_share(labels: NDArray[np.int32], groups: NDArray[np.int64]) 
     # Good (1953): the chance of something new is the share of what was met once; recordings count, not windows.
     types, _ = np.unique(np.stack([labels, groups]), axis=1)
     _, recordings = np.unique(types, return_counts=True)
-    return min(1.0, float(((recordings == 1).sum() + 1) / (len(np.unique(groups)) + 1)))
+    count = len(np.unique(groups))
+    return float(min((recordings == 1).sum() + 1, count) / (count + 1))
 
 
 def subsample_cases(cases: NDArray[np.intp], labels: NDArray[np.int32], most: int = MOST_CASES) -> NDArray[np.intp]:

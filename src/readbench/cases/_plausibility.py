@@ -1,0 +1,640 @@
+"""Whether a window can be judged at all: it is compared with what the cases and normals of a library look like.
+
+Of each channel of a window a few numbers are taken (`MEASURES`): the ends of its range, how much it moves, how rough it
+is, the share of steps on which it stands still, and the share at its own ends. `LibraryProfile` keeps the least and the
+largest of each over the library's windows. A window's excess is how far it lies outside, in units that are alike for
+all channels: widths of the channel's range, decades, or shares.
+
+How far a *true* window of a new recording lies outside is told by the library itself: each recording is compared with
+the bounds of all others, each asset where several are known, since the next window may come from a new one. An excess
+counts from where `FALSE_ALARMS` of these held-out windows are left. Nothing depends on a query, and a profile costs a
+pass over at most `MOST_PROFILED` cases and as many normals.
+
+The direction of time is read off numbers that change sign when a window is reversed (lopsided steps, trends): the
+weights that make them positive on the library's windows are found by ridge, and a window counts as reversed where
+held-out windows are hardly ever so negative. Where a source looks the same in both directions, nothing is said.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.cases._models import Remark, RemarkKind, Severity
+from readbench.engine.preparation import is_reading
+from readbench.engine.windows import Window, WindowSet
+
+Array = NDArray[np.float64]
+Groups = NDArray[np.intp]
+FALSE_ALARMS = 0.02
+"""Share of the library's own held-out windows that may be remarked on."""
+MEASURES = ("low", "high", "spread", "roughness", "flat", "clipped")
+ONE_SIDED = np.array([measure in ("flat", "clipped") for measure in MEASURES])
+FLOORS = np.array([0.25, 0.25, 0.3, 0.1, 0.2, 0.1])
+"""Least excess of each measure that counts: widths, widths, decades, decades, shares, shares."""
+WINDOW_FLOOR = 0.25
+"""The same of a whole window: standard deviations that the middle one of its channels lies off."""
+USUAL = 0.9
+"""Quantile of held-out excess by which measures of different channels are brought to one scale."""
+GROSS = 10.0
+"""Widths outside the range, or hundreds of times the movement in decades, from which one channel spoils a window."""
+BAD_SHARE = 0.5
+"""Share of the channels that must be odd before the window cannot be judged."""
+FEW_CHANNELS = 0.4
+"""Least share of the library's channels with which a window can be judged."""
+LENGTH_FACTOR = 4.0
+"""A window so many times longer, shorter, faster or slower than any of the library cannot be judged."""
+SAME_LENGTH = 1.1
+MISSING_CHANNEL, MISSING_WINDOW = 0.5, 0.5
+"""Shares of missing readings from which a channel is named, and from which a window cannot be judged."""
+FEW_GAPS = 0.05
+"""Share of filled readings from which a channel may stand still because of that."""
+LEAST_STEPS = 8
+"""Fewer steps show no shape."""
+MOST_PROFILED, LEAST_PROFILED, MOST_READINGS = 512, 64, 2_000_000
+"""Cases, and normals, that a profile looks at; fewer where they are large, so that it takes a second at most."""
+LEAST_CASES = 10
+"""Cases below which nothing is said of values: normals alone do not show what a fault may look like."""
+LEAST_GROUPS = 5
+"""Recordings, or assets, below which holding one out tells nothing."""
+MOST_NAMED = 4
+MOST_SWAPPED = 6
+"""Odd channels up to which exchanged names are looked for."""
+MOST_PARTNERS = 3
+"""Channels that one may be exchanged with: what could be any other one is just odd."""
+UNIT_FACTORS = (1e3, 1e6, 100.0, 10.0, 60.0, 3600.0)
+"""Factors between units that are confused, the likeliest first: prefixes, per cent, minutes, hours."""
+UNIT_SLACK = 2.0
+"""A channel may be so many times larger or smaller than any here, beside a wrong unit."""
+TINY = 1e-12
+WHOLE: dict[str, tuple[RemarkKind, str, str]] = {
+    "low": ("range", "lie lower", "lie higher"),
+    "high": ("range", "lie lower", "lie higher"),
+    "spread": ("spread", "move less", "move more"),
+    "roughness": ("roughness", "are smoother", "are rougher, like noise,"),
+    "flat": ("frozen", "", "stand still for longer"),
+    "clipped": ("clipped", "", "are cut off more often"),
+}
+"""Kind and words of what a whole window may be, below and above the bounds."""
+SAME = 1e-7
+"""Readings that differ by less, relative to their size, are the same: windows are kept in single precision."""
+FLAT = 0.5
+SPIKES = 0.02
+"""Share of readings at each end that says nothing about a range."""
+SMOOTHEST = 1e-3
+STILLEST = 1e-6
+LAGS = (1, 4, 16)
+ARROW_MARGIN = 0.1
+ARROW_SHARE = 0.2
+"""Least share of the library's windows that must look reversed when they are; else nothing is said of time."""
+MARGIN = 5.0
+"""The limit of N held-out windows is widened by the factor 1 + this / sqrt(N): a few do not show all that may come."""
+
+
+@dataclass(frozen=True, eq=False)
+class LibraryProfile:
+    """What windows of a library look like.
+
+    Args:
+        channels: number of each channel, by name.
+        sets: channel names of its windows, each combination once.
+        lengths: fewest and most steps.
+        rates: lowest and highest known rate; NaN where none is known.
+        width: (C,) of the channels' ranges.
+        sizes: (3, C) least, usual and largest mean size of the values.
+        usual: (2, C, M) mean and standard deviation of the measures.
+        bounds: (2, C + 1, M) least and largest measures; the last row is that of whole windows (`_with_window`).
+        extremes: (2, G, C + 1, M) the same of each of the G groups that are held out together.
+        held_out_with: number of the group of each window, by its name.
+        scale: (C + 1, M) usual excess of held-out windows, at least `FLOORS`.
+        limit: excess, over `scale`, that counts.
+        still: share of windows in which nothing moves.
+        shows_faults: it knows enough cases to say what is odd about values: faults lie outside what normals show.
+        arrow: weights of the direction of time, and the value below which it counts as reversed; None where both
+            directions look alike.
+    """
+
+    channels: Mapping[str, int]
+    sets: tuple[frozenset[str], ...]
+    lengths: tuple[int, int]
+    rates: tuple[float, float]
+    width: Array
+    sizes: Array
+    usual: Array
+    bounds: Array
+    extremes: Array
+    held_out_with: Mapping[str, int]
+    scale: Array
+    limit: float
+    still: float
+    shows_faults: bool
+    arrow: tuple[Array, float] | None
+
+    @classmethod
+    def of(cls, cases: WindowSet, normals: WindowSet) -> Self | None:
+        """The profile of a library; None where it has no windows."""
+        chosen = [_spread_out(part) for part in (cases, normals) if len(part)]
+        if not chosen:
+            return None
+        windows = [window for part in chosen for window in part]
+        channels = {name: i for i, name in enumerate(dict.fromkeys(n for w in windows for n in w.channels))}
+        held_out = _held_out_with(chosen)
+        ends = _gather(windows, channels, lambda values, _: _ends(values))
+        width = np.maximum(np.nanmax(ends[..., 1], axis=0) - np.nanmin(ends[..., 0], axis=0), TINY)
+        sizes = np.stack([combine(ends[..., 2], axis=0) for combine in (np.nanmin, np.nanmedian, np.nanmax)])
+        measured = _gather(windows, channels, lambda values, places: measure_channels(values, width[places]))
+        usual = np.stack([np.nanmean(measured, axis=0), np.maximum(np.nanstd(measured, axis=0), FLOORS / 2)])
+        measured = _with_window(measured, usual)
+        extremes = _extremes(measured, held_out)
+        own = _excess(measured, *(side[held_out] for side in _bounds_of_others(extremes)))
+        scale, limit = _calibrate(own, held_out)
+        return cls(
+            channels=channels,
+            sets=tuple(dict.fromkeys(frozenset(w.channels) for w in windows)),
+            lengths=(min(w.values.shape[1] for w in windows), max(w.values.shape[1] for w in windows)),
+            rates=_extent([w.rate for w in windows]),
+            width=width,
+            sizes=sizes,
+            usual=usual,
+            bounds=_join_extremes(extremes),
+            extremes=extremes,
+            held_out_with={str(name): int(code) for name, code in zip(_ids(chosen), held_out, strict=True)},
+            shows_faults=len(cases) >= LEAST_CASES,
+            still=float(np.mean([not _moves(w.values).any() for w in windows])),
+            scale=scale,
+            limit=limit,
+            arrow=_fit_arrow(windows, channels, held_out),
+        )
+
+    def without(self, case: str | None) -> LibraryProfile:
+        """What the others look like, beside a case that is asked about itself."""
+        group = None if case is None else self.held_out_with.get(case)
+        if group is None or self.extremes.shape[1] == 1:
+            return self
+        return replace(self, bounds=_join_extremes(np.delete(self.extremes, group, axis=1)))
+
+    def excess(self, window: Window) -> Array:
+        """(C + 1, M) how far its channels, and last the whole window, lie outside; above 1 it counts.
+
+        NaN for channels that it lacks.
+        """
+        measured = self.measure(window)
+        return _excess(measured, *self.bounds) / (self.scale * self.limit)
+
+    def excess_of(self, values: NDArray[np.floating], name: str) -> float:
+        """The largest excess of values (1, T), were they those of a channel."""
+        c = self.channels[name]
+        measured = measure_channels(values, self.width[[c]])
+        return float(np.nanmax(_excess(measured, *self.bounds[:, [c]]) / (self.scale[c] * self.limit)))
+
+    def arrow_of_time(self, window: Window) -> float:
+        """How far a window runs against time; above 1 it counts."""
+        if self.arrow is None:
+            return 0.0
+        weights, least = self.arrow
+        odd = _gather([window], self.channels, lambda values, _: _measure_direction(values))
+        return float(np.nan_to_num(odd).ravel() @ weights / least)
+
+    def measure(self, window: Window) -> Array:
+        """(C + 1, M) measures of its channels, NaN for those it lacks, and last of the window."""
+        own = _gather([window], self.channels, lambda own, places: measure_channels(own, self.width[places]))
+        return _with_window(own, self.usual)[0]
+
+
+def describe_windows(profile: LibraryProfile, windows: WindowSet) -> Array:
+    """(N, F) what the channels of windows show, beside each other: `MEASURES` but for the last, and the trend."""
+
+    def describe(values: NDArray[np.floating], places: NDArray[np.intp]) -> Array:
+        shown = measure_channels(values, profile.width[places])[..., :-1]
+        return np.concatenate([shown, _measure_direction(values)[..., -1:]], axis=-1)
+
+    return _gather(list(windows), profile.channels, describe).reshape(len(windows), -1)
+
+
+def check_window(profile: LibraryProfile | None, window: Window, given: Window | None = None) -> list[Remark]:
+    """What must be said of a window before it is judged, the most serious first.
+
+    Args:
+        profile: of the library; None where it is empty.
+        window: without gaps, under the library's names.
+        given: the same as it came, with its gaps.
+    """
+    remarks = [] if given is None else _remark_missing(given)
+    if profile is not None:
+        remarks += _remark_form(profile, window)
+        if not profile.shows_faults and not _moves(window.values).any():
+            remarks.append(_remark_still(window))
+        elif profile.shows_faults and window.values.shape[1] >= LEAST_STEPS:
+            remarks += _remark_values(profile, window, filled=given is not None and _has_gaps(given))
+    elif not _moves(window.values).any():
+        remarks.append(_remark_still(window))
+    return sorted(remarks, key=lambda remark: remark.judgeable)
+
+
+def measure_channels(values: NDArray[np.floating], width: Array) -> Array:
+    """(..., C, M) the measures of channels (..., C, T); roughness is NaN where a channel stands still.
+
+    >>> measure_channels(np.array([[0.0, 0.0, 1.0, 1.0]]), np.array([1.0])).round(2).tolist()
+    [[0.0, 1.0, -0.3, -0.03, 0.67, 0.0]]
+    """
+    own = values.astype(np.float64)
+    low, high, _ = np.moveaxis(_ends(own), -1, 0)
+    std, steps = own.std(axis=-1), np.diff(own, axis=-1)
+    if not steps.shape[-1]:
+        steps = np.zeros_like(own)
+    rough = np.divide(steps.std(axis=-1), std, out=np.full(std.shape, np.nan), where=_moves(own))
+    flat = (np.abs(steps) <= SAME * width[..., None]).mean(axis=-1)
+    ends = (own == own.min(axis=-1, keepdims=True)) | (own == own.max(axis=-1, keepdims=True))
+    spread = np.log10(np.maximum(std / width, STILLEST))
+    # Standing still is no clipping: what is flat counts there alone.
+    clipped = np.where(flat > FLAT, 0.0, ends.mean(axis=-1) - 2 / own.shape[-1]).clip(0.0)
+    return np.stack([low / width, high / width, spread, np.log10(np.maximum(rough, SMOOTHEST)), flat, clipped], axis=-1)
+
+
+def _ends(values: NDArray[np.floating]) -> Array:
+    """(..., C, 3) ends of the range without single spikes, and the typical size."""
+    last = values.shape[-1] - 1
+    ends = round(SPIKES * last), last - round(SPIKES * last)
+    ordered = np.partition(values, ends, axis=-1)
+    return np.stack(
+        [ordered[..., ends[0]], ordered[..., ends[1]], np.abs(values).mean(axis=-1)], axis=-1, dtype=np.float64
+    )
+
+
+def _moves(values: NDArray[np.floating]) -> NDArray[np.bool_]:
+    moves: NDArray[np.bool_] = np.ptp(values, axis=-1) > SAME * np.abs(values).max(axis=-1)
+    return moves
+
+
+def _measure_direction(values: NDArray[np.floating]) -> Array:
+    """(..., C, L + 1) numbers that change sign with the direction of time: skewness of steps, and the trend."""
+    own = values.astype(np.float64)
+    columns = []
+    for lag in LAGS:
+        steps = own[..., lag:] - own[..., :-lag] if own.shape[-1] > lag else np.zeros_like(own)
+        size = np.sqrt((steps**2).mean(axis=-1))
+        columns.append(np.divide((steps**3).mean(axis=-1), size**3, out=np.zeros(size.shape), where=size > TINY))
+    ramp, std = np.linspace(-1, 1, own.shape[-1]), own.std(axis=-1)
+    trend = ((own - own.mean(axis=-1, keepdims=True)) * ramp).mean(axis=-1)
+    columns.append(np.divide(trend, std, out=np.zeros(std.shape), where=std > TINY))
+    return np.cbrt(np.stack(columns, axis=-1))
+
+
+def _gather(
+    windows: Sequence[Window],
+    channels: Mapping[str, int],
+    measure: Callable[[NDArray[np.floating], NDArray[np.intp]], Array],
+) -> Array:
+    """(N, C, M) what a function measures of windows (n, c, T) and of the places of their channels; NaN elsewhere."""
+    alike: dict[tuple[tuple[str, ...], int], list[int]] = {}
+    for i, window in enumerate(windows):
+        alike.setdefault((window.channels, window.values.shape[1]), []).append(i)
+    gathered = np.empty((0, 0, 0))
+    for (names, _), numbers in alike.items():
+        rows = [row for row, name in enumerate(names) if name in channels]
+        places = np.array([channels[names[row]] for row in rows], np.intp)
+        measured = measure(np.stack([windows[i].values[rows] for i in numbers]), places)
+        if not gathered.size:
+            gathered = np.full((len(windows), len(channels), measured.shape[-1]), np.nan)
+        gathered[np.array(numbers)[:, None], places] = measured
+    return gathered
+
+
+def _with_window(measured: Array, usual: Array) -> Array:
+    """(N, C + 1, M) measures of channels, and of the window: how far the middle one of its channels is off."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # no channel of a window is rough where none moves
+        whole = np.nanmedian((measured - usual[0]) / usual[1], axis=1, keepdims=True)
+    return np.concatenate([measured, whole], axis=1)
+
+
+def _spread_out(windows: WindowSet) -> WindowSet:
+    """All windows, or some that lie evenly among them."""
+    size = int((windows.channel_counts * windows.lengths).max())
+    most = max(LEAST_PROFILED, min(MOST_PROFILED, MOST_READINGS // size))
+    return windows[spread_evenly(len(windows), most)]
+
+
+def spread_evenly(count: int, most: int) -> NDArray[np.intp]:
+    """Positions of all of `count` things, or of `most` that lie evenly among them."""
+    return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.intp)
+
+
+def _held_out_with(parts: Sequence[WindowSet]) -> Groups:
+    """(N,) which windows are held out together: those of an asset where several are known, else of a recording."""
+    known = [(asset, group) for part in parts for asset, group in zip(part.assets, part.groups, strict=True)]
+    assets = np.unique([asset or f"\0{group}" for asset, group in known], return_inverse=True)[1]
+    named = len({asset for asset, _ in known if asset})
+    return assets if named >= LEAST_GROUPS else np.unique([group for _, group in known], return_inverse=True)[1]
+
+
+def _ids(parts: Sequence[WindowSet]) -> list[str]:
+    return [name for part in parts for name in part.ids.tolist()]
+
+
+def _extremes(measured: Array, groups: Groups) -> Array:
+    """(2, G, C, M) least and largest measures of each group; infinite where it has none."""
+    low = np.full((groups.max() + 1, *measured.shape[1:]), np.inf)
+    high = -low
+    np.minimum.at(low, groups, np.where(np.isnan(measured), np.inf, measured))
+    np.maximum.at(high, groups, np.where(np.isnan(measured), -np.inf, measured))
+    return np.stack([low, high])
+
+
+def _bounds_of_others(extremes: Array) -> Array:
+    """(2, G, C, M) least and largest measures of all groups but one; NaN where there are none."""
+    return _finite(np.stack([_extreme_of_others(extremes[0]), -_extreme_of_others(-extremes[1])]))
+
+
+def _join_extremes(extremes: Array) -> Array:
+    return _finite(np.stack([extremes[0].min(axis=0), extremes[1].max(axis=0)]))
+
+
+def _finite(bounds: Array) -> Array:
+    return np.where(np.isfinite(bounds), bounds, np.nan)
+
+
+def _extreme_of_others(values: Array) -> Array:
+    """(G, ...) the least value over the other rows: the least of all, for its own row the second least."""
+    if len(values) == 1:
+        return np.full_like(values, np.inf)
+    two = np.partition(values, 1, axis=0)[:2]
+    return np.where(values == two[0], two[1], two[0])
+
+
+def _excess(measured: Array, low: Array, high: Array) -> Array:
+    """How far measures lie outside their bounds, 0 inside; NaN where either is unknown.
+
+    Standing still or being cut off too rarely is nothing odd.
+    """
+    below = np.where(ONE_SIDED, 0.0, low - measured)
+    return np.maximum(np.maximum(below, measured - high), np.where(np.isnan(measured - low), np.nan, 0.0))
+
+
+def _calibrate(held_out: Array, groups: Groups) -> tuple[Array, float]:
+    """(C, M) the scale of an excess, and the limit over it that `FALSE_ALARMS` of held-out windows pass."""
+    known = np.nan_to_num(held_out)
+    floors = np.vstack([np.tile(FLOORS, (known.shape[1] - 1, 1)), np.full(len(FLOORS), WINDOW_FLOOR)])
+    scale = np.maximum(floors, np.quantile(known, USUAL, axis=0))
+    worst = (known / scale).max(axis=(1, 2))
+    votes = (1.0 / np.bincount(groups))[groups]
+    order = np.argsort(worst)
+    beyond = 1.0 - np.cumsum(votes[order]) / votes.sum()
+    limit = float(worst[order][np.argmax(beyond <= FALSE_ALARMS + TINY)])
+    return scale, (1.0 + MARGIN / np.sqrt(len(worst))) * max(1.0, limit)
+
+
+def _fit_arrow(windows: Sequence[Window], channels: Mapping[str, int], groups: Groups) -> tuple[Array, float] | None:
+    """Weights under which the odd measures of the library's windows are positive, and what is too negative."""
+    if groups.max() + 1 < LEAST_GROUPS:
+        return None
+    odd = np.nan_to_num(_gather(windows, channels, lambda values, _: _measure_direction(values)))
+    rows = odd.reshape(len(windows), -1)
+    kernel = rows @ rows.T
+    penalty = np.trace(kernel) / len(rows)
+    inverse = np.linalg.inv(kernel + penalty * np.eye(len(rows)))
+    solution = inverse.sum(axis=1)
+    held_out = np.empty(len(rows))
+    for group in range(groups.max() + 1):
+        own = np.flatnonzero(groups == group)
+        held_out[own] = 1.0 - np.linalg.solve(inverse[np.ix_(own, own)], solution[own])
+    least = min(float(np.quantile(held_out, FALSE_ALARMS / 4)), 0.0) - ARROW_MARGIN
+    # Reversed, the windows of the library have the same values with the other sign.
+    if (-held_out < least).mean() < ARROW_SHARE:
+        return None
+    return rows.T @ solution, least
+
+
+def _extent(values: Iterable[float]) -> tuple[float, float]:
+    known = [value for value in values if np.isfinite(value)]
+    return (min(known), max(known)) if known else (np.nan, np.nan)
+
+
+def _remark_form(profile: LibraryProfile, window: Window) -> list[Remark]:
+    """Remarks on length, rate and channels."""
+    remarks, steps = [], window.values.shape[1]
+    if outside := _outside(steps, profile.lengths):
+        long, factor = steps > profile.lengths[1], f"{_times(outside)} " if outside >= 2 else ""
+        how = f"{factor}longer" if long else f"{factor}shorter"
+        remarks.append(
+            _remark(
+                "length",
+                f"Its length of {steps} steps is {how} than any of the library ({_format_extent(profile.lengths)}).",
+                serious=outside > LENGTH_FACTOR or steps < LEAST_STEPS,
+            )
+        )
+    if outside := _outside(window.rate, profile.rates):
+        remarks.append(
+            _remark(
+                "rate",
+                f"Its rate of {window.rate:g} Hz is none of the library ({_format_extent(profile.rates)} Hz).",
+                serious=outside > LENGTH_FACTOR,
+            )
+        )
+    return remarks + _remark_channels(profile, window)
+
+
+def _remark_channels(profile: LibraryProfile, window: Window) -> list[Remark]:
+    own = frozenset(window.channels)
+    nearest = max(profile.sets, key=lambda other: (len(own & other) / len(other), -len(own ^ other)))
+    lacking = [name for name in profile.channels if name in nearest - own]
+    unknown = [name for name in window.channels if name not in profile.channels]
+    remarks = []
+    if lacking:
+        common = len(nearest) - len(lacking)
+        remarks.append(
+            _remark(
+                "channels",
+                f"Only {common} of {len(nearest)} channels are in common; it lacks {_join(lacking)}.",
+                lacking,
+                serious=common / len(nearest) < FEW_CHANNELS,
+                note=True,
+            )
+        )
+    if unknown:
+        verb = "are" if len(unknown) > 1 else "is"
+        remarks.append(
+            _remark("channels", f"{_join(unknown)} {verb} not known here, and left out.", unknown, note=True)
+        )
+    return remarks
+
+
+def _remark_missing(given: Window) -> list[Remark]:
+    """Remarks on gaps, which are filled before anything else."""
+    missing = 1.0 - is_reading(given.values).mean(axis=1)
+    worst = [name for name, share in zip(given.channels, missing, strict=True) if share > MISSING_CHANNEL]
+    if missing.mean() > MISSING_WINDOW:
+        return [_remark("missing", f"{missing.mean():.0%} of its readings are missing.", worst, serious=True)]
+    if worst:
+        return [_remark("missing", f"Most readings of {_join(worst)} are missing.", worst)]
+    return []
+
+
+def _remark_still(window: Window) -> Remark:
+    what = "All values are zero" if not window.values.any() else "No channel moves"
+    return _remark("constant", f"{what}.", window.channels, serious=True)
+
+
+def _has_gaps(given: Window) -> bool:
+    return bool((~is_reading(given.values)).mean(axis=1).max() > FEW_GAPS)
+
+
+def _remark_values(profile: LibraryProfile, window: Window, *, filled: bool) -> list[Remark]:
+    """Remarks on what the channels show; where gaps were filled, the shape says little."""
+    excess = np.nan_to_num(profile.excess(window))
+    if filled:
+        excess[:, MEASURES.index("roughness") :] = 0.0
+    known = [name for name in window.channels if name in profile.channels]
+    odd = [name for name in known if excess[profile.channels[name]].max() > 1.0]
+    if not _moves(window.values).any() and (profile.still < FALSE_ALARMS or not window.values.any()):
+        return [_remark_still(window)]
+    remarks, rest = _remark_swapped(profile, window, odd)
+    alike: dict[tuple[RemarkKind, str], list[str]] = {}
+    for name in rest:
+        alike.setdefault(_name_oddity(profile, window, name, excess[profile.channels[name]]), []).append(name)
+    spoilt = len(odd) >= max(BAD_SHARE * len(known), min(2, len(known)))
+    for (kind, words), names in alike.items():
+        gross = kind == "unit" or (kind == "range" and any(_gross(profile, window, name) for name in names))
+        remarks.append(_remark(kind, _agree(names, words), names, serious=spoilt or gross))
+    whole = any(own.issubset(known) for own in profile.sets) and all(remark.judgeable for remark in remarks)
+    if whole and excess[-1].max() > 1.0:
+        remarks.append(_remark_whole(profile, window, int(excess[-1].argmax())))
+    if not remarks and profile.arrow_of_time(window) > 1.0:
+        remarks.append(_remark("reversed", "Its time seems to run backwards.", window.channels, serious=True))
+    return remarks
+
+
+def _remark_whole(profile: LibraryProfile, window: Window, worst: int) -> Remark:
+    """The remark on a window whose channels are odd only when they are taken together."""
+    kind, less, more = WHOLE[MEASURES[worst]]
+    above = profile.measure(window)[-1, worst] > profile.bounds[1, -1, worst]
+    words = f"Taken together, its channels {more if above else less} than in any window here."
+    return _remark(kind, words, window.channels, serious=True)
+
+
+def _name_oddity(profile: LibraryProfile, window: Window, name: str, excess: Array) -> tuple[RemarkKind, str]:
+    """What is odd about a channel: the kind of the remark, and its words, plural before singular (`_agree`)."""
+    c, values = profile.channels[name], window.values[[window.channels.index(name)]]
+    low, high, spread, rough, flat, clipped = excess
+    above = measure_channels(values, profile.width[[c]])[0] > profile.bounds[1, c]
+    if not _moves(values)[0] and max(spread, flat) > 1.0:
+        return "constant", "stand/stands still, which never happens here."
+    if max(low, high, spread) > 1.0 and (factor := _unit_factor(profile, window, name)):
+        way = "above" if factor > 1 else "below"
+        return "unit", f"lie/lies {_times(max(factor, 1 / factor))} {way} anything here: check the unit."
+    if max(low, high) > 1.0:
+        usual = profile.sizes[1, c]
+        times = float(np.abs(values).mean()) / usual if usual > SAME * profile.width[c] else 0.0
+        far = f", at {_times(times)} the usual size" if times >= GROSS else ""
+        return "range", f"lie/lies outside anything here{far}."
+    shapes: list[tuple[float, RemarkKind, str]] = [
+        (flat, "frozen", "stand/stands still for longer than ever here."),
+        (spread, "spread", f"move/moves far {'more' if above[2] else 'less'} than ever here."),
+        (rough, "roughness", f"are/is far {'rougher, like noise,' if above[3] else 'smoother'} than ever here."),
+        (clipped, "clipped", "are/is cut off at the end of the range."),
+    ]
+    return next((kind, words) for excess_of, kind, words in shapes if excess_of > 1.0)
+
+
+def _agree(names: Sequence[str], words: str) -> str:
+    """A sentence on some channels, its verb written `plural/singular`.
+
+    >>> _agree(["flow"], "lie/lies outside."), _agree(["flow", "level"], "lie/lies outside.")
+    ('flow lies outside.', 'flow, level lie outside.')
+    """
+    verb, rest = words.split(" ", 1)
+    return f"{_join(names)} {verb.split('/')[len(names) == 1]} {rest}"
+
+
+def _unit_factor(profile: LibraryProfile, window: Window, name: str) -> float | None:
+    """The factor by which a channel is too large, where it is one between units and the channel fits without it."""
+    c, row = profile.channels[name], window.channels.index(name)
+    size, (least, _, largest) = np.abs(window.values[row]).mean(), profile.sizes[:, c]
+    for factor in (own for larger in UNIT_FACTORS for own in (larger, 1 / larger)):
+        # The size must speak for it, too: a channel around zero would fit after any division.
+        likely = least / UNIT_SLACK <= size / factor <= largest * UNIT_SLACK
+        if likely and profile.excess_of(window.values[[row]] / factor, name) <= 1.0:
+            return factor
+    return None
+
+
+def _gross(profile: LibraryProfile, window: Window, name: str) -> bool:
+    c, row = profile.channels[name], window.channels.index(name)
+    measured = measure_channels(window.values[[row]], profile.width[[c]])
+    excess = _excess(measured, *profile.bounds[:, [c]])[0]
+    return bool(excess[:2].max() > max(GROSS, profile.scale[c, :2].max() * profile.limit))
+
+
+def _remark_swapped(profile: LibraryProfile, window: Window, odd: list[str]) -> tuple[list[Remark], list[str]]:
+    """Odd channels that would be none under each other's names; and those that are left.
+
+    A channel that is odd alone counts where only a few others could have its name instead.
+    """
+    moving = [name for name, moves in zip(window.channels, _moves(window.values), strict=True) if moves]
+    known = [name for name in moving if name in profile.channels]
+    values = {name: window.values[[window.channels.index(name)]] for name in known}
+    rest, remarks = list(odd), list[Remark]()
+    if len(odd) > MOST_SWAPPED:
+        return remarks, rest
+    for name in odd:
+        if name not in rest or name not in values:
+            continue
+        fits = [
+            other
+            for other in known
+            if other != name
+            and profile.excess_of(values[name], other) <= 1.0
+            and profile.excess_of(values[other], name) <= 1.0
+        ]
+        both = [other for other in fits if other in rest]
+        found = both or ([] if _unit_factor(profile, window, name) else fits)
+        if len(found) == 1:
+            rest = [own for own in rest if own not in (name, found[0])]
+            words = f"{name} and {found[0]} look swapped: each fits the name of the other."
+        elif 1 < len(found) <= MOST_PARTNERS:
+            rest.remove(name)
+            words = f"{name} looks swapped: it fits the name of {' or '.join(found)}, and not its own."
+        else:
+            continue
+        remarks.append(_remark("swapped", words, (name, *found), serious=True))
+    return remarks, rest
+
+
+def _remark(
+    kind: RemarkKind, words: str, channels: Iterable[str] = (), *, serious: bool = False, note: bool = False
+) -> Remark:
+    severity: Severity = "serious" if serious else "note" if note else "warning"
+    return Remark(kind=kind, words=words, severity=severity, channels=tuple(channels))
+
+
+def _outside(value: float, extent: tuple[float, float]) -> float:
+    """By which factor a number lies outside an extent; 0 inside, or where either is unknown."""
+    if not (np.isfinite(value) and np.isfinite(extent[0]) and value > 0):
+        return 0.0
+    factor = max(extent[0] / value, value / extent[1])
+    return float(factor) if factor > SAME_LENGTH else 0.0
+
+
+def _format_extent(extent: tuple[float, float]) -> str:
+    low, high = (f"{end:g}" for end in extent)
+    return low if low == high else f"{low} to {high}"
+
+
+def _times(factor: float) -> str:
+    """A factor in words, as it is remembered.
+
+    >>> _times(983.0), _times(2.54)
+    ('about 1,000 times', 'about 2.5 times')
+    """
+    digits = 10.0 ** (np.floor(np.log10(factor)) - 1)
+    return f"about {round(factor / digits) * digits:,.10g} times"
+
+
+def _join(names: Sequence[str]) -> str:
+    first = ", ".join(names[:MOST_NAMED])
+    return first if len(names) <= MOST_NAMED else f"{first} and {len(names) - MOST_NAMED} more"
