@@ -15,14 +15,16 @@ and the known types share the rest as their posterior says.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from readbench.cases._journal import Snapshot
-from readbench.cases._models import UNLIKE, Answer, Fault, Filter, Hit, Vote
+from readbench.cases._models import UNLIKE, Answer, Fault, Filter, Hit, HitGroup, Vote
 from readbench.cases._search import SearchResult
 from readbench.engine.rerankers import Opinion, estimate_unseen_share
 
@@ -79,6 +81,8 @@ def list_fault_options(
 
 MOST_VOTES = 10
 FEW_LABELS = 10
+BEST_OF_TYPE = 3
+"""Cases that are shown of a type that cannot be ruled out, where no fewer hits are asked for."""
 
 
 class SearchRequest(BaseModel):
@@ -103,8 +107,11 @@ def make_answer(snapshot: Snapshot, found: SearchResult, query: int, request: Se
     """One answer, to one of the windows that were asked about."""
     said = _Said.of(found, query)
     faults, new = _faults(snapshot, said)
+    found_hits = _hits(snapshot, said, request, new)
+    listed = tuple(islice(found_hits, request.k))
     return Answer(
-        hits=_hits(snapshot, said, request, new),
+        hits=listed,
+        groups=group_hits(listed, found_hits, faults, min(request.k, BEST_OF_TYPE)),
         faults=tuple(faults),
         novelty=None if said.opinion is None else said.opinion.novelty,
         novel=said.opinion is not None and said.opinion.novel,
@@ -152,17 +159,40 @@ class _Said:
         return cls(positions, own, shared, opinion, lesson.votes(query, opinion), found.positions[lesson.cases])
 
 
-def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, new: float) -> tuple[Hit, ...]:
-    hits: list[Hit] = []
-    for place, position in enumerate(said.positions.tolist()):
+def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, new: float) -> Iterator[Hit]:
+    """All cases that may be listed, best first."""
+    place = 0
+    for at, position in enumerate(said.positions.tolist()):
         case = snapshot.case(position)
-        if len(hits) == request.k:
-            break
         if case.id == request.itself or not request.where.admits(case):
             continue
-        shared = None if said.shared is None else float(said.shared[place]) * (1.0 - new)
-        hits.append(Hit(place=len(hits) + 1, case=case, score=float(said.scores[place]), probability=shared))
-    return tuple(hits)
+        place += 1
+        shared = None if said.shared is None else float(said.shared[at]) * (1.0 - new)
+        yield Hit(place=place, case=case, score=float(said.scores[at]), probability=shared)
+
+
+def group_hits(
+    listed: Sequence[Hit], further: Iterable[Hit], faults: Sequence[Fault], best: int
+) -> tuple[HitGroup, ...]:
+    """Hits by fault type, the likeliest type first, those that nobody resolved last.
+
+    Args:
+        listed: all of them are in a group.
+        further: the rest of the ranking: it fills up the groups of types that cannot be ruled out.
+        faults: what the window may be.
+        best: cases of such a type, at least, where the ranking has them.
+    """
+    shares = {fault.label: fault.probability for fault in faults}
+    groups: dict[str | None, list[Hit]] = {}
+    for hit in listed:
+        groups.setdefault(hit.case.label, []).append(hit)
+    open_types = {fault.label for fault in faults if fault.possible}
+    for hit in further:
+        own = groups.get(hit.case.label, [])
+        if hit.case.label in open_types and len(own) < best:
+            groups[hit.case.label] = [*own, hit]
+    by_share = sorted(groups, key=lambda label: (label is None, -shares.get(label or "", 0.0)))
+    return tuple(HitGroup(label=own, probability=shares.get(own or ""), hits=tuple(groups[own])) for own in by_share)
 
 
 def _faults(snapshot: Snapshot, said: _Said) -> tuple[list[Fault], float]:

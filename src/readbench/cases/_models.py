@@ -123,6 +123,20 @@ class Fault(Record):
     possible: bool
 
 
+class HitGroup(Record):
+    """The best cases of one fault type.
+
+    Args:
+        label: fault type; None for cases that nobody resolved.
+        probability: share of the belief that the type has, as in `Answer.faults`; None where it has none.
+        hits: best first. Those beyond `Answer.hits` have the places that they have in the whole ranking.
+    """
+
+    label: str | None
+    probability: float | None
+    hits: tuple[Hit, ...]
+
+
 class Vote(Record):
     """What one resolved case says about the most likely fault type: `weight` is positive for it, negative against."""
 
@@ -135,6 +149,8 @@ class Answer(Record):
 
     Args:
         hits: cases, best first.
+        groups: the same by fault type, the likeliest type first, and the best cases of each type that cannot be ruled
+            out; cases that nobody resolved last.
         faults: options of what it is, most likely first, `UNLIKE` among them; empty where no case has a label.
         novelty: 1 - p-value of how strange it is among the library's own held-out cases; None without labels.
         novel: it is stranger than 95 % of them.
@@ -147,6 +163,7 @@ class Answer(Record):
     """
 
     hits: tuple[Hit, ...]
+    groups: tuple[HitGroup, ...]
     faults: tuple[Fault, ...]
     novelty: float | None
     novel: bool

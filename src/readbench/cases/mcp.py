@@ -80,10 +80,19 @@ class FoundCase(Brief):
     notes: str
 
 
+class FoundFault(Brief):
+    """The best cases of one fault type, and its share of the belief; fault is null for cases that nobody resolved."""
+
+    fault: str | None
+    probability: float | None
+    cases: list[str]
+
+
 class FoundCases(Brief):
-    """Cases, best first, and what the window may be."""
+    """Cases, best first; the best of each fault type, the likeliest type first; and what the window may be."""
 
     cases: list[FoundCase]
+    by_fault: list[FoundFault]
     may_be: dict[str, float]
     novel: bool
     remarks: list[str]
@@ -249,8 +258,9 @@ class Tools:
 
         Give `case` or `file`. `fault` and `asset` limit what is listed. Of a file, `onset` says when it began (seconds,
         a date, a time of day, or a row): rows before are the time before; or `before_file` holds these. `rate` is in
-        samples a second, `facts` are numbers known beforehand. Returns at most 20 cases, best first, the calibrated
-        probabilities of the fault types, and remarks that matter for judging them.
+        samples a second, `facts` are numbers known beforehand. Returns at most 20 cases, best first, the best cases of
+        each fault type that cannot be ruled out with the calibrated probability of the type, and remarks that matter
+        for judging them.
         """
         where = Filter(label=fault or None, asset=asset or None)
         asked = read_asked(case, file, time_column, told_by(onset, before_file, rate, facts))
@@ -265,6 +275,14 @@ class Tools:
                     notes=_shorten(hit.case.notes),
                 )
                 for hit in answer.hits
+            ],
+            by_fault=[
+                FoundFault(
+                    fault=group.label,
+                    probability=None if group.probability is None else round(group.probability, 3),
+                    cases=[hit.case.id for hit in group.hits],
+                )
+                for group in answer.groups
             ],
             may_be={option.label: round(option.probability, 3) for option in answer.faults if option.possible},
             novel=answer.novel,
