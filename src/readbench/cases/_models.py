@@ -149,8 +149,6 @@ class Answer(Record):
 
     Args:
         hits: cases, best first.
-        groups: the same by fault type, the likeliest type first, and the best cases of each type that cannot be ruled
-            out; cases that nobody resolved last.
         faults: options of what it is, most likely first, `UNLIKE` among them; empty where no case has a label.
         novelty: 1 - p-value of how strange it is among the library's own held-out cases; None without labels.
         novel: it is stranger than 95 % of them.
@@ -160,10 +158,11 @@ class Answer(Record):
         compared: cases that the method compared: all, or those of a shortlist.
         total: cases in the library.
         remarks: what the reader must know to judge the answer, in sentences.
+        groups: the hits by fault type, the likeliest type first, and the best cases of each type that cannot be ruled
+            out; cases that nobody resolved last.
     """
 
     hits: tuple[Hit, ...]
-    groups: tuple[HitGroup, ...]
     faults: tuple[Fault, ...]
     novelty: float | None
     novel: bool
@@ -173,6 +172,7 @@ class Answer(Record):
     compared: int
     total: int
     remarks: tuple[str, ...] = ()
+    groups: tuple[HitGroup, ...] = ()
 
 
 class ChannelEvidence(Record):
