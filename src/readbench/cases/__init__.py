@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 _EXPORTS = {
     "_asking": ("DEFAULT_METHOD", "Count", "GivenBy", "Question", "QuestionParameter", "Sheet", "Shown", "question"),
     "_bulk": ("encode_cases", "join_windows", "read_files"),
-    "_evidence": ("DEPARTS", "MOST_STEPS", "NormalReference", "draw_evidence", "reference_for"),
+    "_evidence": ("DEPARTS", "FARTHEST", "MOST_STEPS", "NormalReference", "draw_evidence", "reference_for"),
     "_intake": (
         "FIRST_DATE",
         "Interval",
@@ -63,6 +63,7 @@ _EXPORTS = {
         "LibraryOverview",
         "MapPoint",
         "Record",
+        "Separation",
         "Suggestion",
         "Summary",
         "Vote",
@@ -83,7 +84,7 @@ if TYPE_CHECKING:
         question,
     )
     from readbench.cases._bulk import encode_cases, join_windows, read_files
-    from readbench.cases._evidence import DEPARTS, MOST_STEPS, NormalReference, draw_evidence, reference_for
+    from readbench.cases._evidence import DEPARTS, FARTHEST, MOST_STEPS, NormalReference, draw_evidence, reference_for
     from readbench.cases._intake import (
         FIRST_DATE,
         Interval,
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
         LibraryOverview,
         MapPoint,
         Record,
+        Separation,
         Suggestion,
         Summary,
         Vote,
@@ -127,6 +129,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_METHOD",
     "DEPARTS",
+    "FARTHEST",
     "FIRST_DATE",
     "MOST_STEPS",
     "QUESTIONS",
@@ -153,6 +156,7 @@ __all__ = [
     "Question",
     "QuestionParameter",
     "Record",
+    "Separation",
     "Sheet",
     "Shown",
     "Snapshot",

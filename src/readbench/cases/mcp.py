@@ -120,20 +120,22 @@ class DoubtfulLabel(Brief):
 
 
 class ChannelMatch(Brief):
-    """How far one channel departs from normal, in standard deviations, and whether both do so alike."""
+    """How far one channel departs from normal, in standard deviations; whether both do so alike, or one contradicts."""
 
     name: str
     window: float
     case: float
     agreement: float
     departs_alike: bool
+    speaks_against: bool
 
 
 class Match(Brief):
-    """Why a case resembles a window."""
+    """Why a case resembles a window; support is from -1 to 1, over all channels."""
 
     case: str
     fault: str | None
+    support: float
     channels: list[ChannelMatch]
     other_channels: int
     only_in_window: list[str]
@@ -162,6 +164,7 @@ def explain_match(evidence: Evidence) -> Match:
     return Match(
         case=evidence.case.id,
         fault=evidence.case.label,
+        support=round(evidence.support, 2),
         channels=[
             ChannelMatch(
                 name=channel.name,
@@ -169,6 +172,7 @@ def explain_match(evidence: Evidence) -> Match:
                 case=round(channel.case, 2),
                 agreement=round(channel.agreement, 2),
                 departs_alike=channel.same_way,
+                speaks_against=channel.against,
             )
             for channel in evidence.channels[:MOST_CHANNELS]
         ],
