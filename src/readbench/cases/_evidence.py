@@ -102,9 +102,9 @@ def _compare(window: Series, case: Series, names: list[str]) -> tuple[list[Chann
     """Evidence of each channel, the common path, and the root mean square distance along it."""
     if not names:
         return [], np.empty((0, 2), np.int64), float("inf")
-    clipped = [series.clip(-FARTHEST, FARTHEST) for series in (window, case)]
-    path, cost = warping_path(*clipped)
-    left, right = (series[:, path[:, side]] for side, series in enumerate(clipped))
+    ours, theirs = (series.clip(-FARTHEST, FARTHEST) for series in (window, case))
+    path, cost = warping_path(ours, theirs)
+    left, right = ours[:, path[:, 0]], theirs[:, path[:, 1]]
     level, course = _cosines(left, right), _cosines(_centre(left), _centre(right))
     far = [np.sqrt((series**2).mean(axis=1)) for series in (window, case)]
     channels = [
