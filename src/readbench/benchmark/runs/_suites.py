@@ -96,8 +96,8 @@ def flagship() -> Iterable[str]:
     """Our systems beside the paper's composition on the encoders that run here, and the supervised references.
 
     The flagship stands in it with known normals dropped, in both orders, and with normal as one more class, as the
-    references have it. So does its pool, with the paper's GPC instead of the verdict and with normals as a class, and the
-    stack of the paper with and without normal residuals: what the lead comes from can be told apart.
+    references have it. So does its pool, with the paper's GPC instead of the verdict and with normals as a class, and
+    the stack of the paper with and without normal residuals: what the lead comes from can be told apart.
     """
     ours = (
         "dtw-i",
