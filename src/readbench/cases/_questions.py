@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["QUESTIONS"]
 ChangeCount = Annotated[int, ParameterRange(1), Most(1000)]
-PairCount = Annotated[int, ParameterRange(1), Most(1000)]
+PairCount = Annotated[int, ParameterRange(1), Most(300)]
 NOTE = 60
 """Characters of a note in a table."""
 MOST_CHANNELS = 8
