@@ -125,7 +125,7 @@ def test_options_offer_what_the_rooms_take(ours: object, theirs: object) -> None
 
 
 def test_defaults_are_those_of_the_rooms() -> None:
-    assert options.DEFAULT_METHOD == cases.DEFAULT_METHOD
+    assert options.LIBRARY_METHOD == cases.DEFAULT_METHOD
     assert options.numbers(options.DEFAULT_SEEDS, "--seeds") == experiment.DEFAULT_SEEDS
     assert shard.parse_shard(options.WHOLE) == shard.WHOLE
     assert options.SUFFIX == bundle.SUFFIX

@@ -61,6 +61,32 @@ def test_each_side_is_measured_by_the_normals_of_its_own_asset(tmp_path: Path) -
     assert channel.case == pytest.approx(5, abs=1)
 
 
+def test_a_channel_that_departs_on_one_side_only_speaks_against(library: Library) -> None:
+    normal = np.random.default_rng(1).normal(size=(3, 40))
+    evidence = library.explain(WindowSet.from_arrays([normal], channels=CHANNELS), "w0")
+    assert {channel.name for channel in evidence.channels if channel.against} == {"flow", "pressure"}
+    assert evidence.support < library.explain(windows(1, seed=7), "w0").support
+
+
+def test_an_offset_alone_does_not_agree_and_sizes_have_no_end(library: Library) -> None:
+    rng = np.random.default_rng(2)
+    offset = rng.normal(size=(3, 40)) + np.array([[80.0], [0.0], [0.0]])
+    case = library.add_one(rng.normal(size=(3, 40)) + np.array([[80.0], [0.0], [0.0]]), CHANNELS, id="offset").id
+    evidence = library.explain(WindowSet.from_arrays([offset], channels=CHANNELS), case)
+    channel = next(own for own in evidence.channels if own.name == CHANNELS[0])
+    assert channel.agreement < 0.8
+    assert channel.window > 60
+
+
+def test_separation_is_that_of_pairs_of_other_recordings(library: Library, tmp_path: Path) -> None:
+    found = library.ask("separation", pairs=20)
+    assert (found.same, found.other) == (20, 20)
+    assert found.support > 0.9, "the faults of the samples move different channels"
+    alone = Library.create(tmp_path / "alone")
+    alone.add(windows(1))
+    assert alone.ask("separation").support is None
+
+
 def test_channels_of_one_side_only_are_named(library: Library) -> None:
     asked = WindowSet.from_arrays([windows(1).values(0)], channels=("pressure", "flow", "heat"))
     evidence = library.explain(asked, "w1")

@@ -55,6 +55,22 @@ def test_the_flagship_is_the_default_and_names_the_fault(library: Library) -> No
     assert library.warm() == 0, "vectors of the cases are kept"
 
 
+def test_hits_are_grouped_by_fault_type_the_likeliest_first(library: Library) -> None:
+    answer = library.search(QUESTIONS[:1], k=2, method=FAST)
+    shares = {fault.label: fault.probability for fault in answer.faults}
+    assert [group.probability for group in answer.groups] == [shares[group.label or ""] for group in answer.groups]
+    assert [group.label for group in answer.groups] == sorted(
+        (str(group.label) for group in answer.groups), key=lambda label: -shares[label]
+    )
+    listed = {hit.case.id for hit in answer.hits}
+    assert listed <= {hit.case.id for group in answer.groups for hit in group.hits}
+    possible = {fault.label for fault in answer.faults if fault.possible} - {UNLIKE}
+    assert possible <= {group.label for group in answer.groups}, "each that cannot be ruled out has its best cases"
+    for group in answer.groups:
+        assert {hit.case.label for hit in group.hits} == {group.label}
+        assert [hit.place for hit in group.hits] == sorted(hit.place for hit in group.hits)
+
+
 def test_probabilities_are_those_of_all_options(library: Library) -> None:
     answer = library.search(QUESTIONS[:1], method=FAST)
     assert sum(fault.probability for fault in answer.faults) == pytest.approx(1.0)

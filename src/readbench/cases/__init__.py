@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 _EXPORTS = {
     "_asking": ("DEFAULT_METHOD", "Count", "GivenBy", "Question", "QuestionParameter", "Sheet", "Shown", "question"),
     "_bulk": ("encode_cases", "join_windows", "read_files"),
-    "_evidence": ("DEPARTS", "MOST_STEPS", "NormalReference", "draw_evidence", "reference_for"),
+    "_evidence": ("DEPARTS", "FARTHEST", "MOST_STEPS", "NormalReference", "draw_evidence", "reference_for"),
     "_incidents": ("IncidentReport", "add_incidents"),
     "_intake": (
         "FIRST_DATE",
@@ -64,10 +64,12 @@ _EXPORTS = {
         "Fault",
         "Filter",
         "Hit",
+        "HitGroup",
         "LibraryOverview",
         "MapPoint",
         "Record",
         "Remark",
+        "Separation",
         "Suggestion",
         "Summary",
         "Vote",
@@ -89,7 +91,7 @@ if TYPE_CHECKING:
         question,
     )
     from readbench.cases._bulk import encode_cases, join_windows, read_files
-    from readbench.cases._evidence import DEPARTS, MOST_STEPS, NormalReference, draw_evidence, reference_for
+    from readbench.cases._evidence import DEPARTS, FARTHEST, MOST_STEPS, NormalReference, draw_evidence, reference_for
     from readbench.cases._incidents import IncidentReport, add_incidents
     from readbench.cases._intake import (
         FIRST_DATE,
@@ -125,10 +127,12 @@ if TYPE_CHECKING:
         Fault,
         Filter,
         Hit,
+        HitGroup,
         LibraryOverview,
         MapPoint,
         Record,
         Remark,
+        Separation,
         Suggestion,
         Summary,
         Vote,
@@ -139,6 +143,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_METHOD",
     "DEPARTS",
+    "FARTHEST",
     "FIRST_DATE",
     "MOST_STEPS",
     "NORMAL_OPERATION",
@@ -158,6 +163,7 @@ __all__ = [
     "Filter",
     "GivenBy",
     "Hit",
+    "HitGroup",
     "IncidentReport",
     "Interval",
     "Library",
@@ -169,6 +175,7 @@ __all__ = [
     "ReadRecording",
     "Record",
     "Remark",
+    "Separation",
     "Sheet",
     "Shown",
     "Snapshot",

@@ -23,14 +23,16 @@ of the library still hold their true type in nine of ten cases (`Opinion.thresho
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from readbench.cases._journal import Snapshot
-from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer, Fault, Filter, Hit, Remark, Vote
+from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer, Fault, Filter, Hit, HitGroup, Remark, Vote
 from readbench.cases._plausibility import FALSE_ALARMS
 from readbench.cases._search import SearchResult
 from readbench.engine.rerankers import Opinion
@@ -87,6 +89,8 @@ def list_fault_options(
 
 MOST_VOTES = 10
 FEW_LABELS = 10
+BEST_OF_TYPE = 3
+"""Cases that are shown of a type that cannot be ruled out, where no fewer hits are asked for."""
 
 
 class SearchRequest(BaseModel):
@@ -120,8 +124,11 @@ def make_answer(
     if not judgeable and normal is not None:
         normal *= FALSE_ALARMS  # what cannot be judged is not normal, either
     faults, new = _faults(snapshot, said, normal, judgeable=judgeable)
+    found_hits = _hits(snapshot, said, request, 1.0 - (1.0 - new) * (1.0 - (normal or 0.0)))
+    listed = tuple(islice(found_hits, request.k))
     return Answer(
-        hits=_hits(snapshot, said, request, 1.0 - (1.0 - new) * (1.0 - (normal or 0.0))),
+        hits=listed,
+        groups=group_hits(listed, found_hits, faults, min(request.k, BEST_OF_TYPE)),
         faults=tuple(faults),
         novelty=None if said.opinion is None else said.opinion.novelty,
         novel=said.opinion is not None and said.opinion.novel,
@@ -174,18 +181,40 @@ class _Said:
         return cls(positions, own, shared, opinion, lesson.votes(query, opinion), voters, unseen)
 
 
-def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, other: float) -> tuple[Hit, ...]:
-    """The cases listed; `other` is how likely the window shows no known fault."""
-    hits: list[Hit] = []
-    for place, position in enumerate(said.positions.tolist()):
+def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, other: float) -> Iterator[Hit]:
+    """All cases that may be listed, best first; `other` is how likely the window shows no known fault."""
+    place = 0
+    for at, position in enumerate(said.positions.tolist()):
         case = snapshot.case(position)
-        if len(hits) == request.k:
-            break
         if case.id == request.itself or not request.where.admits(case):
             continue
-        shared = None if said.shared is None else float(said.shared[place]) * (1.0 - other)
-        hits.append(Hit(place=len(hits) + 1, case=case, score=float(said.scores[place]), probability=shared))
-    return tuple(hits)
+        place += 1
+        shared = None if said.shared is None else float(said.shared[at]) * (1.0 - other)
+        yield Hit(place=place, case=case, score=float(said.scores[at]), probability=shared)
+
+
+def group_hits(
+    listed: Sequence[Hit], further: Iterable[Hit], faults: Sequence[Fault], best: int
+) -> tuple[HitGroup, ...]:
+    """Hits by fault type, the likeliest type first, those that nobody resolved last.
+
+    Args:
+        listed: all of them are in a group.
+        further: the rest of the ranking: it fills up the groups of types that cannot be ruled out.
+        faults: what the window may be.
+        best: cases of such a type, at least, where the ranking has them.
+    """
+    shares = {fault.label: fault.probability for fault in faults}
+    groups: dict[str | None, list[Hit]] = {}
+    for hit in listed:
+        groups.setdefault(hit.case.label, []).append(hit)
+    open_types = {fault.label for fault in faults if fault.possible}
+    for hit in further:
+        own = groups.get(hit.case.label, [])
+        if hit.case.label in open_types and len(own) < best:
+            groups[hit.case.label] = [*own, hit]
+    by_share = sorted(groups, key=lambda label: (label is None, -shares.get(label or "", 0.0)))
+    return tuple(HitGroup(label=own, probability=shares.get(own or ""), hits=tuple(groups[own])) for own in by_share)
 
 
 def _faults(snapshot: Snapshot, said: _Said, normal: float | None, *, judgeable: bool) -> tuple[list[Fault], float]:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from readbench.cases._library import Library
     from readbench.engine.windows import Window, WindowSet
 
-DEFAULT_METHOD = "flagship"
+DEFAULT_METHOD = "flagship-spread"
 P = ParamSpec("P")
 R = TypeVar("R")
 QUESTIONS: dict[str, Question[Any]] = {}

@@ -1,4 +1,14 @@
-"""Why a case is like a window: the channels that depart from normal operation in the same way, aligned and drawn."""
+"""Why a case is like a window: the channels that depart from normal operation in the same way, aligned and drawn.
+
+A channel's agreement is half the cosine of both departures, after alignment, and half their correlation: a constant
+offset on both sides agrees in its level, and says nothing about its course. `support` joins the channels in one number,
+
+    (mean of the agreements, each channel weighing as much as the smaller of its two departures
+     + correlation, over the channels, of log(1 + departure) of the window and of the case) / 2
+
+how alike the channels move, and whether the same channels move; of one or two channels the first alone.
+`measure_separation` says what it is worth in a library.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.cases._journal import Snapshot
-from readbench.cases._models import Case, ChannelEvidence, Evidence
+from readbench.cases._models import Case, ChannelEvidence, Evidence, Separation
+from readbench.common.calibration import auroc
 from readbench.common.plots import FAULT, NORMAL_GREY, REFERENCE_GREY, STYLE
 from readbench.engine.alignment import warping_path
 from readbench.engine.preparation import LEAST_SPREAD, ChannelStats, resample
-from readbench.engine.windows import Window, WindowSet
+from readbench.engine.windows import NORMAL, Window, WindowSet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,9 +35,11 @@ MOST_STEPS = 256
 DEPARTS = 2.0
 """Root mean square from which a channel counts as departing; in normal operation it is about 1."""
 ALIKE = 0.5
-"""Cosine of two departures from which they count as the same."""
+"""Agreement of two departures from which they count as the same."""
 FARTHEST = 20.0
-"""Departures end here, so that one dead sensor does not decide the alignment."""
+"""Departures end here where windows are aligned, so that one dead sensor does not decide the alignment."""
+FEWEST = 3
+"""Channels from which it tells something which of them move: two are always in line."""
 Series = NDArray[np.float64]
 
 
@@ -43,8 +56,7 @@ class NormalReference:
         values = resample(window.values[rows], min(MOST_STEPS, window.values.shape[1])).astype(np.float64)
         mean = np.array([self.stats.mean.get(name, 0.0) for name in channels])[:, None]
         std = np.array([self.stats.std.get(name, 0.0) for name in channels])[:, None]
-        scores = np.divide(values - mean, std, out=np.zeros_like(values), where=std > 1e-7 * np.abs(mean))
-        return scores.clip(-FARTHEST, FARTHEST)
+        return np.divide(values - mean, std, out=np.zeros_like(values), where=std > 1e-7 * np.abs(mean))
 
 
 def reference_for(snapshot: Snapshot, window: Window) -> NormalReference:
@@ -77,6 +89,7 @@ def explain_match(snapshot: Snapshot, window: Window, case: Case) -> Evidence:
     return Evidence(
         case=case,
         channels=tuple(sorted(channels, key=lambda c: (not c.same_way, -min(c.window, c.case)))),
+        support=_support(channels),
         only_window=tuple(name for name in window.channels if name not in shared),
         only_case=tuple(name for name in stored.channels if name not in shared),
         path=tuple((int(i), int(j)) for i, j in path),
@@ -89,24 +102,103 @@ def _compare(window: Series, case: Series, names: list[str]) -> tuple[list[Chann
     """Evidence of each channel, the common path, and the root mean square distance along it."""
     if not names:
         return [], np.empty((0, 2), np.int64), float("inf")
-    path, cost = warping_path(window, case)
-    left, right = window[:, path[:, 0]], case[:, path[:, 1]]
-    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
-    cosines = np.divide((left * right).sum(axis=1), lengths, out=np.zeros(len(names)), where=lengths > 0)
+    ours, theirs = (series.clip(-FARTHEST, FARTHEST) for series in (window, case))
+    path, cost = warping_path(ours, theirs)
+    left, right = ours[:, path[:, 0]], theirs[:, path[:, 1]]
+    level, course = _cosines(left, right), _cosines(_centre(left), _centre(right))
     far = [np.sqrt((series**2).mean(axis=1)) for series in (window, case)]
     channels = [
-        ChannelEvidence(
-            name=name,
-            window=float(far[0][c]),
-            case=float(far[1][c]),
-            agreement=float(cosines[c]),
-            same_way=bool(min(far[0][c], far[1][c]) >= DEPARTS and cosines[c] >= ALIKE),
-            window_series=tuple(window[c].tolist()),
-            case_series=tuple(case[c].tolist()),
-        )
+        _judge_channel(name, (float(far[0][c]), float(far[1][c])), (level[c] + course[c]) / 2, window[c], case[c])
         for c, name in enumerate(names)
     ]
     return channels, path, float(np.sqrt(cost / (len(path) * len(names))))
+
+
+def _judge_channel(
+    name: str, far: tuple[float, float], agreement: float, window: Series, case: Series
+) -> ChannelEvidence:
+    least, most = min(far), max(far)
+    alone = most >= DEPARTS and least < DEPARTS and most >= 2 * least
+    return ChannelEvidence(
+        name=name,
+        window=far[0],
+        case=far[1],
+        agreement=float(agreement),
+        same_way=least >= DEPARTS and agreement >= ALIKE,
+        against=alone or (least >= DEPARTS and agreement < 0),
+        window_series=tuple(window.tolist()),
+        case_series=tuple(case.tolist()),
+    )
+
+
+def _support(channels: list[ChannelEvidence]) -> float:
+    """The evidence in one number, from -1 to 1; 0 where nothing is shared."""
+    if not channels:
+        return 0.0
+    sizes = np.array([(channel.window, channel.case) for channel in channels]).T
+    weights = sizes.min(axis=0)
+    agreement = np.array([channel.agreement for channel in channels])
+    alike = float(weights @ agreement / weights.sum()) if weights.sum() else 0.0
+    if len(channels) < FEWEST:
+        return alike
+    same = float(_cosines(*(_centre(np.log1p(own)[None]) for own in sizes))[0])
+    return (alike + same) / 2
+
+
+def _cosines(left: Series, right: Series) -> Series:
+    """(C,) cosine of each row; 0 where a row is 0."""
+    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    return np.divide((left * right).sum(axis=1), lengths, out=np.zeros(len(left)), where=lengths > 0)
+
+
+def _centre(rows: Series) -> Series:
+    centred: Series = rows - rows.mean(axis=1, keepdims=True)
+    return centred
+
+
+def measure_separation(snapshot: Snapshot, pairs: int, seed: int = 0) -> Separation:
+    """How well evidence tells pairs of one fault from pairs of two, all of different recordings.
+
+    Args:
+        snapshot: of the library.
+        pairs: of each kind, at most.
+        seed: that draws them.
+    """
+    cases = [snapshot.case(i) for i in range(len(snapshot))]
+    labels = np.array([case.label or "" for case in cases])
+    groups = np.array([case.group or case.id for case in cases])
+    known = np.flatnonzero(snapshot.labels > NORMAL)
+    rng = np.random.default_rng(seed)
+    found: dict[bool, list[Evidence]] = {True: [], False: []}
+    while len(known) and min(map(len, found.values())) < pairs:
+        before = sum(map(len, found.values()))
+        for one in rng.permutation(known)[:pairs]:
+            others = known[groups[known] != groups[one]]
+            for same, drawn in found.items():
+                fitting = others[(labels[others] == labels[one]) == same]
+                if len(fitting) and len(drawn) < pairs:
+                    other = cases[int(rng.choice(fitting))]
+                    drawn.append(explain_match(snapshot, snapshot.windows([int(one)])[0], other))
+        if sum(map(len, found.values())) == before:
+            break
+    support, counted = ([[of(own) for own in found[same]] for same in (True, False)] for of in (_told, _counted))
+    enough = all(map(len, support))
+    return Separation(
+        same=len(found[True]),
+        other=len(found[False]),
+        support=auroc(*support) if enough else None,
+        same_way=auroc(*counted) if enough else None,
+    )
+
+
+def _told(evidence: Evidence) -> float:
+    return evidence.support
+
+
+def _counted(evidence: Evidence) -> float:
+    """Share of the channels that depart at all which depart in the same way."""
+    departing = sum(max(channel.window, channel.case) >= DEPARTS for channel in evidence.channels)
+    return sum(channel.same_way for channel in evidence.channels) / max(departing, 1)
 
 
 MOST_PANELS = 6
@@ -127,7 +219,7 @@ def draw_evidence(evidence: Evidence) -> Figure:
             axis.axhspan(-2, 2, color=NORMAL_GREY, alpha=0.18, lw=0)
             axis.plot(path[:, 0], np.array(channel.case_series)[path[:, 1]], color=REFERENCE_GREY, lw=1.2, ls="--")
             axis.plot(np.arange(len(channel.window_series)), channel.window_series, color=FAULT, lw=1.2)
-            same = ", same way" if channel.same_way else ""
+            same = ", same way" if channel.same_way else ", speaks against" if channel.against else ""
             axis.set_title(f"{channel.name} (agreement {channel.agreement:+.2f}{same})")
         for axis in axes[len(channels) :]:
             axis.set_visible(False)

@@ -131,6 +131,20 @@ class Fault(Record):
     possible: bool
 
 
+class HitGroup(Record):
+    """The best cases of one fault type.
+
+    Args:
+        label: fault type; None for cases that nobody resolved.
+        probability: share of the belief that the type has, as in `Answer.faults`; None where it has none.
+        hits: best first. Those beyond `Answer.hits` have the places that they have in the whole ranking.
+    """
+
+    label: str | None
+    probability: float | None
+    hits: tuple[Hit, ...]
+
+
 class Vote(Record):
     """What one resolved case says about the most likely fault type: `weight` is positive for it, negative against."""
 
@@ -193,6 +207,8 @@ class Answer(Record):
         remarks: what the reader must know to judge the answer, in sentences.
         plausibility: what is odd about the window, the most serious first.
         judgeable: nothing odd forbids to judge it; else no fault is offered above what that leaves (`faults`).
+        groups: the hits by fault type, the likeliest type first, and the best cases of each type that cannot be ruled
+            out; cases that nobody resolved last.
     """
 
     hits: tuple[Hit, ...]
@@ -207,6 +223,7 @@ class Answer(Record):
     remarks: tuple[str, ...] = ()
     plausibility: tuple[Remark, ...] = ()
     judgeable: bool = True
+    groups: tuple[HitGroup, ...] = ()
 
 
 class AddedCase(Case):
@@ -230,8 +247,9 @@ class ChannelEvidence(Record):
         name: of the channel.
         window: root mean square departure of the window from normal.
         case: that of the case.
-        agreement: cosine of both departures after alignment, -1 to 1.
+        agreement: of both departures after alignment, -1 to 1: the mean of their cosine and their correlation.
         same_way: both depart from normal, in the same way.
+        against: it speaks against the case: one departs and the other does not, or both depart in opposite ways.
         window_series: (T,) departures of the window, on the steps that `Evidence.path` speaks of.
         case_series: (T',) departures of the case.
     """
@@ -241,6 +259,7 @@ class ChannelEvidence(Record):
     case: float
     agreement: float
     same_way: bool
+    against: bool
     window_series: tuple[float, ...] = Field(repr=False)
     case_series: tuple[float, ...] = Field(repr=False)
 
@@ -251,6 +270,7 @@ class Evidence(Record):
     Args:
         case: the case.
         channels: shared channels, those that depart in the same way first, then by how far they depart.
+        support: all channels in one number, -1 to 1: whether they move alike, and whether the same ones move.
         only_window: channels that the case lacks.
         only_case: channels that the window lacks.
         path: pairs (step of the window, step of the case) that dynamic time warping lays over each other.
@@ -260,11 +280,28 @@ class Evidence(Record):
 
     case: Case
     channels: tuple[ChannelEvidence, ...]
+    support: float
     only_window: tuple[str, ...]
     only_case: tuple[str, ...]
     path: tuple[tuple[int, int], ...] = Field(repr=False)
     distance: float
     reference: str
+
+
+class Separation(Record):
+    """How well evidence tells pairs of cases with the same fault from pairs with different faults.
+
+    Args:
+        same: pairs with the same fault, of different recordings.
+        other: pairs with different faults.
+        support: area under the ROC curve of `Evidence.support`; 0.5 is chance; None without both kinds of pairs.
+        same_way: that of the share of departing channels which depart in the same way.
+    """
+
+    same: int
+    other: int
+    support: float | None
+    same_way: float | None
 
 
 class Suggestion(Record):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Evidence,
         LibraryOverview,
         Remark,
+        Separation,
         Suggestion,
         Summary,
         WindowCheck,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["QUESTIONS"]
 ChangeCount = Annotated[int, ParameterRange(1), Most(1000)]
 CANNOT_BE_JUDGED = "This window cannot be judged: no fault is to be read off it as it is."
+PairCount = Annotated[int, ParameterRange(1), Most(300)]
 NOTE = 60
 """Characters of a note in a table."""
 MOST_CHANNELS = 8
@@ -266,14 +268,14 @@ def show_evidence(evidence: Evidence) -> Shown:
             f"{own.window:.1f} sd",
             f"{own.case:.1f} sd",
             f"{own.agreement:+.2f}",
-            "yes" if own.same_way else "",
+            "for" if own.same_way else "against" if own.against else "",
         )
         for own in evidence.channels[:MOST_CHANNELS]
     ]
     lacking = ("the case lacks", evidence.only_window), ("the window lacks", evidence.only_case)
     return [
-        f"{evidence.case.id}: compared with {evidence.reference}",
-        Sheet(("Channel", "Window", "Case", "Agreement", "Same way"), rows),
+        f"{evidence.case.id}: compared with {evidence.reference}; support {evidence.support:+.2f}",
+        Sheet(("Channel", "Window", "Case", "Agreement", "Speaks"), rows),
         *(f"{what}: {', '.join(names)}" for what, names in lacking if names),
         *([f"notes: {evidence.case.notes}"] if evidence.case.notes else []),
     ]
@@ -285,6 +287,30 @@ def draw_match(evidence: Evidence) -> Figure:
     from readbench.cases._evidence import draw_evidence  # noqa: PLC0415 - computes
 
     return draw_evidence(evidence)
+
+
+@question("separation")
+def separation(library: Library, pairs: PairCount = 200) -> Separation:
+    """How well evidence tells cases with the same fault from cases with different faults.
+
+    Example: `readbench cases separation plant --pairs 300`
+
+    Args:
+        library: that is asked.
+        pairs: of each kind, at most.
+    """
+    from readbench.cases._evidence import measure_separation  # noqa: PLC0415 - computes
+
+    return measure_separation(library.snapshot(), pairs)
+
+
+@separation.view
+def show_separation(found: Separation) -> Shown:
+    """The area under the ROC curve, by the support and by the channels that depart in the same way."""
+    if found.support is None or found.same_way is None:
+        return ["no two recordings with the same fault, or none with different faults: label more cases"]
+    rows = [("support", f"{found.support:.3f}"), ("channels that depart in the same way", f"{found.same_way:.3f}")]
+    return [f"{found.same} pairs of one fault, {found.other} of two", Sheet(("Evidence", "AUC"), rows)]
 
 
 def _count_rows(numbers: dict[str, int]) -> list[tuple[str, str]]:

@@ -81,10 +81,19 @@ class FoundCase(Brief):
     notes: str
 
 
+class FoundFault(Brief):
+    """The best cases of one fault type, and its share of the belief; fault is null for cases that nobody resolved."""
+
+    fault: str | None
+    probability: float | None
+    cases: list[str]
+
+
 class FoundCases(Brief):
-    """Cases, best first, and what the window may be."""
+    """Cases, best first; the best of each fault type, the likeliest type first; and what the window may be."""
 
     cases: list[FoundCase]
+    by_fault: list[FoundFault]
     may_be: dict[str, float]
     novel: bool
     judgeable: bool
@@ -114,20 +123,22 @@ class DoubtfulLabel(Brief):
 
 
 class ChannelMatch(Brief):
-    """How far one channel departs from normal, in standard deviations, and whether both do so alike."""
+    """How far one channel departs from normal, in standard deviations; whether both do so alike, or one contradicts."""
 
     name: str
     window: float
     case: float
     agreement: float
     departs_alike: bool
+    speaks_against: bool
 
 
 class Match(Brief):
-    """Why a case resembles a window."""
+    """Why a case resembles a window; support is from -1 to 1, over all channels."""
 
     case: str
     fault: str | None
+    support: float
     channels: list[ChannelMatch]
     other_channels: int
     only_in_window: list[str]
@@ -156,6 +167,7 @@ def explain_match(evidence: Evidence) -> Match:
     return Match(
         case=evidence.case.id,
         fault=evidence.case.label,
+        support=round(evidence.support, 2),
         channels=[
             ChannelMatch(
                 name=channel.name,
@@ -163,6 +175,7 @@ def explain_match(evidence: Evidence) -> Match:
                 case=round(channel.case, 2),
                 agreement=round(channel.agreement, 2),
                 departs_alike=channel.same_way,
+                speaks_against=channel.against,
             )
             for channel in evidence.channels[:MOST_CHANNELS]
         ],
@@ -253,9 +266,9 @@ class Tools:
         Give `case` or `file`; the column of the time is looked for unless `time_column` names it. `fault` and `asset`
         limit what is listed. Of a file, `onset` says when it began (seconds,
         a date, a time of day, or a row): rows before are the time before; or `before_file` holds these. `rate` is in
-        samples a second, `facts` are numbers known beforehand. Returns at most 20 cases, best first, the calibrated
-        probabilities of the fault types, and remarks that matter for judging them. Where `judgeable` is false, name no
-        fault: `oddities` say what is wrong with the recording.
+        samples a second, `facts` are numbers known beforehand. Returns at most 20 cases, best first, the best cases of
+        each fault type that cannot be ruled out with the calibrated probability of the type, and remarks that matter
+        for judging them. Where `judgeable` is false, name no fault: `oddities` say what is wrong with the recording.
         """
         where = Filter(label=fault or None, asset=asset or None)
         asked = read_asked(case, file, time_column, told_by(onset, before_file, rate, facts))
@@ -270,6 +283,14 @@ class Tools:
                     notes=_shorten(hit.case.notes),
                 )
                 for hit in answer.hits
+            ],
+            by_fault=[
+                FoundFault(
+                    fault=group.label,
+                    probability=None if group.probability is None else round(group.probability, 3),
+                    cases=[hit.case.id for hit in group.hits],
+                )
+                for group in answer.groups
             ],
             may_be={option.label: round(option.probability, 3) for option in answer.faults if option.possible},
             novel=answer.novel,

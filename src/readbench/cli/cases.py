@@ -10,7 +10,7 @@ from readbench.cases import QUESTIONS
 from readbench.cli import cases_intake, cases_service
 from readbench.cli.cases_questions import add_column, add_questions, print_answer, print_shown, read_window, show_answer
 from readbench.cli.options import (
-    DEFAULT_METHOD,
+    LIBRARY_METHOD,
     AsOf,
     Asset,
     Before,
@@ -60,7 +60,7 @@ def search_command(
     window: Annotated[str, typer.Argument(help="A file, or the name of a case.", show_default=False)],
     *,
     k: K = 10,
-    method: Method = DEFAULT_METHOD,
+    method: Method = LIBRARY_METHOD,
     asset: Asset = "",
     label: Annotated[str, typer.Option(help="List only this fault type.")] = "",
     tag: Annotated[str, typer.Option(help="List only cases with this tag.")] = "",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from readbench.cli.options import (
-    DEFAULT_METHOD,
+    LIBRARY_METHOD,
     Address,
     Asset,
     Before,
@@ -93,7 +93,7 @@ def add_command(
     jobs: Jobs = 1,
     address: Address = None,
     gpus: Gpus = 0,
-    method: Annotated[str, typer.Option(help="The method to encode for, with `--executor`.")] = DEFAULT_METHOD,
+    method: Annotated[str, typer.Option(help="The method to encode for, with `--executor`.")] = LIBRARY_METHOD,
 ) -> None:
     """Add the case in each file, with `--case` one for each name in that column, with `--incidents` one for each row.
 
@@ -251,7 +251,7 @@ def import_command(where: Where, file: Annotated[Path, typer.Argument(help="Parq
 def warm_command(
     where: Where,
     *,
-    method: Method = DEFAULT_METHOD,
+    method: Method = LIBRARY_METHOD,
     executor: Workers = None,
     jobs: Jobs = 1,
     address: Address = None,
@@ -336,7 +336,7 @@ def write_csv(window: WindowSet, path: Path) -> None:
 def bench_command(
     cases: Annotated[int, typer.Option(min=1, help="Cases of 8 channels of 256 steps.")] = 100_000,
     queries: Annotated[int, typer.Option(min=1, help="Searches.")] = 20,
-    method: Annotated[str, typer.Option(help="Any method of the grammar.")] = DEFAULT_METHOD,
+    method: Annotated[str, typer.Option(help="Any method of the grammar.")] = LIBRARY_METHOD,
 ) -> None:
     """Measure a library of synthetic cases: ingest, search, memory, disk. It is made in the cache and removed.
 

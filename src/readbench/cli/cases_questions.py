@@ -129,21 +129,23 @@ def add_column(shown: Shown, name: str, texts: Sequence[str]) -> Shown:
 
 
 def show_answer(answer: Answer) -> Shown:
-    """What is odd about a window, what it may be, then the cases like it, then what the reader must know."""
+    """What is odd about a window, what it may be, the cases like it by fault type, what the reader must know."""
     from readbench.cases import NORMAL_OPERATION, UNLIKE, describe_oddities, format_time, shorten_note
 
     special = UNLIKE, NORMAL_OPERATION
     listed = [own for place, own in enumerate(answer.faults) if place < MOST_FAULTS or own.label in special]
     options = [(own.label, f"{own.probability:.0%}", "yes" if own.possible else "") for own in listed]
     rows = []
-    for hit in answer.hits:
-        likely = "" if hit.probability is None else f"{hit.probability:.0%}"
-        facts = hit.case.asset, format_time(hit.case.time, hit.case.zone), shorten_note(hit.case.notes)
-        rows.append((str(hit.place), hit.case.id, hit.case.label or "?", likely, *facts))
+    for group in answer.groups:
+        share = "" if group.probability is None else f"{group.probability:.0%}"
+        for hit in group.hits:
+            head = (group.label or "?", share) if hit is group.hits[0] else ("", "")
+            facts = hit.case.asset, format_time(hit.case.time, hit.case.zone), shorten_note(hit.case.notes)
+            rows.append((*head, str(hit.place), hit.case.id, *facts))
     return [
         *describe_oddities(answer.plausibility, judgeable=answer.judgeable),
         *([Sheet(("What it may be", "Probability", "Cannot be ruled out"), options)] if options else []),
-        Sheet(("", "Case", "Fault", "Same fault", "Asset", "When", "Notes"), rows),
+        Sheet(("Cases of", "Belief", "Place", "Case", "Asset", "When", "Notes"), rows),
         *answer.remarks,
         f"method {answer.method}; change {answer.change}",
     ]

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from readbench.cli.cases_intake import write_csv
-from readbench.cli.options import DEFAULT_METHOD, Method, Where, open_library, output
+from readbench.cli.options import LIBRARY_METHOD, Method, Where, open_library, output
 from readbench.cli.progress import Terminal
 from readbench.common.files import cache_root
 from readbench.common.progress import SILENT, Progress
@@ -68,7 +68,7 @@ def serve_command(
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="Methods that may be asked for, the default first.", show_default="flagship"),
+        typer.Option(help="Methods that may be asked for, the default first.", show_default=LIBRARY_METHOD),
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="PEM file, for TLS without a proxy.")] = None,
     private_key: Annotated[Path | None, typer.Option(help="PEM file of the certificate's key.")] = None,
@@ -91,7 +91,7 @@ def serve_command(
     console = Console(stderr=True)
     with Terminal(console) as progress:
         library = demo_library(Path(folder), progress) if demo else open_library(folder)
-        methods = tuple(method or (DEFAULT_METHOD,))
+        methods = tuple(method or (LIBRARY_METHOD,))
         library.warm(methods[0], progress)
     sample = Path(folder) / SAMPLE if demo else None
     settings = Settings(methods=methods, max_bytes=max_mb * 2**20, sample=sample)
@@ -104,7 +104,7 @@ def mcp_command(
     where: Where,
     *,
     write: Annotated[bool, typer.Option("--write", help="Also let the agent add and label cases.")] = False,
-    method: Method = DEFAULT_METHOD,
+    method: Method = LIBRARY_METHOD,
 ) -> None:
     """Serve a library to an agent: the Model Context Protocol on standard input and output; read-only by default.
 

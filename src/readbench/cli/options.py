@@ -22,6 +22,8 @@ WIDTH = 120
 
 # The rooms say these too, but are slow to import; a test compares them with the rooms' own.
 DEFAULT_METHOD = "flagship"
+LIBRARY_METHOD = "flagship-spread"
+"""What a library answers by: the flagship, with a list that follows the belief."""
 DEFAULT_SEEDS = "0,1,2"
 WHOLE = "1/1"
 SUFFIX = ".readbench.zip"

@@ -24,7 +24,18 @@ PAIRED = ("ours", "ours-before", "flagship-window", "flagship")
 """Methods of `readbench assets`: without labels and with them, each without context and with it."""
 PROBES = ("presence", "presence+verdict", "before-level", "before-level+verdict", "stats", "random")
 """Shortcuts that stand beside them."""
-COMPOUND = ("random", "stats", "euclidean", "dtw-i", "rocket", "sonde", "departure", "ours", "flagship")
+COMPOUND = (
+    "random",
+    "stats",
+    "euclidean",
+    "dtw-i",
+    "rocket",
+    "sonde",
+    "departure",
+    "ours",
+    "flagship",
+    "flagship-spread",
+)
 """Methods of `readbench compound`."""
 SCALED = ("dtw-i", "sbd-d", "sax-bm25", "sonde+nr")
 """Methods of `readbench scale`."""

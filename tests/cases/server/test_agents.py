@@ -23,7 +23,7 @@ from tests.cases.server.test_api import csv
 READING = sorted(
     [
         *("cases_to_label_next", "doubtful_labels", "explain_match", "find", "find_similar_cases", "get_case"),
-        *("check", "history", "library_overview", "show", "stats"),
+        *("check", "history", "library_overview", "separation", "show", "stats"),
     ]
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -95,6 +96,25 @@ def test_drop_search_explain_reject_confirm_and_the_ranking_changes(page: Any, l
     assert "Resolved case" in page.inner_text(".kicker")
 
 
+def test_hits_stand_under_their_fault_with_its_share_of_the_belief(page: Any, library: Library) -> None:  # noqa: ANN401
+    page.goto("/cases/w0")
+    page.wait_for_selector("#plots[data-chosen]")
+    answer = library.search("w0", k=10, method=FAST)
+    kinds = page.locator(".kind").all()
+    assert [kind.get_attribute("aria-label") for kind in kinds] == [group.label for group in answer.groups]
+    shares = [float(share) for share in re.findall(r"(\d+) %", " ".join(page.locator(".kind h3").all_inner_texts()))]
+    assert shares == sorted(shares, reverse=True)
+    for kind, group in zip(kinds, answer.groups, strict=True):
+        cases = [str(hit.get_attribute("data-case")) for hit in kind.locator(".hit").all()]
+        assert cases == [hit.case.id for hit in group.hits]
+    folded = page.locator("details .hit").first
+    assert not folded.is_visible()
+    for _ in range(3):
+        page.keyboard.press("j")
+    page.wait_for_selector(f'#plots[data-chosen="{folded.get_attribute("data-case")}"]')
+    assert folded.is_visible(), "the keyboard unfolds what it reaches"
+
+
 def test_a_file_can_be_looked_at_without_being_kept(page: Any, library: Library) -> None:  # noqa: ANN401
     before = len(library)
     page.goto("/")
@@ -102,7 +122,7 @@ def test_a_file_can_be_looked_at_without_being_kept(page: Any, library: Library)
     page.set_input_files("#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": csv("noise", 22)})
     page.click("text=Find cases")
     page.wait_for_selector("#plots[data-chosen]")
-    assert "noise" in page.inner_text(".hit >> nth=0")
+    assert "noise" in page.inner_text(".kind >> nth=0")
     assert page.locator(".verdict").count() == 0
     assert len(library) == before
 
@@ -217,7 +237,7 @@ def test_filters_limit_the_cases_beside_the_signals(page: Any) -> None:  # noqa:
     page.select_option(".filters select[name=label]", "noise")
     page.click("text=Filter")
     page.wait_for_load_state()
-    texts = page.locator(".hit .fault").all_inner_texts()
+    texts = page.locator(".kind .fault").all_inner_texts()
     assert texts
     assert set(texts) == {"noise"}
 

@@ -102,9 +102,9 @@ def quick() -> Iterable[str]:
 def flagship() -> Iterable[str]:
     """Our systems beside the paper's composition on the encoders that run here, and the supervised references.
 
-    The flagship stands in it twice: with known normals dropped, and with normal as one more class, as the references
-    have it. So does its pool, with the paper's GPC instead of the verdict and with normals as a class, and the stack of
-    the paper with and without normal residuals: what the lead comes from can be told apart.
+    The flagship stands in it with known normals dropped, in both orders, and with normal as one more class, as the
+    references have it. So does its pool, with the paper's GPC instead of the verdict and with normals as a class, and
+    the stack of the paper with and without normal residuals: what the lead comes from can be told apart.
     """
     ours = (
         "dtw-i",
@@ -113,6 +113,7 @@ def flagship() -> Iterable[str]:
         "ours",
         "ours-before",
         "flagship",
+        "flagship-spread",
         "flagship-window",
         WITH_NORMALS,
         "flagship-pool",

@@ -38,6 +38,8 @@ from readbench.cases.server._views import DrawnRecording, DrawnWindow, draw_reco
 
 HITS = 10
 OPTIONS = 5
+SHOWN_OF_KIND = 3
+"""Hits of one fault type that are shown; the others unfold."""
 HUES = 12
 LATEST = 8
 MOST_DOUBTS = 12
@@ -352,6 +354,7 @@ def _shown(service: CaseService, signals: DrawnWindow, answer: Answer | None, pa
         "signals": signals,
         "answer": answer,
         "options": _options(answer),
+        "shown_of_kind": SHOWN_OF_KIND,
         "page": page,
         "unlike": UNLIKE,
         "labels": sorted(label for label in summary.labels if label),

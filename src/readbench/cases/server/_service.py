@@ -39,7 +39,7 @@ class Settings:
         sample: a CSV file that the page offers to those who have none at hand.
 
     >>> Settings().choose_method("")
-    'flagship'
+    'flagship-spread'
     """
 
     methods: tuple[str, ...] = (DEFAULT_METHOD,)

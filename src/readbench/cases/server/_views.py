@@ -16,6 +16,7 @@ from pydantic import Field
 
 from readbench.cases import (
     DEPARTS,
+    FARTHEST,
     MOST_STEPS,
     Change,
     Library,
@@ -100,7 +101,7 @@ def draw_recording(snapshot: Snapshot, window: Window) -> DrawnRecording:
         signals=draw_signals(snapshot, window),
         start=None if np.isnan(window.time) else window.time,
         rate=None if np.isnan(window.rate) else window.rate,
-        onset=propose_onset(reference_for(snapshot, window).departures(window, list(window.channels))),
+        onset=propose_onset(_bounded(reference_for(snapshot, window).departures(window, list(window.channels)))),
         long=0 < LONG_RECORDING * snapshot.usual_steps < steps,
     )
 
@@ -136,7 +137,7 @@ def draw_signals(snapshot: Snapshot, window: Window, *, kept: bool = True) -> Dr
     return DrawnWindow(
         channels=tuple(sorted(channels, key=lambda channel: -channel.departure)),
         steps=steps,
-        span=departing_span(departures),
+        span=departing_span(_bounded(departures)),
         reference=reference.words,
         context=describe_context(0 if window.before is None else window.before.shape[1], window.rate, window.facts),
     )
@@ -181,6 +182,11 @@ def departing_span(departures: NDArray[np.float64]) -> tuple[float, float] | Non
     level = np.convolve(np.sqrt((moving**2).mean(axis=0)), np.ones(width) / width, mode="same")
     far = np.flatnonzero(level >= max(DEPARTS, (level.min() + level.max()) / 2))
     return (float(far[0] / steps), float((far[-1] + 1) / steps)) if len(far) else None
+
+
+def _bounded(departures: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Departures that end somewhere, so that one dead sensor does not hide where the others depart."""
+    return departures.clip(-FARTHEST, FARTHEST)
 
 
 def _pick(before: NDArray[np.float32]) -> NDArray[np.float32]:

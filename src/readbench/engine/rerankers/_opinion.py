@@ -329,14 +329,17 @@ class LabelModel:
     def _numbers(self) -> NDArray[np.intp]:
         return np.arange(len(self.queries[0]))
 
-    def shared(self, ruled_out: NDArray[np.bool_] | None = None) -> Array:
-        """(Q, N) probability that an item shares the fault type of each query, as Verdict orders by it.
+    def posterior(self, ruled_out: NDArray[np.bool_] | None = None) -> Array:
+        """(Q, K) probabilities of the fault types of the queries, as Verdict orders by them.
 
         Args:
             ruled_out: by label, fault types that the queries are known not to be.
         """
-        posterior = self.judgement.query_posterior(self._numbers)
-        shares: Array = self._without(posterior, ruled_out) @ self.guesses.T
+        return self._without(self.judgement.query_posterior(self._numbers), ruled_out)
+
+    def shared(self, ruled_out: NDArray[np.bool_] | None = None) -> Array:
+        """(Q, N) probability that an item shares the fault type of each query; `ruled_out` as for `posterior`."""
+        shares: Array = self.posterior(ruled_out) @ self.guesses.T
         return shares
 
     def opinions(self, ruled_out: NDArray[np.bool_] | None = None) -> list[Opinion]:

@@ -48,6 +48,7 @@ async function choose(place) {
     return;
   }
   const hit = hits[place];
+  hit.closest("details")?.setAttribute("open", "");
   hit.scrollIntoView({ block: "nearest" });
   otherName.textContent = hit.dataset.case;
   const found = await evidence(hit.dataset.case);
