@@ -174,7 +174,7 @@ def test_a_csv_with_an_onset_goes_out_and_comes_back_the_same(plant: Path, tmp_p
     assert own.before is not None
     assert (own.before.shape, own.facts, own.units[0]) == ((3, 70), {"load": 1.0}, "bar")
     assert copy.normals()[10].facts == {"speed": 30.0}
-    assert copy.window("w0").context is None, "what is lent to a case is not its own"
+    assert copy.window("w0")[0].before is None, "what is lent to a case is not its own"
 
 
 def test_the_marks_of_skab_are_its_onsets_in_a_library_too(real_data: Path, tmp_path: Path) -> None:

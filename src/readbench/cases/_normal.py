@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.cases._journal import Snapshot
-from readbench.cases._plausibility import LibraryProfile, describe_windows, spread_evenly
+from readbench.cases._plausibility import LibraryProfile, describe_windows, mean_and_spread, spread_evenly
 from readbench.cases._search import bare, coarse_encoder
 from readbench.engine.protocols import Encoder, unit_vectors
 from readbench.engine.rerankers import Ridge, fit_ridge
@@ -74,7 +74,7 @@ class NormalModel:
         if len(np.unique(groups[normal])) == 1:
             return None
         described = describe_windows(profile, windows)
-        centre, spread = np.nanmean(described[normal], axis=0), np.nanstd(described[normal], axis=0)
+        centre, spread = mean_and_spread(described[normal])
         encoder = coarse_encoder(snapshot)
         views = _depart(described, centre, spread), _unit(encoder.encode(bare(windows)))
         labels = np.where(normal, 0, 1).astype(np.int32)

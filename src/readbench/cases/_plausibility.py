@@ -148,7 +148,8 @@ class LibraryProfile:
         width = np.maximum(np.nanmax(ends[..., 1], axis=0) - np.nanmin(ends[..., 0], axis=0), TINY)
         sizes = np.stack([combine(ends[..., 2], axis=0) for combine in (np.nanmin, np.nanmedian, np.nanmax)])
         measured = _gather(windows, channels, lambda values, places: measure_channels(values, width[places]))
-        usual = np.stack([np.nanmean(measured, axis=0), np.maximum(np.nanstd(measured, axis=0), FLOORS / 2)])
+        mean, spread = mean_and_spread(measured)
+        usual = np.stack([mean, np.maximum(spread, FLOORS / 2)])
         measured = _with_window(measured, usual)
         extremes = _extremes(measured, held_out)
         own = _excess(measured, *(side[held_out] for side in _bounds_of_others(extremes)))
@@ -214,6 +215,13 @@ def describe_windows(profile: LibraryProfile, windows: WindowSet) -> Array:
         return np.concatenate([shown, _measure_direction(values)[..., -1:]], axis=-1)
 
     return _gather(list(windows), profile.channels, describe).reshape(len(windows), -1)
+
+
+def mean_and_spread(measured: Array) -> tuple[Array, Array]:
+    """Over the first axis; NaN where no window has a value, as of what never moves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nanmean(measured, axis=0), np.nanstd(measured, axis=0)
 
 
 def check_window(profile: LibraryProfile | None, window: Window, given: Window | None = None) -> list[Remark]:
