@@ -259,6 +259,18 @@ def test_a_narrow_terminal_breaks_names_and_no_numbers(tables: dict[str, ReportT
         assert all(number in text for number in row[2:])
 
 
+def test_a_table_wider_than_the_terminal_comes_in_parts_that_begin_with_the_names() -> None:
+    console = Console(width=60, record=True, file=io.StringIO())
+    datasets = [f"dataset_{i:02}" for i in range(13)]
+    rows = [[f"method {m}", *(f"{m}.{i:03}" for i in range(13))] for m in range(3)]
+    show_table(ReportTable("wide", "Wide", ["Method", *datasets], rows, labels=1), console)
+    text = console.export_text()
+    assert all(name in text for name in datasets)
+    assert all(value in text for row in rows for value in row[1:])
+    assert text.count("method 1") == text.count("Method") > 2
+    assert text.count("Wide") == 1
+
+
 def test_csv_reads_back_without_marks(tables: dict[str, ReportTable]) -> None:
     for table in tables.values():
         assert list(csv.reader(io.StringIO(table.csv()))) == [table.columns, *table.rows]

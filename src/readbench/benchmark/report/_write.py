@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -195,17 +196,34 @@ def show_report(results: Results, console: Console) -> None:
 
 
 def show_table(table: ReportTable, console: Console, most: int | None = None) -> None:
-    """Print one table, or its first rows; where it is too wide, names are broken rather than numbers."""
-    view = RichTable(title=table.caption, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, name in enumerate(table.columns):
-        named = i < table.labels
-        view.add_column(name, justify="left" if named else "right", no_wrap=not named, overflow="fold")
-    for r, row in enumerate(table.rows[:most]):
-        marks = [table.marks.get((r, c)) for c in range(len(row))]
-        view.add_row(*(Text(cell, STYLES[mark] if mark else "") for cell, mark in zip(row, marks, strict=True)))
-    console.print(view)
+    """Print one table, or its first rows; where it is too wide, in parts that each begin with the names."""
+    rows, names = table.rows[:most], range(table.labels)
+    for number, part in enumerate(_fit_columns(table, rows, console.width)):
+        title = "" if number else table.caption
+        view = RichTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+        for c in (*names, *part):
+            named = c < table.labels
+            view.add_column(table.columns[c], justify="left" if named else "right", no_wrap=not named, overflow="fold")
+        for r, row in enumerate(rows):
+            marks = {c: table.marks.get((r, c)) for c in (*names, *part)}
+            view.add_row(*(Text(row[c], STYLES[mark] if mark else "") for c, mark in marks.items()))
+        console.print(view)
     if most is not None and len(table.rows) > most:
         console.print(f"and {len(table.rows) - most} more, in {table.name}.csv", style="dim", highlight=False)
+
+
+def _fit_columns(table: ReportTable, rows: list[list[str]], width: int) -> list[list[int]]:
+    """The columns of numbers, in parts that fit beside the names; names get half of the width at most."""
+    gap = 3
+    texts = [[title, *(row[c] for row in rows)] for c, title in enumerate(table.columns)]
+    widest = [max(map(cell_len, column)) + gap for column in texts]
+    left = width - min(sum(widest[: table.labels]), width // 2)
+    parts: list[list[int]] = [[]]
+    for c in range(table.labels, len(table.columns)):
+        if parts[-1] and sum(widest[own] for own in parts[-1]) + widest[c] > left:
+            parts.append([])
+        parts[-1].append(c)
+    return parts
 
 
 def _beside(study: TableStudy) -> list[ReportTable]:
