@@ -1,9 +1,9 @@
 """MR-Hydra and RDST (aeon) turned into rankings: an item gets the query's posterior mass on the item's class.
 
-Both see windows scaled per channel by the corpus's statistics and brought onto one grid (the longest of the corpus;
-missing channels zero). Their classes are the labels of the corpus, normal among them unless normals are dropped. Items
-without label and normals that were dropped score below all others. With one class in the corpus there is nothing to
-learn and every item scores alike.
+Both see windows scaled per channel by the corpus's statistics and brought onto one grid (the longest of the corpus, at
+least 20 steps; missing channels zero). Their classes are the labels of the corpus, normal among them unless normals are
+dropped. Items without label and normals that were dropped score below all others. With one class in the corpus there is
+nothing to learn and every item scores alike.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from readbench.engine.preparation import Normalisation, Scaler, channel_axis, de
 from readbench.engine.protocols import Scores
 from readbench.engine.registry import RETRIEVERS
 from readbench.engine.windows import NORMAL, UNLABELLED, WindowSet
-from readbench.errors import MethodError
 
 Posterior = Literal["onehot", "softmax"]
 Form = Literal["mean", "joint"]
 SHORTEST = 20
-"""Fewest timesteps that the convolutions of MultiRocket take."""
+"""Fewest timesteps that the convolutions of MultiRocket take; shorter windows are stretched to so many."""
 
 
 class _Reference:
@@ -46,9 +45,7 @@ class _Reference:
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Train on the labelled items of the corpus."""
         self.scale_ = Scaler.of(self.norm, corpus, normals)
-        self.axis_, self.length_ = channel_axis(corpus), int(corpus.lengths.max())
-        if self.length_ < SHORTEST:
-            raise MethodError(f"Windows of {self.length_} steps are too short; {SHORTEST} are needed.")
+        self.axis_, self.length_ = channel_axis(corpus), max(int(corpus.lengths.max()), SHORTEST)
         self.labels_ = corpus.labels
         known = np.flatnonzero(corpus.labels > NORMAL if self.drop_normals else corpus.labels != UNLABELLED)
         self.classes_ = np.unique(corpus.labels[known])
