@@ -17,7 +17,7 @@ def test_opinions_are_measured_printed_and_written(tmp_path: Path) -> None:
     assert "Opinions of raw+verdict" in done.output
     with (tmp_path / "out" / "opinions.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["Dataset"] for row in rows] == ["sim_ecg"]
+    assert [row["Dataset"] for row in rows] == ["sim_ecg‡"]
     assert 0.8 <= float(rows[0]["coverage"]) <= 1
     names = [f"{stem}.{suffix}" for stem in ("reliability", "novelty") for suffix in ("svg", "png")]
     assert all((tmp_path / "out" / name).stat().st_size for name in names)

@@ -181,7 +181,7 @@ def test_a_library_of_the_state_before_opens_and_answers_as_before(inputs: Path,
     pytest.importorskip("lancedb")
     library = unpack("library", tmp_path / "plant")
     got = recipes.ask(library, inputs, (*recipes.WHOLE, *recipes.GAPPY)) | recipes.ask_about(library)
-    compare_answers("library-gaps", got)  # its cases were filled when they came in
+    compare_answers("library-before", got)  # its cases were filled when they came in, and have no end
     readbench("cases", "label", library, "case-099", "surge")
     readbench("cases", "undo", library)
     assert "undo" in readbench("cases", "history", library)
@@ -260,9 +260,10 @@ def leaves(content: Any, path: str = "") -> Iterator[tuple[str, Any]]:  # noqa: 
 
 
 def name_of(part: Mapping[str, Any]) -> str:
-    """What an entry of a list is called: its case, its fault type, its channel."""
+    """What an entry of a list is called: its case, its fault type, its channel, its words; "" for no fault type."""
     case = part.get("case")
-    return str(case["id"] if isinstance(case, dict) else part.get("label") or part["name"])
+    own = next((part[key] for key in ("label", "name", "words") if key in part), None)
+    return str(case["id"] if isinstance(case, dict) else own or "")
 
 
 # Files of the state before
