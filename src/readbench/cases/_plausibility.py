@@ -637,7 +637,7 @@ def _times(factor: float) -> str:
     """A factor in words, as it is remembered.
 
     >>> _times(983.0), _times(2.54)
-    ('about 1,000 times', 'about 2.5 times')
+    ('about 980 times', 'about 2.5 times')
     """
     digits = 10.0 ** (np.floor(np.log10(factor)) - 1)
     return f"about {round(factor / digits) * digits:,.10g} times"
