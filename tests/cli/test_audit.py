@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,10 @@ def published_task(path: Path, *, copied: bool = False) -> Path:
         values[20] = values[0]
     content = {"values": values, "label": labels, "group": np.array([f"run {k // 2}" for k in range(60)])}
     parts = {"queries": slice(0, 16), "corpus": slice(16, 60)}
-    np.savez(path, **{f"{name}_{key}": array[own] for name, own in parts.items() for key, array in content.items()})
+    arrays: dict[str, Any] = {
+        f"{name}_{key}": array[own] for name, own in parts.items() for key, array in content.items()
+    }
+    np.savez(path, **arrays)
     return path
 
 

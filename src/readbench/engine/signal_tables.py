@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -312,7 +313,8 @@ class _Understanding:
         times = table.numbers(roles.time)
         keys = [table.codes(name)[0] for name in (roles.case or roles.group, roles.channel) if name]
         place = np.arange(table.rows)
-        order = np.lexsort((place, times, *keys))
+        columns: list[NDArray[Any]] = [place, times, *keys]
+        order = np.lexsort(columns)
         same = np.diff(times[order]) == 0
         for key in keys:
             same &= np.diff(key[order]) == 0
