@@ -6,7 +6,7 @@ operation; and coarse MiniRocket features, which the first look at a large libra
 are those under which held-out recordings are most likely.
 
 Who asks has a reason: a question is normal less often than a window of a library's normals and cases. The odds of
-normal operation are multiplied by `LESS_OFTEN`, which was chosen on simulators.
+normal operation are multiplied by `LESS_OFTEN`, which was chosen on simulators, with one real source in sight.
 """
 
 from __future__ import annotations
