@@ -87,7 +87,9 @@ def test_feedback_and_history(plant: Path, tmp_path: Path) -> None:
     assert "monday" not in said("list", plant, "--tag", "x")
     said("delete", plant, "monday", "leak 1")
     assert "took back change 13: delete of 2 cases" in said("undo", plant)
-    assert said("history", plant).count("undone") == 1
+    assert "change 13 counts again" in said("redo", plant)
+    assert "took back change 13" in said("undo", plant, "13")
+    assert said("history", plant).count("undone") == 2
     assert json.loads(said("stats", plant, "--json"))["labels"] == {"": 1, "leak": 2, "noise": 2, "stuck valve": 2}
     assert "7 cases, 5 normal windows" in said("stats", plant)
 

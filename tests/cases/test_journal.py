@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from readbench.cases import Case
@@ -93,3 +93,72 @@ def test_all_that_is_known_of_a_case_survives() -> None:
     state = journal.fold(journal.journal_rows([JournalEntry(case, 0, "digest")], "add", 1, 0, 7.0))
     assert state.cases["a"] == JournalEntry(case.model_copy(update={"changed": 7.0}), 0, "digest")
     assert [(change.number, change.what, change.cases, change.time) for change in state.changes] == [(1, "add", 1, 7.0)]
+
+
+class Told:
+    """A naive library of one case: each change sets one field, and is replayed where it stands."""
+
+    FIELDS = ("label", "notes", "asset")
+
+    def __init__(self) -> None:
+        self.table = journal.journal_rows([JournalEntry(Case(id="a"), 0, "d")], "add", 1, 0, 0.0)
+        self.sets: dict[int, tuple[str, str]] = {}
+        self.undos: dict[int, int] = {}
+
+    def act(self, field: int, target: int) -> None:
+        number = journal.fold(self.table).change + 1
+        standing = [*self.sets, *self.undos]
+        standing = [own for own in standing if own not in self.undone()]
+        if field < len(self.FIELDS):
+            self.sets[number] = self.FIELDS[field], f"said in {number}"
+            entry = journal.fold(self.table).cases["a"]
+            case = entry.case.model_copy(update=dict([self.sets[number]]))
+            entry = JournalEntry(case, 0, "d")
+            rows = journal.journal_rows([entry], "edit", number, len(self.table), 0.0)
+        elif standing:
+            self.undos[number] = standing[target % len(standing)]
+            rows = journal.revert(self.table, self.undos[number], number, 0.0)
+        else:
+            return
+        self.table = pa.concat_tables([self.table, rows])
+
+    def undone(self) -> set[int]:
+        undone: set[int] = set()
+        for number in sorted(self.undos, reverse=True):
+            undone |= set() if number in undone else {self.undos[number]}
+        return undone
+
+    def replayed(self) -> dict[str, str]:
+        return dict(said for number, said in sorted(self.sets.items()) if number not in self.undone())
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=12))
+@example([(0, 0), (0, 0), (3, 0), (3, 0)])
+def test_any_change_is_taken_back_alone_and_made_again(actions: list[Action]) -> None:
+    told = Told()
+    for field, target in actions:
+        told.act(field, target)
+    case = journal.fold(told.table).cases["a"].case
+    assert {name: value for name in Told.FIELDS if (value := getattr(case, name))} == told.replayed()
+    assert {own.number for own in journal.fold(told.table).changes if own.undone} == told.undone()
+
+
+def test_an_addition_is_taken_back_with_all_that_was_said_later() -> None:
+    entry = JournalEntry(Case(id="a"), 0, "d")
+    table = pa.concat_tables(
+        [
+            journal.journal_rows([entry], "add", 1, 0, 0.0),
+            journal.journal_rows([JournalEntry(Case(id="a", notes="n"), 0, "d")], "edit", 2, 1, 0.0),
+        ]
+    )
+    gone = pa.concat_tables([table, journal.revert(table, 1, 3, 0.0)])
+    assert journal.fold(gone).cases == {}
+    back = pa.concat_tables([gone, journal.revert(gone, 3, 4, 0.0)])
+    assert journal.fold(back).cases["a"].case.notes == "n"
+
+
+def test_changes_are_signed() -> None:
+    with journal.sign_changes("shift desk"):
+        rows = journal.journal_rows([JournalEntry(Case(id="a"), 0, "d")], "add", 1, 0, 0.0)
+    later = journal.undo_row(1, 2, 1, 0.0)
+    assert [own.author for own in journal.fold(pa.concat_tables([rows, later])).changes] == ["shift desk", ""]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from readbench.cases import Library
+from readbench.cases import Library, sign_changes
 from readbench.cases._store import LanceStore
 from readbench.engine.vectors import window_digests
 from readbench.engine.windows import WindowSet
@@ -218,3 +218,33 @@ def test_a_killed_writer_loses_at_most_the_batch_in_flight(tmp_path: Path) -> No
                 assert own.before[0, 0] == int(first) + own.facts["number"]
         library.add(windows(20, prefix=f"after {len(library)} "))
     assert library.search(windows(1, seed=4), method="euclidean").hits
+
+
+def test_what_a_case_is_and_is_not_never_contradict_each_other(library: Library) -> None:
+    library.label("w3", None)
+    library.reject("w3", like="w0")
+    assert library.confirm("w3", like="w0").rejected == ()
+    rejected = library.reject("w3", like="w0")
+    assert (rejected.label, rejected.rejected) == (None, ("leak",))
+    assert library.label("w3", "leak").rejected == ()
+    assert library.edit("w3", rejected=("leak", "noise")).label is None
+    assert library.label("w3", "stuck valve").rejected == ("leak", "noise")
+    with pytest.raises(UsageError, match="known not to be"):
+        library.edit("w3", label="noise", rejected=("noise",))
+
+
+def test_one_change_is_taken_back_and_made_again_while_later_ones_stay(library: Library) -> None:
+    with sign_changes("shift desk"):
+        library.reject("w3", like="w0")
+    number = library.history()[-1].number
+    library.edit("w3", notes="Seal replaced.")
+    assert library.undo(number).author == "shift desk"
+    own = library.case("w3")
+    assert (own.rejected, own.notes, own.label) == ((), "Seal replaced.", "leak")
+    assert library.history()[-1].takes_back == number
+    assert library.redo().number == number
+    assert (library.case("w3").rejected, library.case("w3").notes) == (("leak",), "Seal replaced.")
+    with pytest.raises(UsageError, match="taken back"):
+        library.redo(number)
+    with pytest.raises(UsageError, match="no change 999 to take back"):
+        library.undo(999)

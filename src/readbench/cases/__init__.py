@@ -47,7 +47,7 @@ _EXPORTS = {
         "read_recording",
         "windows_from",
     ),
-    "_journal": ("Snapshot",),
+    "_journal": ("Snapshot", "sign_changes"),
     "_library": ("Library",),
     "_models": (
         "NORMAL_OPERATION",
@@ -110,7 +110,7 @@ if TYPE_CHECKING:
         read_recording,
         windows_from,
     )
-    from readbench.cases._journal import Snapshot
+    from readbench.cases._journal import Snapshot, sign_changes
     from readbench.cases._library import Library
     from readbench.cases._models import (
         NORMAL_OPERATION,
@@ -203,6 +203,7 @@ __all__ = [
     "read_recording",
     "reference_for",
     "shorten_note",
+    "sign_changes",
     "windows_from",
 ]
 

@@ -1,15 +1,19 @@
 """The journal: what happened in a library, in order; its state at any time follows from it.
 
 Every row holds all that is known of one case after a change. A change is never altered: a later row replaces an
-earlier one of the same case, and `undo` is a row that takes a whole change back. So a store only ever appends, which
-back ends do atomically, and every earlier state can be read again. A `Snapshot` is such a state as searches need it.
+earlier one of the same case, and `undo` is a row that takes a whole change back, another undo among them. Rows beside
+it keep what later changes said of the same cases. So a store only ever appends, which back ends do atomically, and
+every earlier state can be read again. A `Snapshot` is such a state as searches need it.
 """
 
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
     from readbench.cases._store import Store
 
 What = Literal["add", "normals", "edit", "delete", "undo"]
+EDIT: What = "edit"
+DELETE: What = "delete"
 SCHEMA = pa.schema(
     [
         ("step", pa.int64()),
@@ -51,13 +57,26 @@ SCHEMA = pa.schema(
         ("context", pa.string()),
         ("end", pa.float64()),
         ("zone", pa.string()),
+        ("author", pa.string()),
     ]
 )
 """`step` numbers all rows; `place` is the step that first wrote the case, which orders the corpus; `target` is the
 change that an undo takes back; `normal` marks windows of normal operation, which are no cases; `context` is the digest
-of what its window brings along, empty where that is nothing. Older journals lack the columns of `LATER`."""
-LATER = {"context": "''", "end": "cast('NaN' as double)", "zone": "''"}
+of what its window brings along, empty where that is nothing; `author` made the change, empty where nobody said who.
+Older journals lack the columns of `LATER`."""
+LATER = {"context": "''", "end": "cast('NaN' as double)", "zone": "''", "author": "''"}
 """Columns that came later, and what older rows have in them."""
+_AUTHOR: ContextVar[str] = ContextVar("author", default="")
+
+
+@contextmanager
+def sign_changes(author: str) -> Iterator[None]:
+    """Write an author beside every change that this thread makes meanwhile."""
+    token = _AUTHOR.set(author)
+    try:
+        yield
+    finally:
+        _AUTHOR.reset(token)
 
 
 @dataclass(frozen=True)
@@ -112,7 +131,7 @@ def fold(journal: pa.Table, as_of: float | None = None) -> State:
     if as_of is not None:
         journal = journal.filter(pa.compute.less_equal(journal["change"], int(as_of)))
     change, what = _column(journal, "change"), np.array(journal["what"].to_pylist(), object)
-    undone = set(_column(journal, "target")[what == "undo"].tolist())
+    undone = _find_undone(journal)
     valid = (what != "undo") & ~np.isin(change, list(undone))
     entries = [entry for entry in _last_rows(journal, np.flatnonzero(valid)) if entry]
     entries.sort(key=lambda entry: entry.place)
@@ -156,6 +175,92 @@ def undo_row(target: int, change: int, step: int, stamp: float) -> pa.Table:
     return pa.Table.from_pylist([_row(entry, "undo", change, step, stamp) | {"target": target}], schema=SCHEMA)
 
 
+def revert(journal: pa.Table, target: int, change: int, stamp: float) -> pa.Table:
+    """Rows that take one change back and leave what all others said of its cases.
+
+    Args:
+        journal: rows of `SCHEMA` in any order, all of them.
+        target: the change that is taken back; it may be an undo, which does it again.
+        change: number of the new change.
+        stamp: of the new rows.
+    """
+    step = len(journal) and int(_column(journal, "step").max()) + 1
+    undo = undo_row(target, change, step, stamp)
+    touched = pa.array(sorted(_touched(journal, target)), pa.string())
+    mine = pa.compute.is_in(journal["id"], touched)
+    part = journal.filter(pa.compute.or_(mine, pa.compute.equal(journal["what"], "undo")))
+    part = pa.concat_tables([part, undo.select(part.column_names)])
+    wanted, plain, rows = _replay(part), _entries(fold(part)), [undo]
+    for name in touched.to_pylist():
+        if _told(wanted.get(name)) != _told(plain.get(name)):
+            entry, what = (wanted[name], EDIT) if name in wanted else (plain[name], DELETE)
+            rows.append(journal_rows([entry], what, change, step + len(rows), stamp))
+    return pa.concat_tables(rows)
+
+
+def _replay(journal: pa.Table) -> dict[str, JournalEntry]:
+    """Entries from what each standing change altered alone: rows tell all that was known when they were written."""
+    rows = journal.sort_by("step").to_pylist()
+    undos = [(row["change"], row["target"]) for row in rows if row["what"] == "undo"]
+    # What was taken back when a change was made, by how many undos there were.
+    undone = [_settle(undos[:count]) for count in range(len(undos) + 1)]
+    spelt_out, found = {change for change, _ in undos}, dict[str, JournalEntry]()
+    earlier: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["what"] == "undo":
+            continue
+        name, then = row["id"], undone[bisect_left(undos, (row["change"],))]
+        past = earlier.setdefault(name, [])
+        old = next((_entry(own) for own in reversed(past) if own["change"] not in then), None)
+        past.append(row)
+        if row["change"] in spelt_out or row["change"] in undone[-1]:
+            continue
+        new = _entry(row)
+        if new is None:
+            found.pop(name, None)
+        elif old is None:
+            found[name] = new
+        elif name in found:
+            said = {field: value for field, value in new.case if value != getattr(old.case, field)}
+            found[name] = replace(found[name], case=found[name].case.model_copy(update=said))
+    return found
+
+
+def _entries(state: State) -> dict[str, JournalEntry]:
+    return {**state.cases, **state.normals}
+
+
+def _told(entry: JournalEntry | None) -> Case | None:
+    """What an entry tells, whenever that was written."""
+    return entry and entry.case.model_copy(update={"changed": 0.0})
+
+
+def _touched(journal: pa.Table, change: int) -> set[str]:
+    """Names of the cases that a change altered; of an undo, those of what it takes back, too."""
+    rows = journal.filter(pa.compute.equal(journal["change"], change)).select(["id", "what", "target"]).to_pylist()
+    names = {row["id"] for row in rows if row["what"] != "undo"}
+    return names.union(*(_touched(journal, row["target"]) for row in rows if row["what"] == "undo"))
+
+
+def _find_undone(journal: pa.Table) -> set[int]:
+    """Numbers of the changes that are taken back."""
+    rows = journal.filter(pa.compute.equal(journal["what"], "undo"))
+    return _settle(list(zip(rows["change"].to_pylist(), rows["target"].to_pylist(), strict=True)))
+
+
+def _settle(undos: list[tuple[int, int]]) -> set[int]:
+    """Numbers of the changes that (change, target) pairs take back; an undo that is taken back does not count.
+
+    >>> _settle([(3, 2), (4, 3)])
+    {3}
+    """
+    undone: set[int] = set()
+    for change, target in sorted(undos, reverse=True):
+        if change not in undone:
+            undone.add(target)
+    return undone
+
+
 def _row(entry: JournalEntry, what: What, change: int, step: int, stamp: float) -> dict[str, Any]:
     case = entry.case
     return {
@@ -172,6 +277,7 @@ def _row(entry: JournalEntry, what: What, change: int, step: int, stamp: float) 
         "normal": entry.normal,
         "digest": entry.digest,
         "context": entry.context,
+        "author": _AUTHOR.get(),
     }
 
 
@@ -207,9 +313,18 @@ def _entry(row: dict[str, Any]) -> JournalEntry | None:
 
 def _changes(journal: pa.Table, undone: set[int]) -> tuple[Change, ...]:
     numbers, first, counts = np.unique(_column(journal, "change"), return_index=True, return_counts=True)
-    heads = journal.select(["what", "stamp"]).take(pa.array(first, pa.int64())).to_pylist()
+    columns = [name for name in ("what", "stamp", "target", "author") if name in journal.column_names]
+    heads = journal.select(columns).take(pa.array(first, pa.int64())).to_pylist()
     return tuple(
-        Change(number=number, what=head["what"], cases=count, time=head["stamp"], undone=number in undone)
+        Change(
+            number=number,
+            what=head["what"],
+            cases=count,
+            time=head["stamp"],
+            undone=number in undone,
+            author=head.get("author") or "",
+            takes_back=head["target"] or None,
+        )
         for number, count, head in zip(numbers.tolist(), counts.tolist(), heads, strict=True)
     )
 

@@ -278,10 +278,13 @@ class Library:
         return self.add(own, cases, [True] * len(cases), progress=progress)
 
     def edit(self, case: str, **facts: Any) -> Case:  # noqa: ANN401 - fields of Case
-        """Replace what is known of a case: any field of `Case` but its name."""
+        """Replace what is known of a case: any field of `Case` but its name.
+
+        A label ends that the same fault type is ruled out, and ruling out its fault type ends a label.
+        """
         if {"id", "changed"} & set(facts):
             raise UsageError("The name of a case stays. Delete it and add it again.")
-        self._change([case], "edit", lambda old: Case.model_validate(old.model_dump() | facts))
+        self._change([case], "edit", lambda old: _agree(Case.model_validate(old.model_dump() | facts), set(facts)))
         return self.case(case)
 
     def label(self, case: str, label: str | None) -> Case:
@@ -294,26 +297,25 @@ class Library:
 
     def reject(self, case: str, like: str) -> Case:
         """Say that a case is not of the fault type of another one: it will not be counted among that type again."""
-        label, own = self._label_of(like), self.case(case)
-        return self.edit(
-            case,
-            rejected=tuple(dict.fromkeys((*own.rejected, label))),
-            label=None if own.label == label else own.label,
-        )
+        return self.edit(case, rejected=tuple(dict.fromkeys((*self.case(case).rejected, self._label_of(like)))))
 
     def delete(self, cases: Iterable[str]) -> None:
         """Take cases or normal windows out; `undo` brings them back."""
         self._change(list(cases), "delete", lambda old: old)
 
-    def undo(self) -> Change:
-        """Take the last change back that still stands."""
-        with self._writing() as state:
-            standing = [change for change in state.changes if change.what != "undo" and not change.undone]
-            if not standing:
-                raise UsageError("There is no change to take back.")
-            row = journal.undo_row(standing[-1].number, state.change + 1, state.steps, clock.time())
-            self.store.append(row)
-        return standing[-1]
+    def undo(self, change: int | None = None) -> Change:
+        """Take a change back: the last one that still stands, or any; what later ones said of its cases stays."""
+        return self._revert(change, lambda own: own.what != "undo")
+
+    def redo(self, change: int | None = None) -> Change:
+        """Make a change again that was taken back: the one that was taken back last, or any."""
+        undos = [own for own in self.history() if own.takes_back and not own.undone]
+        taken = [own for own in undos if change in (None, own.takes_back)]
+        if not taken:
+            what = "No change" if change is None else f"Change {change} is not one that"
+            raise UsageError(f"{what} was taken back. `history` lists the changes.")
+        self._revert(taken[-1].number, lambda own: own.what == "undo")
+        return next(own for own in self.history() if own.number == taken[-1].takes_back)
 
     def name_channel(self, name: str, unit: str = "", aliases: Sequence[str] = ()) -> None:
         """Say what a channel is called here, in which unit it is kept, and what else it is called.
@@ -594,6 +596,18 @@ class Library:
             entries = [replace(known[name], case=check_case(new(known[name].case))) for name in dict.fromkeys(names)]
             self.store.append(journal.journal_rows(entries, what, state.change + 1, state.steps, clock.time()))
 
+    def _revert(self, change: int | None, admits: Callable[[Change], bool]) -> Change:
+        """Take a change of a kind back, by default the last one that stands."""
+        with self._writing() as state:
+            standing = [own for own in state.changes if admits(own) and not own.undone]
+            chosen = [own for own in standing if change in (None, own.number)]
+            if not chosen:
+                number = "" if change is None else f"{change} "
+                raise UsageError(f"There is no change {number}to take back. `history` lists the changes.")
+            rows = journal.revert(self.store.journal(), chosen[-1].number, state.change + 1, clock.time())
+            self.store.append(rows)
+        return chosen[-1]
+
     @contextmanager
     def _writing(self) -> Iterator[State]:
         """Hold the writer's lock, with the state that nobody else can change meanwhile."""
@@ -625,6 +639,17 @@ def _with_labels(facts: list[Case], labels: Sequence[str | None] | None) -> list
 
 def _remark(answer: Answer, remarks: list[str]) -> Answer:
     return answer.model_copy(update={"remarks": (*answer.remarks, *remarks)}) if remarks else answer
+
+
+def _agree(case: Case, given: set[str]) -> Case:
+    """A case that is not ruled out to be what it is: of its label and what is ruled out, the one just given counts."""
+    if case.label not in case.rejected:
+        return case
+    if {"label", "rejected"} <= given:
+        raise UsageError(f"{case.id!r} cannot be {case.label!r} and be known not to be that. Give one of both.")
+    if "rejected" in given:
+        return case.model_copy(update={"label": None})
+    return case.model_copy(update={"rejected": tuple(own for own in case.rejected if own != case.label)})
 
 
 def _name(case: Case) -> Case:

@@ -345,6 +345,8 @@ class Change(Record):
         cases: how many it touched.
         time: seconds since the epoch.
         undone: it was taken back later.
+        author: who made it; "" where nobody said.
+        takes_back: number of the change that an undo takes back.
     """
 
     number: int
@@ -352,6 +354,8 @@ class Change(Record):
     cases: int
     time: float
     undone: bool
+    author: str = ""
+    takes_back: int | None = None
 
 
 class Summary(Record):

@@ -76,10 +76,17 @@ def history(library: Library, limit: ChangeCount = 100) -> list[Change]:
 def show_history(changes: list[Change]) -> Shown:
     """One row a change."""
     rows = [
-        (str(own.number), own.what, str(own.cases), _format_time(own.time), "undone" if own.undone else "")
+        (
+            str(own.number),
+            f"undo of {own.takes_back}" if own.takes_back else own.what,
+            str(own.cases),
+            _format_time(own.time),
+            own.author,
+            "undone" if own.undone else "",
+        )
         for own in changes
     ]
-    return [Sheet(("Change", "What", "Cases", "When", ""), rows)]
+    return [Sheet(("Change", "What", "Cases", "When", "By", ""), rows)]
 
 
 @question("next")

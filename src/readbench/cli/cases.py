@@ -141,11 +141,21 @@ def delete_command(where: Where, cases: Annotated[list[str], typer.Argument(help
     say(f"deleted {len(cases)} cases")
 
 
+ChangeNumber = Annotated[int | None, typer.Argument(help="Its number in `history`; the last one by default.")]
+
+
 @app.command("undo")
-def undo_command(where: Where) -> None:
-    """Take the last change back that still stands."""
-    change = open_library(where).undo()
-    say(f"took back change {change.number}: {change.what} of {change.cases} cases")
+def undo_command(where: Where, change: ChangeNumber = None) -> None:
+    """Take a change back that still stands; what later changes said of the same cases stays."""
+    taken = open_library(where).undo(change)
+    say(f"took back change {taken.number}: {taken.what} of {taken.cases} cases")
+
+
+@app.command("redo")
+def redo_command(where: Where, change: ChangeNumber = None) -> None:
+    """Make a change again that was taken back."""
+    again = open_library(where).redo(change)
+    say(f"change {again.number} counts again: {again.what} of {again.cases} cases")
 
 
 @app.command("list")
