@@ -74,7 +74,7 @@ def test_every_state_can_be_told_from_the_journal(actions: list[Action], seed: i
         assert (later is None) == ("undo" in rest["what"].to_pylist())
         if later is not None:
             assert list(later.cases.items()) == list(whole.cases.items())
-            assert (later.changes, later.steps) == (whole.changes, whole.steps)
+            assert (later.changes, later.steps, later.named) == (whole.changes, whole.steps, whole.named)
     assert journal.fold(shuffled).cases == journal.fold(shuffled, as_of=len(life.log)).cases
     assert journal.fold(table).steps == len(table)
 
@@ -134,7 +134,7 @@ class Told:
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=12))
 @example([(0, 0), (0, 0), (3, 0), (3, 0)])
-def test_any_change_is_taken_back_alone_and_made_again(actions: list[Action]) -> None:
+def test_any_change_is_taken_back_alone_and_made_again(actions: list[tuple[int, int]]) -> None:
     told = Told()
     for field, target in actions:
         told.act(field, target)

@@ -134,3 +134,20 @@ def test_of_a_large_library_the_latest_cases_are_reviewed(tmp_path: Path, monkey
     library.label("w16", "leak")
     assert large.doubtful(5, FAST)[0].case.id == "w16"
     assert large.search("w1", method=FAST).compared == 8
+
+
+def test_of_faults_that_look_alike_few_labels_are_doubted(tmp_path: Path) -> None:
+    rng, library = np.random.default_rng(5), Library.create(tmp_path / "l")
+    count = 60
+    same = [window("leak", rng) for _ in range(count)]
+    library.add(same, channels=CHANNELS, labels=[f"leak {i % 6}" for i in range(count)])
+    assert len(library.doubtful(count, FAST)) <= 6
+
+
+def test_colours_follow_the_order_in_which_faults_were_first_named(tmp_path: Path) -> None:
+    library = filled(tmp_path / "l", 6)
+    before = library.stats().named
+    library.label("w0", "a new fault")
+    assert library.stats().named == (*before, "a new fault")
+    library.undo()
+    assert library.stats().named[: len(before)] == before

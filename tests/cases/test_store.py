@@ -162,6 +162,7 @@ def test_notes_are_found_by_their_words(library: Library) -> None:
     library.undo()
     assert {case.id for case in library.find("bearing")} == {"w0", "w2"}
     assert library.find("' OR 1=1 --") == []
+    assert [case.id for case in library.find("W1 ")] == ["w1", "w10", "w11"], "by its name, too"
 
 
 def test_many_small_changes_are_merged_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

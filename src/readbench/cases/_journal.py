@@ -107,12 +107,14 @@ class State:
         normals: by id.
         changes: all of them, oldest first.
         steps: rows so far.
+        named: all labels that were ever given, in the order in which they were first.
     """
 
     cases: dict[str, JournalEntry]
     normals: dict[str, JournalEntry]
     changes: tuple[Change, ...]
     steps: int
+    named: tuple[str, ...] = ()
 
     @property
     def change(self) -> int:
@@ -140,6 +142,7 @@ def fold(journal: pa.Table, as_of: float | None = None) -> State:
         normals={entry.case.id: entry for entry in entries if entry.normal},
         changes=_changes(journal, undone),
         steps=len(journal) and int(_column(journal, "step")[-1]) + 1,
+        named=_names(journal),
     )
 
 
@@ -159,7 +162,13 @@ def advance(state: State, new: pa.Table) -> State | None:
         known = changes.get(change.number)
         count = change.cases + (known.cases if known else 0)
         changes[change.number] = (known or change).model_copy(update={"cases": count})
-    return State(cases, normals, tuple(changes.values()), state.steps + len(new))
+    named = tuple(dict.fromkeys((*state.named, *_names(new.sort_by("step")))))
+    return State(cases, normals, tuple(changes.values()), state.steps + len(new), named)
+
+
+def _names(journal: pa.Table) -> tuple[str, ...]:
+    """Labels of rows in their order, each once."""
+    return tuple(name for name in pa.compute.unique(journal["label"]).to_pylist() if name)
 
 
 def journal_rows(entries: list[JournalEntry], what: What, change: int, first_step: int, stamp: float) -> pa.Table:
@@ -232,7 +241,7 @@ def _entries(state: State) -> dict[str, JournalEntry]:
 
 def _told(entry: JournalEntry | None) -> Case | None:
     """What an entry tells, whenever that was written."""
-    return entry and entry.case.model_copy(update={"changed": 0.0})
+    return None if entry is None else entry.case.model_copy(update={"changed": 0.0})
 
 
 def _touched(journal: pa.Table, change: int) -> set[str]:

@@ -168,11 +168,12 @@ class Library:
         return self.snapshot().normals
 
     def find(self, text: str, limit: int = 20) -> list[Case]:
-        """Cases whose notes speak of something, best first."""
-        known = self.snapshot().state.cases
+        """Cases whose name has a text in it, the shortest first; then those whose notes speak of it, best first."""
+        known, wanted = self.snapshot().state.cases, text.strip().casefold()
+        named = sorted((name for name in known if wanted and wanted in name.casefold()), key=len)
         matching = dict.fromkeys(self.store.match_notes(text, 10 * limit + 100))
-        standing = [known[name].case for name, notes in matching if name in known and known[name].case.notes == notes]
-        return standing[:limit]
+        noted = [name for name, notes in matching if name in known and known[name].case.notes == notes]
+        return [known[name].case for name in list(dict.fromkeys((*named, *noted)))[:limit]]
 
     def history(self) -> list[Change]:
         """All changes, oldest first."""
@@ -190,6 +191,7 @@ class Library:
             labels=_count(case.label or "" for case in cases),
             assets=_count(case.asset for case in cases),
             normal_assets=_count(normal.asset for normal in normals),
+            named=snapshot.state.named,
         )
 
     # What changes it

@@ -359,7 +359,10 @@ class Change(Record):
 
 
 class Summary(Record):
-    """What a library holds: counts by label (unresolved under ""), by asset, and of normals by asset."""
+    """What a library holds: counts by label (unresolved under ""), by asset, and of normals by asset.
+
+    `named` are all labels that were ever given, in the order in which they were first.
+    """
 
     cases: int
     normals: int
@@ -367,6 +370,7 @@ class Summary(Record):
     labels: dict[str, int]
     assets: dict[str, int]
     normal_assets: dict[str, int]
+    named: tuple[str, ...] = ()
 
 
 class MapPoint(Record):

@@ -18,6 +18,10 @@ MAIN_AXES = 50
 TWINS = 0.98
 """Cosine of two cases from which they count as near-duplicates."""
 MOST_LISTED = 12
+DOUBTED_SHARE, DOUBTED_ALWAYS = 0.1, 5
+"""Share of the resolved cases whose labels are doubted at most, and how many may be in a small library."""
+CONTRADICTED = 5.0
+"""How many times likelier than its own label another fault type must be."""
 Vectors = NDArray[np.float64]
 
 
@@ -44,11 +48,17 @@ def suggest_next(review: Review, count: int) -> list[Suggestion]:
 
 
 def find_doubtful(review: Review, count: int) -> list[Doubt]:
-    """The cases whose label all other recordings contradict most (`readbench.engine.rerankers`); as above."""
+    """The cases whose label all other recordings contradict most (`readbench.engine.rerankers`); as above.
+
+    Where faults look alike, many right labels are not the likeliest, so that only what is clearly contradicted counts,
+    and a tenth of the labels at most (`research.label_doubts` measures both).
+    """
     snapshot, lesson = review.snapshot, review.lesson
     if lesson is None:
         return []
     found = suspects(lesson.judgement, lesson.calibration.exponent)
+    most = max(DOUBTED_ALWAYS, int(DOUBTED_SHARE * len(lesson.judgement.cases)))
+    clear = np.flatnonzero(found.others >= CONTRADICTED * found.own)[: min(count, most)]
     return [
         Doubt(
             case=snapshot.case(int(found.positions[i])),
@@ -56,7 +66,7 @@ def find_doubtful(review: Review, count: int) -> list[Doubt]:
             rather=snapshot.classes[found.labels[i]],
             rather_probability=float(found.others[i]),
         )
-        for i in range(min(count, len(found.positions)))
+        for i in clear
     ]
 
 

@@ -169,13 +169,13 @@ def show_overview(found: LibraryOverview) -> Shown:
 
 @question("find")
 def find(library: Library, text: str, k: Count = 10) -> list[Case]:
-    """Cases whose notes speak of something, best first.
+    """Cases whose name has a text in it, and those whose notes speak of it, best first.
 
     Example: `readbench cases find plant "worn impeller"`
 
     Args:
         library: that is asked.
-        text: words of the notes.
+        text: a part of the name, or words of the notes.
         k: most cases.
     """
     return library.find(text, k)

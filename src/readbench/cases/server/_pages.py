@@ -341,9 +341,8 @@ def _page(
 
 
 def _number_hues(summary: Summary) -> dict[str, int]:
-    """Numbers of the colours of the faults."""
-    labels = sorted(label for label in summary.labels if label)
-    return {label: number % HUES for number, label in enumerate(labels)}
+    """Numbers of the colours of the faults: a fault keeps its colour when others are named."""
+    return {label: number % HUES for number, label in enumerate(summary.named)}
 
 
 def _shown(service: CaseService, signals: DrawnWindow, answer: Answer | None, page: Page) -> dict[str, Any]:
