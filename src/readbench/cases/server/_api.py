@@ -178,7 +178,7 @@ write_router = APIRouter(prefix="/api/v1", tags=["write"], responses={**PROBLEMS
 
 
 @write_router.post("/cases", status_code=201)
-async def add(service: Served, _caller: Writer, body: NewCase) -> AddedCase:
+async def add(service: Served, caller: Writer, body: NewCase) -> AddedCase:
     """Add a case; what is odd about its window comes with the answer."""
 
     def store() -> AddedCase:
@@ -186,14 +186,14 @@ async def add(service: Served, _caller: Writer, body: NewCase) -> AddedCase:
         facts = body.model_dump(exclude={"window"}) | {"asset": body.window.asset}
         return add_case(service, windows, Case(**facts))
 
-    return await service.work.do(store)
+    return await service.write(caller, store)
 
 
 @write_router.post("/files", status_code=201)
 async def add_file(
     *,
     service: Served,
-    _caller: Writer,
+    caller: Writer,
     file: Annotated[UploadFile, File(description="CSV, Excel, Parquet or NPZ")],
     asset: Annotated[str, Form()] = "",
     label: Annotated[str, Form()] = "",
@@ -225,43 +225,53 @@ async def add_file(
         case = Case(id="", asset=asset, label=label or None, notes=notes, **read.dates())
         return add_case(service, read.windows, case, read.remarks)
 
-    return await service.work.do(store)
+    return await service.write(caller, store)
 
 
 @write_router.patch("/cases/{case:path}")
-async def edit(service: Served, _caller: Writer, case: str, body: Edits) -> Case:
+async def edit(service: Served, caller: Writer, case: str, body: Edits) -> Case:
     """Replace some of what is known of a case."""
-    return await service.work.do(lambda: service.library.edit(case, **body.model_dump(exclude_unset=True)))
+    return await service.write(caller, lambda: service.library.edit(case, **body.model_dump(exclude_unset=True)))
 
 
 @write_router.post("/label")
-async def label(service: Served, _caller: Writer, body: LabelBody) -> Case:
+async def label(service: Served, caller: Writer, body: LabelBody) -> Case:
     """Say what a case was; the next search knows it."""
-    return await service.work.do(lambda: service.library.label(body.case, body.label))
+    return await service.write(caller, lambda: service.library.label(body.case, body.label))
 
 
 @write_router.post("/confirm")
-async def confirm(service: Served, _caller: Writer, body: PairBody) -> Case:
+async def confirm(service: Served, caller: Writer, body: PairBody) -> Case:
     """Say that a case has the fault of another one."""
-    return await service.work.do(lambda: service.library.confirm(body.case, body.like))
+    return await service.write(caller, lambda: service.library.confirm(body.case, body.like))
 
 
 @write_router.post("/reject")
-async def reject(service: Served, _caller: Writer, body: PairBody) -> Case:
+async def reject(service: Served, caller: Writer, body: PairBody) -> Case:
     """Say that a case does not have the fault of another one."""
-    return await service.work.do(lambda: service.library.reject(body.case, body.like))
+    return await service.write(caller, lambda: service.library.reject(body.case, body.like))
 
 
 @write_router.delete("/cases/{case:path}", status_code=204, tags=["admin"])
-async def delete(service: Served, _caller: Admin, case: str) -> None:
+async def delete(service: Served, caller: Admin, case: str) -> None:
     """Take a case out; undo brings it back."""
-    await service.work.do(lambda: service.library.delete([case]))
+    await service.write(caller, lambda: service.library.delete([case]))
 
 
 @write_router.post("/undo", tags=["admin"])
-async def undo(service: Served, _caller: Admin) -> Change:
-    """Take the last change back that still stands."""
-    return await service.work.do(service.library.undo)
+async def undo(
+    service: Served, caller: Admin, change: Annotated[int | None, Query(description="its number")] = None
+) -> Change:
+    """Take the last change back that still stands, or a certain one; what later ones said of its cases stays."""
+    return await service.write(caller, lambda: service.library.undo(change))
+
+
+@write_router.post("/redo", tags=["admin"])
+async def redo(
+    service: Served, caller: Admin, change: Annotated[int | None, Query(description="its number")] = None
+) -> Change:
+    """Make the change again that was taken back last, or a certain one."""
+    return await service.write(caller, lambda: service.library.redo(change))
 
 
 @write_router.get("/export", response_class=FileResponse, tags=["admin"])

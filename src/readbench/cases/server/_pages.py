@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, File, Form, HTTPException, Query, Request, Response, UploadFile
 from fastapi.responses import FileResponse, RedirectResponse
@@ -33,8 +34,19 @@ from readbench.cases.server._bodies import begin_at, window_of_file
 from readbench.cases.server._gate import COOKIE, IMPORT_MAP, Admin, Reader, Writer, caller_of
 from readbench.cases.server._keys import NOBODY, KeyHolder, Role
 from readbench.cases.server._questions import ask_in_words
-from readbench.cases.server._service import CaseService, Served
-from readbench.cases.server._views import DrawnRecording, DrawnWindow, draw_recording, draw_signals, list_events
+from readbench.cases.server._service import CaseService, HeldFile, Served
+from readbench.cases.server._views import (
+    DrawnPart,
+    DrawnRecording,
+    DrawnWindow,
+    Gaps,
+    draw_part,
+    draw_recording,
+    draw_signals,
+    find_gaps,
+    list_events,
+)
+from readbench.engine.windows import Window
 
 HITS = 10
 OPTIONS = 5
@@ -68,6 +80,10 @@ class Page(Filter):
     """What a case page is asked to list; an empty text is no filter."""
 
     method: str = ""
+    done: int = 0
+    """Number of the change that led here: the page offers to take it back."""
+    file: str = ""
+    """Secret name of the file that was just kept: the page says what was read of it."""
 
     @property
     def chosen(self) -> Filter:
@@ -105,8 +121,12 @@ async def case(
         own = library.case(case)
         alone = len(library) < 2
         answer = None if alone else library.search(case, k=HITS, method=method, where=page.chosen)
-        signals = draw_signals(library.snapshot(), library.window(case)[0])
-        return _shown(service, signals, answer, page) | {"case": own, "events": list_events(library, case)}
+        window, held = _find_window(service, case, "")[0], service.looked_at.get(page.file)
+        signals = draw_signals(library.snapshot(), window, end=own.end, zone=own.zone)
+        events = list_events(library, case)
+        done = next((event for event in events if event.change == page.done and event.what == "edit"), None)
+        known = {"case": own, "events": events, "done": done, "token": "", "read": held.read.remarks if held else ()}
+        return _shown(service, signals, answer, page) | known
 
     return _page(request, "case.html", caller, **await service.work.do(look))
 
@@ -114,7 +134,6 @@ async def case(
 @router.post("/look")
 async def look_at_file(
     *,
-    request: Request,
     service: Served,
     caller: Reader,
     file: Annotated[UploadFile, File()],
@@ -137,20 +156,52 @@ async def look_at_file(
         begun = onset.strip("0") and onset.isdecimal()
         return replace(own, windows=begin_at(own.windows, int(onset))) if begun else own
 
-    def look() -> dict[str, Any]:
-        own = read()
-        window = service.library.prepare(own.windows)
-        answer = service.library.search(own, k=HITS, method=service.settings.choose_method(""))
-        signals = draw_signals(service.library.snapshot(), window[0], kept=False)
-        return _shown(service, signals, answer, Page()) | {"case": None, "asset": asset, "name": file.filename}
-
-    def store() -> Case:
-        own = read()
-        return add_case(service, own.windows, Case(id="", asset=asset, **own.dates()))
-
+    held = await service.work.do(lambda: HeldFile(file.filename or "", asset, read()))
+    token = service.looked_at.hold(held)
     if keep and caller.role >= Role.WRITE:
-        return _to_case((await service.work.do(store)).id)
+        return await _keep(service, caller, held, token)
+    return RedirectResponse(f"/looked/{token}", 303)
+
+
+@router.get("/looked/{token}")
+async def looked(request: Request, service: Served, caller: Reader, token: str) -> Response:
+    """A file that was looked at and not kept; its address leads back to it for a while."""
+    held = _held(service, token)
+
+    def look() -> dict[str, Any]:
+        library, own = service.library, held.read
+        answer = library.search(own, k=HITS, method=service.settings.choose_method(""))
+        window, gaps = _find_window(service, "", token)
+        signals = draw_signals(library.snapshot(), window, kept=False, gaps=gaps, end=own.ends[0], zone=own.zone)
+        shown = {"case": None, "asset": held.asset, "name": held.name, "token": token, "done": None, "read": ()}
+        return _shown(service, signals, answer, Page()) | shown | {"minutes": round(service.looked_at.seconds / 60)}
+
     return _page(request, "case.html", caller, **await service.work.do(look))
+
+
+@router.post("/keep")
+async def keep(service: Served, caller: Writer, token: Annotated[str, Form()]) -> Response:
+    """Keep a file that was looked at as an open case."""
+    return await _keep(service, caller, _held(service, token), token)
+
+
+@router.get("/signals")
+async def signals(
+    *,
+    service: Served,
+    _caller: Reader,
+    first: Annotated[int, Query()],
+    last: Annotated[int, Query()],
+    case: Annotated[str, Query()] = "",
+    file: Annotated[str, Query()] = "",
+) -> DrawnPart:
+    """A part of a case, or of a file that was looked at, closer."""
+
+    def draw() -> DrawnPart:
+        window, gaps = _find_window(service, case, file)
+        return draw_part(window, first, last, gaps)
+
+    return await service.work.do(draw)
 
 
 @router.post("/preview")
@@ -171,7 +222,8 @@ async def preview(
         own = window_of_file(
             file.filename or "", content, service.settings, time=time, interval=(first, last), asset=asset
         )
-        return draw_recording(service.library.snapshot(), service.library.prepare(own.windows)[0])
+        window, gaps = _fill(service, own)
+        return draw_recording(service.library.snapshot(), window, gaps, own.zone)
 
     return await service.work.do(draw)
 
@@ -179,21 +231,41 @@ async def preview(
 @router.post("/feedback")
 async def feedback(
     service: Served,
-    _caller: Writer,
+    caller: Writer,
     case: Annotated[str, Form()],
     like: Annotated[str, Form()],
     same: Annotated[bool, Form()],
 ) -> Response:
     """Confirm or reject: the case has, or has not, the fault of another one."""
     say = service.library.confirm if same else service.library.reject
-    await service.work.do(lambda: say(case, like=like))
+    return await _change_case(service, caller, case, lambda: say(case, like=like))
+
+
+@router.post("/revert")
+async def revert(
+    service: Served,
+    caller: Writer,
+    case: Annotated[str, Form()],
+    change: Annotated[int, Form()],
+    *,
+    again: Annotated[bool, Form()] = False,
+) -> Response:
+    """Take one change of a case back, or make it `again`; who may edit may do so with edits, others need an admin."""
+
+    def take_back() -> None:
+        own = next((own for own in service.library.history() if own.number == change), None)
+        if (own is None or own.what != "edit") and caller.role < Role.ADMIN:
+            raise HTTPException(403, f"To take change {change} back needs a key with the role admin.")
+        (service.library.redo if again else service.library.undo)(change)
+
+    await service.write(caller, take_back)
     return _to_case(case)
 
 
 @router.post("/facts")
 async def facts(
     service: Served,
-    _caller: Writer,
+    caller: Writer,
     case: Annotated[str, Form()],
     label: Annotated[str, Form()] = "",
     asset: Annotated[str, Form()] = "",
@@ -203,32 +275,33 @@ async def facts(
     """Replace what is known of a case."""
     given = tuple(tag.strip() for tag in tags.split(",") if tag.strip())
     text = notes.replace("\r\n", "\n")
-    await service.work.do(
-        lambda: service.library.edit(case, label=label.strip() or None, asset=asset.strip(), notes=text, tags=given)
-    )
-    return _to_case(case)
+    said = {"label": label.strip() or None, "asset": asset.strip(), "notes": text, "tags": given}
+    return await _change_case(service, caller, case, lambda: service.library.edit(case, **said))
 
 
 @router.post("/label")
 async def label_case(
-    service: Served, _caller: Writer, case: Annotated[str, Form()], label: Annotated[str, Form()]
+    service: Served, caller: Writer, case: Annotated[str, Form()], label: Annotated[str, Form()]
 ) -> Response:
     """Say what a case on the list of the overview was; the list is made anew."""
-    await service.work.do(lambda: service.library.label(case, label.strip() or None))
+    await service.write(caller, lambda: service.library.label(case, label.strip() or None))
     return RedirectResponse("/overview#next", 303)
 
 
 @router.post("/delete")
-async def delete(service: Served, _caller: Admin, case: Annotated[str, Form()]) -> Response:
+async def delete(service: Served, caller: Admin, case: Annotated[str, Form()]) -> Response:
     """Take a case out."""
-    await service.work.do(lambda: service.library.delete([case]))
+    await service.write(caller, lambda: service.library.delete([case]))
     return RedirectResponse("/overview#changes", 303)
 
 
 @router.post("/undo")
-async def undo(service: Served, _caller: Admin) -> Response:
-    """Take the last change back."""
-    await service.work.do(service.library.undo)
+async def undo(
+    service: Served, caller: Admin, change: Annotated[int, Form()] = 0, *, again: Annotated[bool, Form()] = False
+) -> Response:
+    """Take the last change or a certain one back, or make it `again`."""
+    do = service.library.redo if again else service.library.undo
+    await service.write(caller, lambda: do(change or None))
     return RedirectResponse("/overview#changes", 303)
 
 
@@ -368,8 +441,44 @@ def _options(answer: Answer | None) -> list[Fault]:
     return [fault for place, fault in enumerate(faults) if place < OPTIONS or fault.label == UNLIKE]
 
 
-def _to_case(case: str) -> Response:
-    return RedirectResponse(f"/cases/{quote(case, safe='')}", 303)
+def _to_case(case: str, **query: object) -> Response:
+    asked = f"?{urlencode(query)}" if query else ""
+    return RedirectResponse(f"{words.make_link(case)}{asked}", 303)
+
+
+async def _change_case(service: CaseService, caller: KeyHolder, case: str, change: Callable[[], object]) -> Response:
+    """Change a case and go back to its page, which offers to take that back."""
+
+    def act() -> int:
+        change()
+        return service.library.history()[-1].number
+
+    return _to_case(case, done=await service.write(caller, act))
+
+
+async def _keep(service: CaseService, caller: KeyHolder, held: HeldFile, token: str) -> Response:
+    case = Case(id="", asset=held.asset, **held.read.dates())
+    kept = await service.write(caller, lambda: add_case(service, held.read.windows, case, held.read.remarks))
+    return _to_case(kept.id, file=token)
+
+
+def _held(service: CaseService, token: str) -> HeldFile:
+    held = service.looked_at.get(token)
+    if held is None:
+        minutes = round(service.looked_at.seconds / 60)
+        raise HTTPException(404, f"This file is not held any more: {minutes} minutes at most. Give it again.")
+    return held
+
+
+def _find_window(service: CaseService, case: str, token: str) -> tuple[Window, Gaps | None]:
+    """The window of a case, or of a file that was looked at, and where nothing was read."""
+    return _fill(service, _held(service, token).read) if token else (service.library.window(case)[0], None)
+
+
+def _fill(service: CaseService, read: ReadRecording) -> tuple[Window, Gaps]:
+    """The window of a recording as the library sees it, and where nothing was read."""
+    filled = service.library.prepare(read.windows)[0]
+    return filled, find_gaps(service.library.naming()(read.windows)[0], filled)
 
 
 def _local(address: str) -> str:

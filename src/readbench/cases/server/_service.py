@@ -6,17 +6,21 @@ Blocking calls run beside the event loop: so many at a time, so many in line, so
 from __future__ import annotations
 
 import asyncio
+import math
+import secrets
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Annotated, TypeVar, cast
 
 from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from readbench.cases import DEFAULT_METHOD, Library
-from readbench.cases.server._keys import AuditLog, KeyFile
+from readbench.cases import DEFAULT_METHOD, Library, ReadRecording, sign_changes
+from readbench.cases.server._keys import AuditLog, KeyFile, KeyHolder
 from readbench.common.tables import Limits
 from readbench.engine.spec import parse
 from readbench.errors import UsageError
@@ -148,6 +152,57 @@ class WorkerPool:
 
 
 @dataclass(frozen=True, eq=False)
+class HeldFile:
+    """A file that was looked at: its name, the asset it is said to be of, and what was read of it."""
+
+    name: str
+    asset: str
+    read: ReadRecording
+
+    @property
+    def size(self) -> int:
+        """Readings."""
+        return int((self.read.windows.channel_counts * self.read.windows.lengths).sum())
+
+
+class HeldFiles:
+    """Files that were looked at lately, in memory: each has a secret name, so that a link leads back to it.
+
+    Args:
+        most: files that are held; the oldest goes first.
+        most_readings: of all of them together; the newest is always held.
+        seconds: how long one is held.
+    """
+
+    def __init__(self, most: int = 50, most_readings: int = 20_000_000, seconds: float = 3600.0) -> None:
+        self.most = most
+        self.most_readings = most_readings
+        self.seconds = seconds
+        self._files: dict[str, tuple[float, HeldFile]] = {}
+        self._lock = Lock()
+
+    def hold(self, file: HeldFile) -> str:
+        """Hold a file; returns its secret name."""
+        name = secrets.token_urlsafe(16)
+        with self._lock:
+            self._files[name] = time.monotonic(), file
+            while len(self._files) > 1 and (
+                len(self._files) > self.most or sum(own.size for _, own in self._files.values()) > self.most_readings
+            ):
+                del self._files[next(iter(self._files))]
+        return name
+
+    def get(self, name: str) -> HeldFile | None:
+        """The file of a name, if it is still held."""
+        with self._lock:
+            since, file = self._files.get(name, (-math.inf, None))
+            if time.monotonic() - since > self.seconds:
+                self._files.pop(name, None)
+                return None
+            return file
+
+
+@dataclass(frozen=True, eq=False)
 class CaseService:
     """One library and everything around it.
 
@@ -158,6 +213,7 @@ class CaseService:
         audit: who did what.
         work: where blocking calls run.
         metrics: what is counted.
+        looked_at: files that were read lately.
     """
 
     library: Library
@@ -166,6 +222,16 @@ class CaseService:
     audit: AuditLog
     work: WorkerPool
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
+    looked_at: HeldFiles = field(default_factory=HeldFiles)
+
+    async def write(self, caller: KeyHolder, call: Callable[[], Result]) -> Result:
+        """Run a call that changes the library, in the name of who asked for it."""
+
+        def signed() -> Result:
+            with sign_changes("" if self.keys is None else caller.name):
+                return call()
+
+        return await self.work.do(signed)
 
 
 def service_of(request: Request) -> CaseService:

@@ -6,6 +6,7 @@ words, from the library's journal.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +18,7 @@ from pydantic import Field
 from readbench.cases import (
     DEPARTS,
     FARTHEST,
+    FIRST_DATE,
     MOST_STEPS,
     Change,
     Library,
@@ -25,6 +27,7 @@ from readbench.cases import (
     reference_for,
 )
 from readbench.cases.server._bodies import ApiModel
+from readbench.common.times import zone_of
 from readbench.engine.preparation import resample, thin_series
 from readbench.engine.windows import Window
 
@@ -32,12 +35,33 @@ MOST_POINTS = 512
 """Points of a channel that are drawn."""
 
 
+Drawn = tuple[float | None, ...]
+
+
+class DrawnClock(ApiModel):
+    """When the steps of a window were.
+
+    Args:
+        start: time of its first step, in seconds; None where unknown.
+        rate: steps a second; None where unknown.
+        zone: of the clock; "" where unknown.
+        shift: seconds that this clock is ahead of UTC when the window begins.
+    """
+
+    start: float | None
+    rate: float | None
+    zone: str
+    shift: float
+
+
 class DrawnSignal(ApiModel):
     """One channel.
 
     Args:
         name: of the channel.
-        values: readings to draw, at most `MOST_POINTS`: of a longer window, the least and the greatest of each stretch.
+        unit: "" where unknown.
+        values: readings to draw, at most `MOST_POINTS`: of a longer window, the least and the greatest of each stretch;
+            None where nothing was read.
         asked: readings to ask with, evenly spaced; empty where the window is kept and can be asked about by name.
         asked_before: readings of the time before to ask with; empty where there is none, or the window is kept.
         mean: of normal operation; None where it is not known.
@@ -46,7 +70,8 @@ class DrawnSignal(ApiModel):
     """
 
     name: str
-    values: tuple[float, ...] = Field(repr=False)
+    unit: str
+    values: Drawn = Field(repr=False)
     asked: tuple[float, ...] = Field(repr=False)
     asked_before: tuple[float, ...] = Field(repr=False)
     mean: float | None
@@ -60,6 +85,7 @@ class DrawnWindow(ApiModel):
     Args:
         channels: the channels.
         steps: of the window as it is stored.
+        clock: when they were.
         span: first and last part of the window in which it departs most from normal, 0 to 1; None where it does not.
         reference: what normal is taken from, in words.
         context: what the window brings along, in words.
@@ -67,9 +93,18 @@ class DrawnWindow(ApiModel):
 
     channels: tuple[DrawnSignal, ...]
     steps: int
+    clock: DrawnClock
     span: tuple[float, float] | None
     reference: str
     context: str
+
+
+class DrawnPart(ApiModel):
+    """A part of a window, closer: its first step, the one after its last, and the readings to draw by channel."""
+
+    first: int
+    last: int
+    values: dict[str, Drawn]
 
 
 class DrawnRecording(ApiModel):
@@ -77,15 +112,11 @@ class DrawnRecording(ApiModel):
 
     Args:
         signals: all of it.
-        start: when it begins, in seconds; None where unknown.
-        rate: steps a second; None where unknown.
         onset: share of it at which it seems to begin; None where nothing departs.
         long: it is much longer than the cases here: likely more than the incident alone.
     """
 
     signals: DrawnWindow
-    start: float | None
-    rate: float | None
     onset: float | None
     long: bool
 
@@ -94,38 +125,48 @@ LONG_RECORDING = 2.0
 """Lengths of the usual case from which a recording counts as long."""
 
 
-def draw_recording(snapshot: Snapshot, window: Window) -> DrawnRecording:
+def draw_recording(snapshot: Snapshot, window: Window, gaps: Gaps | None = None, zone: str = "") -> DrawnRecording:
     """The whole of a recording, as `draw_signals` has it."""
     steps = window.values.shape[1]
     return DrawnRecording(
-        signals=draw_signals(snapshot, window),
-        start=None if np.isnan(window.time) else window.time,
-        rate=None if np.isnan(window.rate) else window.rate,
+        signals=draw_signals(snapshot, window, gaps=gaps, zone=zone),
         onset=propose_onset(_bounded(reference_for(snapshot, window).departures(window, list(window.channels)))),
         long=0 < LONG_RECORDING * snapshot.usual_steps < steps,
     )
 
 
-def draw_signals(snapshot: Snapshot, window: Window, *, kept: bool = True) -> DrawnWindow:
+def draw_signals(
+    snapshot: Snapshot,
+    window: Window,
+    *,
+    kept: bool = True,
+    gaps: Gaps | None = None,
+    end: float | None = None,
+    zone: str = "",
+) -> DrawnWindow:
     """The window beside the normal operation of its asset.
 
     Args:
         snapshot: of the library.
         window: that is drawn.
         kept: it is a case of the library.
+        gaps: (C, T) where nothing was read.
+        end: time of its last step; None where unknown.
+        zone: of its clock; "" where unknown.
     """
     reference = reference_for(snapshot, window)
     departures = reference.departures(window, list(window.channels))
     far = np.sqrt((departures**2).mean(axis=1))
     steps = window.values.shape[1]
-    drawn = thin_series(window.values, MOST_POINTS)
+    drawn = _draw(window.values, gaps)
     # As many steps as the evidence looks at: what comes back is what a kept window would be compared by.
     asked = resample(window.values, min(MOST_STEPS, steps)) if not kept else window.values[:, :0]
     before = window.values[:, :0] if kept or window.before is None else _pick(window.before)
     channels = [
         DrawnSignal(
             name=name,
-            values=_short(drawn[c]),
+            unit=window.units[c] if window.units else "",
+            values=drawn[c],
             asked=_short(asked[c]),
             asked_before=_short(before[c]),
             mean=reference.stats.mean.get(name),
@@ -137,10 +178,54 @@ def draw_signals(snapshot: Snapshot, window: Window, *, kept: bool = True) -> Dr
     return DrawnWindow(
         channels=tuple(sorted(channels, key=lambda channel: -channel.departure)),
         steps=steps,
+        clock=tell_clock(window, end, zone),
         span=departing_span(_bounded(departures)),
         reference=reference.words,
         context=describe_context(0 if window.before is None else window.before.shape[1], window.rate, window.facts),
     )
+
+
+Gaps = NDArray[np.bool_]
+
+
+def find_gaps(given: Window, filled: Window) -> Gaps:
+    """(C, T) where the channels of a filled window had no reading when it was given."""
+    rows = {name: ~np.isfinite(given.values[c]) for c, name in enumerate(given.channels)}
+    return np.array([rows.get(name, np.zeros(filled.values.shape[1], np.bool_)) for name in filled.channels])
+
+
+def draw_part(window: Window, first: int, last: int, gaps: Gaps | None = None) -> DrawnPart:
+    """The steps `first` to `last` of a window, closer, as `draw_signals` draws them."""
+    steps = window.values.shape[1]
+    first = min(max(0, first), steps - 1)
+    last = min(max(first + 1, last), steps)
+    drawn = _draw(window.values[:, first:last], None if gaps is None else gaps[:, first:last])
+    return DrawnPart(first=first, last=last, values=dict(zip(window.channels, drawn, strict=True)))
+
+
+def tell_clock(window: Window, end: float | None, zone: str) -> DrawnClock:
+    """When the steps of a window were; its rate follows from its end where it brought none."""
+    steps, start = window.values.shape[1], None if np.isnan(window.time) else window.time
+    rate = None if np.isnan(window.rate) else window.rate
+    if rate is None and start is not None and end is not None and end > start and steps > 1:
+        rate = (steps - 1) / (end - start)
+    dated = start is not None and start >= FIRST_DATE
+    ahead = datetime.fromtimestamp(start, zone_of(zone)).utcoffset() if start is not None and dated else None
+    return DrawnClock(start=start, rate=rate, zone=zone, shift=ahead.total_seconds() if ahead else 0.0)
+
+
+def _draw(values: NDArray[np.float32], gaps: Gaps | None) -> list[Drawn]:
+    """Few enough points of each channel; a stretch without any reading is a gap."""
+    thin = thin_series(values, MOST_POINTS)
+    if gaps is None or not gaps.any():
+        return [_short(row) for row in thin]
+    silent = thin_series(gaps.astype(np.float32), MOST_POINTS) > 0
+    if thin.shape != values.shape:  # two points a stretch, its least and its greatest: both are set where all of it is
+        silent = silent.reshape(len(thin), -1, 2).all(axis=2).repeat(2, axis=1)
+    return [
+        tuple(None if gap else value for value, gap in zip(_short(row), own, strict=True))
+        for row, own in zip(thin, silent.tolist(), strict=True)
+    ]
 
 
 def propose_onset(departures: NDArray[np.float64]) -> float | None:
@@ -211,24 +296,31 @@ class CaseEvent(ApiModel):
         time: seconds since the epoch.
         words: what it did.
         undone: it was taken back later.
+        author: who made it; "" where nobody said.
+        what: as in `Change`.
     """
 
     change: int
     time: float
     words: str
     undone: bool
+    author: str
+    what: str
 
 
 def list_events(library: Library, case: str) -> list[CaseEvent]:
     """All changes of a case, newest first."""
     journal = library.store.journal()
     rows = journal.filter(pyarrow.compute.equal(journal["id"], case)).sort_by("step").to_pylist()
-    undone = {change.number for change in library.history() if change.undone}
+    changes = {change.number: change for change in library.history()}
     events, before = [], dict.fromkeys(FIELDS)
     for row in rows:
-        taken_back = row["change"] in undone
-        events.append(CaseEvent(change=row["change"], time=row["stamp"], words=_words(row, before), undone=taken_back))
-        before = before if taken_back else row
+        own = changes[row["change"]]
+        words = _words(row, before)
+        before = before if own.undone else row
+        if own.takes_back is None:
+            told = {"undone": own.undone, "author": own.author, "what": own.what}
+            events.append(CaseEvent(change=own.number, time=row["stamp"], words=words, **told))
     return events[::-1]
 
 
@@ -276,7 +368,7 @@ def describe_change(change: Change) -> str:
     '80 normal windows added'
     """
     if change.what == "undo":
-        return "a change taken back"
+        return f"change {change.takes_back} taken back"
     noun = "normal window" if change.what == "normals" else "case"
     verb = {"add": "added", "normals": "added", "edit": "changed", "delete": "taken out"}[change.what]
     return f"{change.cases} {noun}{'' if change.cases == 1 else 's'} {verb}"

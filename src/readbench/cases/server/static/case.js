@@ -40,7 +40,7 @@ async function evidence(like) {
 }
 
 async function choose(place) {
-  hits.forEach((hit, i) => hit.setAttribute("aria-selected", i === place));
+  hits.forEach((hit, i) => hit.setAttribute("aria-current", i === place));
   chosen = place;
   otherName.hidden = place < 0;
   if (place < 0) {
