@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { beside, draw, extent, nearest, pointsOf, rangeOf, scale, ticks, union } from "#web/plot.js";
+import { beside, draw, extent, nearest, pieces, pointsOf, rangeOf, scale, ticks, union } from "#web/plot.js";
 
 /** A pen that remembers where lines and boxes were drawn, in pixels. */
 function recorder() {
@@ -183,5 +183,33 @@ describe("drawing", () => {
     assert.equal(drawnBy(plot, { pointer: -9 }).found.value, 1);
     assert.equal(drawnBy(plot, { pointer: 999 }).found.value, 3);
     assert.equal(drawnBy(plot).found, null);
+  });
+});
+
+describe("gaps and views", () => {
+  test("a missing reading breaks the line and does not count for the range", () => {
+    const { lines } = drawnBy({ lines: [{ values: [5, null, 7, 9] }] });
+    assert.equal(lines[0].length, 3);
+    assert.deepEqual(rangeOf({ lines: [{ values: [5, null, 7] }] }), [5, 7]);
+    assert.deepEqual(pieces([[0, 5], [0.5, null], [1, 7]], [0, 1]), [[[0, 5]], [[1, 7]]]);
+  });
+
+  test("a channel without any reading is an empty plot", () => {
+    assert.deepEqual(rangeOf({ lines: [{ values: [null, null] }], band: [2, 4] }).map(Number.isFinite), [true, true]);
+  });
+
+  test("a view shows its part, cut off at its edges, in its own range", () => {
+    assert.deepEqual(pieces([[0, 0], [1, 8]], [0.25, 0.5]), [[[0.25, 2], [0.5, 4]]]);
+    const plot = { lines: [{ values: [0, 8, 0, 100] }], view: [0, 0.5] };
+    assert.deepEqual(rangeOf(plot)[0], 0);
+    assert.ok(rangeOf(plot)[1] <= 50);
+    const { lines, found } = drawnBy({ ...plot, steps: 4 }, { pointer: 36 });
+    assert.deepEqual([lines[0][0][0], lines[0].at(-1)[0]], [4, 104]);
+    assert.equal(found.step, 0);
+  });
+
+  test("marks along stand below the plot, those without room are left out", () => {
+    const { texts } = drawnBy({ lines: [{ values: [0, 1] }], along: [[0.5, "12:00"], [0.52, "12:01"]] });
+    assert.deepEqual(texts.map(([text]) => text), ["12:00"]);
   });
 });

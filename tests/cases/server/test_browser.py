@@ -85,6 +85,14 @@ def test_drop_search_explain_reject_confirm_and_the_ranking_changes(page: Any, l
         page.keyboard.press("n")
     page.wait_for_selector("#plots[data-chosen]")
     assert library.case(case).rejected == ("leak",)
+    assert "known not to be leak" in page.inner_text(".done")
+    with page.expect_navigation():
+        page.keyboard.press("u")
+    assert library.case(case).rejected == ()
+    with page.expect_navigation():
+        page.locator(".history").get_by_text("Redo", exact=True).click()
+    page.wait_for_selector("#plots[data-chosen]")
+    assert library.case(case).rejected == ("leak",)
     after = ranking(page)
     assert after != first
     assert library.case(after[0]).label != "leak"
@@ -156,7 +164,7 @@ def test_in_a_long_recording_the_onset_is_marked_and_the_rest_is_the_window(page
     for key in ("ArrowRight", "PageUp", "Shift+ArrowLeft"):
         page.keyboard.press(key)
     assert marked(page) == 160
-    assert "2024-05-01 14:02:40: 160 steps before, 40 in the window" in page.inner_text("#marked")
+    assert "2024-05-01 14:02:40 UTC: 160 steps before, 40 in the window" in page.inner_text("#marked")
     page.fill("input[name=facts]", "speed=29.5")
     page.click("text=Find cases")
     page.wait_for_selector("#plots[data-chosen]")
@@ -278,7 +286,7 @@ def test_a_plot_reads_what_is_under_the_pointer(page: Any) -> None:  # noqa: ANN
     whole = beside.inner_text()
     assert whole.endswith(" sd")
     page.hover("#plots canvas >> nth=0")
-    value, step = beside.inner_text().split(" at ")
+    value, step = beside.inner_text().split(" at step ")
     values = page.evaluate("JSON.parse(document.getElementById('signals').textContent).channels[0].values")
     assert values[int(step)] == pytest.approx(float(value), rel=1e-5)
     page.mouse.move(1, 1)
@@ -348,3 +356,41 @@ def test_an_error_is_a_page_with_a_sentence(page: Any) -> None:  # noqa: ANN401
     page.click("text=Find cases")
     page.wait_for_selector("[role=alert]")
     assert "no rows" in page.inner_text("[role=alert]")
+
+
+def test_a_part_that_the_pointer_is_drawn_across_is_shown_closer_in_all_plots(page: Any, library: Library) -> None:  # noqa: ANN401
+    values = np.sin(np.arange(3 * 6000).reshape(3, 6000) / 50)
+    case = library.add_one(values, CHANNELS, time=1714572000.0, end=1714577999.0, zone="+02:00").id
+    picture = "(canvas) => canvas.toDataURL()"
+    try:
+        page.goto(f"/cases/{case}")
+        page.wait_for_selector("#plots[data-chosen]")
+        last = page.locator("#plots canvas").last
+        before, box = last.evaluate(picture), page.locator("#plots canvas").first.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 30)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + 30, steps=3)
+        page.mouse.up()
+        page.wait_for_selector("#plots[data-closer]")
+        first, end = map(int, page.get_attribute("#plots", "data-closer").split())
+        assert 2500 < first < 3300
+        assert 3700 < end < 4600
+        assert re.fullmatch(r"16:\d\d:\d\d to 17:\d\d:\d\d", page.inner_text("#shown"))
+        assert last.evaluate(picture) != before
+        page.click("text=Whole window")
+        page.mouse.move(1, 1)
+        assert last.evaluate(picture) == before
+        page.keyboard.press("+")
+        assert page.is_visible("text=Whole window")
+    finally:
+        library.delete([case])
+
+
+def test_on_a_phone_the_answer_stands_above_the_plots(page: Any) -> None:  # noqa: ANN401
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto("/cases/w0")
+    page.wait_for_selector("#plots[data-chosen]")
+    assert page.evaluate("scrollY") == 0
+    answer, plots = (page.locator(own).bounding_box()["y"] for own in (".faults", "#plots"))
+    assert answer < 740
+    assert answer < plots

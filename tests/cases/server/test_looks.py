@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from readbench.cases import UNLIKE, Answer, Fault, Library
+from readbench.cases import UNLIKE, Answer, Fault, Library, ReadRecording
 from readbench.cases._overview import project_vectors
 from readbench.cases.server._pages import _options
-from readbench.cases.server._service import BusyError, WorkerPool
-from readbench.cases.server._views import MOST_POINTS, draw_signals, list_events
+from readbench.cases.server._service import BusyError, HeldFile, HeldFiles, WorkerPool
+from readbench.cases.server._views import MOST_POINTS, draw_part, draw_signals, list_events
 from readbench.engine.windows import Window, WindowSet
 from tests.cases.samples import CHANNELS, window
 
@@ -163,3 +165,83 @@ def test_work_beyond_the_waiting_room_is_refused_and_slow_work_is_given_up() -> 
         assert hurried.running == 0 or await asyncio.sleep(0.05, result=True)
 
     asyncio.run(run())
+
+
+HOLED = "time,pressure,flow,speed\n,bar,l/min,rpm\n" + "\n".join(
+    f"2024-05-01 14:{minute:02d}:00+02:00,{minute},{'' if 10 <= minute < 15 else minute % 7},{minute % 5}"
+    for minute in range(40)
+)
+
+
+def sent_signals(text: str) -> dict[str, Any]:
+    found = re.search(r'id="signals">(.*?)</script>', text, re.DOTALL)
+    assert found
+    return dict(json.loads(found[1], parse_constant=lambda word: pytest.fail(f"{word} is no JSON")))
+
+
+def test_a_file_with_gaps_is_drawn_with_them_has_a_link_and_is_kept_later(client: TestClient, library: Library) -> None:
+    before = len(library)
+    page = client.post("/look", files={"file": ("holes.csv", HOLED)})
+    assert "/looked/" in str(page.url)
+    again = client.get(str(page.url))
+    assert len(library) == before
+    signals = sent_signals(again.text)
+    flow = next(channel for channel in signals["channels"] if channel["name"] == "flow")
+    assert [i for i, value in enumerate(flow["values"]) if value is None] == list(range(10, 15))
+    assert None not in flow["asked"]
+    assert flow["unit"] == "l/min"
+    clock = signals["clock"]
+    assert (clock["zone"], clock["shift"], clock["rate"]) == ("+02:00", 7200.0, pytest.approx(1 / 60))
+    assert "2024-05-01 14:00 to 14:39 +02:00" in again.text
+    token = str(page.url).rsplit("/", 1)[1]
+    part = client.get("/signals", params={"file": token, "first": 8, "last": 12}).json()
+    assert part["values"]["flow"] == [8 % 7, 9 % 7, None, None]
+    kept = client.post("/keep", data={"token": token})
+    assert len(library) == before + 1
+    assert "What was read of the file" in kept.text
+    assert "flow" in kept.text.split("What was read of the file")[2].split("</section>")[0]
+    assert client.get("/looked/nothing").status_code == 404
+
+
+def test_files_are_held_a_while_and_not_too_many(library: Library) -> None:
+    own = HeldFile("a", "", ReadRecording(library.window("w0"), np.array([np.nan])))
+    files = HeldFiles(most=2)
+    names = [files.hold(own) for _ in range(3)]
+    assert [files.get(name) is not None for name in names] == [False, True, True]
+    small = HeldFiles(most_readings=own.size)
+    names = [small.hold(own) for _ in range(2)]
+    assert [small.get(name) is not None for name in names] == [False, True]
+    late = HeldFiles(seconds=-1.0)
+    assert late.get(late.hold(own)) is None
+
+
+def test_who_may_edit_takes_edits_back_and_the_page_says_who_made_them(
+    guarded: TestClient, keys: dict[str, str]
+) -> None:
+    library: Library = guarded.app.state.service.library  # type: ignore[attr-defined]
+    own = {"Authorization": f"Bearer {keys['write']}"}
+    page = guarded.post("/feedback", data={"case": "w3", "like": "w0", "same": "false"}, headers=own)
+    assert library.case("w3").rejected == ("leak",)
+    assert "by write" in page.text
+    number = library.history()[-1].number
+    assert f"done={number}" in str(page.url)
+    for again, expected in ((False, ()), (True, ("leak",))):
+        guarded.post("/revert", data={"case": "w3", "change": number, "again": again}, headers=own)
+        assert library.case("w3").rejected == expected
+    first = library.history()[0].number
+    assert guarded.post("/revert", data={"case": "w3", "change": first}, headers=own).status_code == 403
+    reader = {"Authorization": f"Bearer {keys['read']}"}
+    assert guarded.post("/revert", data={"case": "w3", "change": number}, headers=reader).status_code == 403
+    assert "Take back" not in guarded.get("/cases/w3", headers=reader).text
+
+
+def test_a_long_window_without_readings_for_a_while_has_a_gap_where_it_is_thinned(library: Library) -> None:
+    own = a_window(np.random.default_rng(0).normal(size=(3, 5000)))
+    gaps = np.zeros((3, 5000), np.bool_)
+    gaps[0, 2000:3000] = True
+    drawn = {c.name: c.values for c in draw_signals(library.snapshot(), own, gaps=gaps).channels}
+    share = sum(value is None for value in drawn["pressure"]) / len(drawn["pressure"])
+    assert share == pytest.approx(0.2, abs=0.02)
+    assert None not in drawn["flow"]
+    part = draw_part(own, 1990, 2010, gaps)
+    assert [value is None for value in part.values["pressure"]] == [False] * 10 + [True] * 10

@@ -66,6 +66,7 @@ ENVIRONMENT = Environment(
 )
 ENVIRONMENT.filters |= {
     "when": format_time,
+    "span": words.format_span,
     "percent": words.format_percent,
     "link": words.make_link,
     "short": words.shorten_text,

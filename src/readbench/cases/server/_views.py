@@ -24,6 +24,7 @@ from readbench.cases import (
     Library,
     Snapshot,
     describe_context,
+    format_time,
     reference_for,
 )
 from readbench.cases.server._bodies import ApiModel
@@ -204,10 +205,10 @@ def draw_part(window: Window, first: int, last: int, gaps: Gaps | None = None) -
 
 
 def tell_clock(window: Window, end: float | None, zone: str) -> DrawnClock:
-    """When the steps of a window were; its rate follows from its end where it brought none."""
+    """When the steps of a window were; its rate follows from its end where that is known: it is the more exact."""
     steps, start = window.values.shape[1], None if np.isnan(window.time) else window.time
     rate = None if np.isnan(window.rate) else window.rate
-    if rate is None and start is not None and end is not None and end > start and steps > 1:
+    if start is not None and end is not None and end > start and steps > 1:
         rate = (steps - 1) / (end - start)
     dated = start is not None and start >= FIRST_DATE
     ahead = datetime.fromtimestamp(start, zone_of(zone)).utcoffset() if start is not None and dated else None
@@ -319,8 +320,16 @@ def list_events(library: Library, case: str) -> list[CaseEvent]:
         words = _words(row, before)
         before = before if own.undone else row
         if own.takes_back is None:
-            told = {"undone": own.undone, "author": own.author, "what": own.what}
-            events.append(CaseEvent(change=own.number, time=row["stamp"], words=words, **told))
+            events.append(
+                CaseEvent(
+                    change=own.number,
+                    time=row["stamp"],
+                    words=words,
+                    undone=own.undone,
+                    author=own.author,
+                    what=own.what,
+                )
+            )
     return events[::-1]
 
 
@@ -359,6 +368,22 @@ def format_percent(share: float | None) -> str:
     if 0 < share < 0.01:
         return "<1 %"
     return ">99 %" if 0.99 < share < 1 else f"{share:.0%}".replace("%", " %")
+
+
+def format_span(clock: DrawnClock, steps: int) -> str:
+    """When a window began and ended, by its own clock.
+
+    >>> format_span(DrawnClock(start=1.7e9, rate=1.0, zone="+01:00", shift=3600.0), 601)
+    '2023-11-14 23:13 to 23:23 +01:00'
+    >>> format_span(DrawnClock(start=4.0, rate=None, zone="", shift=0.0), 2)
+    '4 s'
+    """
+    first = format_time(clock.start, clock.zone)
+    if clock.start is None or clock.rate is None:
+        return first
+    last = format_time(clock.start + (steps - 1) / clock.rate, clock.zone)
+    day = first[: len("2023-11-14 ")]
+    return f"{first.removesuffix(clock.zone).strip()} to {last.removeprefix(day) if '-' in day else last}"
 
 
 def describe_change(change: Change) -> str:

@@ -1,9 +1,10 @@
 /** The page of a case: small multiples, the chosen case laid over them, and the keyboard. */
 
 import { h } from "#web/dom.js";
-import { reading } from "#web/format.js";
+import { measured } from "#web/format.js";
 import { show } from "#web/plot.js";
-import { far, laidOver, moved, plotOf, question } from "#service/signals.js";
+import { moveView, stepWords } from "#service/clock.js";
+import { closerPoints, far, laidOver, moved, plotOf, question, titled } from "#service/signals.js";
 
 const DIGITS = 6;
 const MANY = 16;
@@ -11,19 +12,49 @@ const plots = document.getElementById("plots");
 const signals = JSON.parse(document.getElementById("signals").textContent);
 const hits = [...document.querySelectorAll(".hit")];
 const otherName = document.getElementById("other-name");
+const whole = document.getElementById("whole");
+const shownPart = document.getElementById("shown");
+const hint = shownPart.value;
 const drawn = new Map();
 const known = new Map();
 let chosen = -1;
+let view = null;
+let closer = null;
 
 function draw(channel) {
   const beside = h("span", { class: "soft number" }, far(channel));
   const canvas = h("canvas", { role: "img", "aria-label": `${channel.name}: ${far(channel)}` });
-  const figure = h("figure", {}, h("figcaption", {}, h("span", {}, channel.name), beside), canvas);
-  const read = (found) => beside.replaceChildren(found ? reading(found, DIGITS) : far(channel));
-  const paint = (other) => show(canvas, plotOf(channel, signals, other, read));
+  const figure = h("figure", {}, h("figcaption", {}, h("span", {}, titled(channel)), beside), canvas);
+  const unit = channel.unit ? ` ${channel.unit}` : "";
+  const words = ({ value, step }) => `${measured(value, DIGITS)}${unit} at ${stepWords(step, signals.clock)}`;
+  const read = (found) => beside.replaceChildren(found ? words(found) : far(channel));
+  let over = null;
+  const paint = (other = over) => {
+    over = other;
+    const points = closer && closerPoints(closer, channel.name, signals.steps);
+    show(canvas, plotOf(channel, signals, other, { read, select: look, view, closer: points }));
+  };
   drawn.set(channel.name, { channel, figure, paint });
   plots.append(figure);
   paint(null);
+}
+
+/** Show a part of the window, [from, to] shares of it, in all plots; null for all of it. */
+async function look(part) {
+  view = part;
+  closer = null;
+  whole.hidden = !part;
+  const steps = (part ?? []).map((share) => Math.round(share * (signals.steps - 1)));
+  shownPart.value = part ? steps.map((step) => stepWords(step, signals.clock)).join(" to ") : hint;
+  for (const { paint } of drawn.values()) paint();
+  if (!part) return;
+  const { case: name, file } = plots.dataset;
+  const asked = new URLSearchParams({ case: name, file, first: steps[0], last: steps[1] + 1 });
+  const answer = await fetch(`/signals?${asked}`);
+  if (!answer.ok || view !== part) return;
+  closer = await answer.json();
+  for (const { paint } of drawn.values()) paint();
+  plots.dataset.closer = `${closer.first} ${closer.last}`;
 }
 
 async function evidence(like) {
@@ -39,7 +70,7 @@ async function evidence(like) {
   return found;
 }
 
-async function choose(place) {
+async function choose(place, { scroll = true } = {}) {
   hits.forEach((hit, i) => hit.setAttribute("aria-current", i === place));
   chosen = place;
   otherName.hidden = place < 0;
@@ -49,7 +80,7 @@ async function choose(place) {
   }
   const hit = hits[place];
   hit.closest("details")?.setAttribute("open", "");
-  hit.scrollIntoView({ block: "nearest" });
+  if (scroll) hit.scrollIntoView({ block: "nearest" });
   otherName.textContent = hit.dataset.case;
   const found = await evidence(hit.dataset.case);
   if (chosen !== place) return;
@@ -75,7 +106,7 @@ function say(same) {
   if (button) button.form.requestSubmit(button);
 }
 
-const step = (by) => () => choose(moved(chosen, by, hits.length));
+const step = (by) => () => { if (hits.length) choose(moved(chosen, by, hits.length)); };
 const KEYS = {
   j: step(1),
   k: step(-1),
@@ -83,13 +114,18 @@ const KEYS = {
   ArrowUp: step(-1),
   y: () => say(true),
   n: () => say(false),
-  Escape: () => choose(-1),
+  Escape: () => (view ? look(null) : choose(-1)),
   Enter: () => { if (chosen >= 0) hits[chosen].querySelector("a").click(); },
+  u: () => document.querySelector("#revert button")?.click(),
+  "+": () => look(moveView(view, { factor: 0.5 }, signals.steps)),
+  "-": () => look(moveView(view, { factor: 2 }, signals.steps)),
+  "[": () => look(moveView(view, { shift: -0.5 }, signals.steps)),
+  "]": () => look(moveView(view, { shift: 0.5 }, signals.steps)),
 };
 
 document.addEventListener("keydown", (event) => {
   const busy = event.target.closest("input, textarea, select, button, a");
-  if (busy || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key] || !hits.length) return;
+  if (busy || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
   event.preventDefault();
   KEYS[event.key]();
 });
@@ -99,4 +135,5 @@ hits.forEach((hit, place) => {
 });
 plots.classList.toggle("many", signals.channels.length > MANY);
 signals.channels.forEach(draw);
-if (hits.length) choose(0);
+whole.addEventListener("click", () => look(null));
+if (hits.length) choose(0, { scroll: false });

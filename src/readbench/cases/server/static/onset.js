@@ -1,6 +1,7 @@
 /** Where in a recording it began, without the page: steps, places, keys and words. */
 
-const DATES_S = 1e8;
+import { timeOf } from "#service/clock.js";
+
 /** Shares of a recording that a key moves the line by. */
 const FINE = 0.005;
 const COARSE = 0.05;
@@ -33,18 +34,10 @@ export function keyed({ key, shiftKey }, step, steps) {
   return Object.hasOwn(moves, key) ? within(step + moves[key], steps) : null;
 }
 
-/** The time of a step: a date, or seconds where the recording counts from its beginning; "" where it has no times. */
-export function timeOf(step, { start, rate }) {
-  if (start === null || rate === null) return "";
-  const time = start + step / rate;
-  if (time < DATES_S) return `${Number(time.toPrecision(6))} s`;
-  return new Date(1000 * time).toISOString().slice(0, 19).replace("T", " ");
-}
-
 /** What the line says. */
 export function words(step, recording) {
-  const { steps } = recording.signals;
+  const { steps, clock } = recording.signals;
   if (!step) return `No onset marked: all ${steps} steps are the window.`;
-  const time = timeOf(step, recording);
+  const time = timeOf(step, clock);
   return `Began at step ${step}${time ? `, ${time}` : ""}: ${step} steps before, ${steps - step} in the window.`;
 }

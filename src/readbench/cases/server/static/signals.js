@@ -1,12 +1,34 @@
 /** What the page of a case draws, without the page: channels, the chosen case over them, and where the choice goes. */
 
+import { marks } from "#service/clock.js";
+
+const MARKS = 4;
+
+/** A channel and its unit, where that is known. */
+export const titled = ({ name, unit }) => (unit ? `${name} [${unit}]` : name);
+
 /** How far a channel is from normal, in words; nothing where normal is not known. */
 export const far = ({ deviation, departure }) => (deviation ? `${departure.toFixed(1)} sd` : "");
 
-/** A channel as a plot; `other` are the points of the chosen case, or null. */
-export function plotOf({ values, mean, deviation }, { span, steps }, other, read) {
-  const own = { values, paint: "blue", width: 1.5, main: true };
+/** The points of a part of a window that was drawn closer: [[share, value], ...]. */
+export function closerPoints({ first, last, values }, name, steps) {
+  const own = values[name] ?? [];
+  const width = (last - 1 - first) / Math.max(1, own.length - 1);
+  return own.map((value, i) => [(first + i * width) / Math.max(1, steps - 1), value]);
+}
+
+/**
+ * A channel as a plot; `other` are the points of the chosen case, or null; `view` is the part that is shown, null for
+ * all; `closer` are its points, where they came already.
+ */
+export function plotOf({ values, mean, deviation }, { span, steps, clock }, other, { read, select, view, closer } = {}) {
+  const own = { ...(closer ? { points: closer } : { values }), paint: "blue", width: 1.5, main: true };
+  const last = Math.max(1, steps - 1);
+  const along = marks((view ?? [0, 1]).map((share) => share * last), clock, MARKS);
   return {
+    view: view ?? undefined,
+    along: along.map(([step, text]) => [step / last, text]),
+    select,
     lines: other ? [{ points: other, paint: "orange", width: 1.6 }, own] : [own],
     band: deviation ? [mean - 2 * deviation, mean + 2 * deviation] : null,
     shade: span ? { from: span[0], to: span[1], paint: "span" } : null,

@@ -1,18 +1,21 @@
 /**
  * Lines on a canvas: several series, a band, a shaded stretch, ticks, and the reading under the pointer.
  *
- * A plot is { lines, range, band, shade, ticks, steps, read }; all but `lines` may be missing.
+ * A plot is { lines, range, band, shade, ticks, along, view, steps, read, select }; all but `lines` may be missing.
  *   lines  { values, paint, width, dash, range, main }, drawn one over the other. `values` are evenly spaced numbers;
- *          a line with `points`, [[share, value], ...], says itself where along the window each lies. `paint` is a
- *          colour of the style sheet; a line with its own `range` fills the height with that; the `main` one (the
- *          first by default) is read under the pointer.
+ *          a line with `points`, [[share, value], ...], says itself where along the window each lies. A null is a gap.
+ *          `paint` is a colour of the style sheet; a line with its own `range` fills the height with that; the `main`
+ *          one (the first by default) is read under the pointer.
  *   range  [low, high] that fills the height; by default what holds all lines, and the band where it does not flatten
  *          them.
  *   band   [low, high] across the whole width.
  *   shade  { from, to, depth, paint }: a stretch of the window in shares of it, `depth` pixels high (all by default).
  *   ticks  how many values at most are written beside the plot.
+ *   along  [[share, text], ...] written below the plot.
+ *   view   [from, to] shares of the window that fill the width; all of it by default.
  *   steps  of the window, which may be more than there are points.
  *   read   is given { value, step } of the main line under the pointer, and null when the pointer leaves.
+ *   select is given [from, to] shares of the window that the pointer was drawn across, and null at a double click.
  *
  * Series of more steps than points come thinned to the least and the greatest value of each stretch
  * (`readbench.engine.preparation`); joined by lines they draw the envelope, spikes and all.
@@ -20,6 +23,9 @@
 
 const EDGE = 4;
 const TEXT = 10;
+const BELOW = TEXT + 4;
+const LEAST_DRAG = 6;
+const WHOLE = [0, 1];
 const shown = new WeakMap();
 let sizes = null;
 
@@ -27,6 +33,7 @@ let sizes = null;
 export function extent(values) {
   let [low, high] = [Infinity, -Infinity];
   for (const value of values) {
+    if (value === null) continue;
     if (value < low) low = value;
     if (value > high) high = value;
   }
@@ -71,18 +78,38 @@ export function pointsOf({ values, points }) {
   return Array.from(values, (value, i) => [i / last, value]);
 }
 
+/** The part of a line that a view shows, cut off at its edges: [[[share, value], ...], ...], a list for each piece. */
+export function pieces(points, [from, to]) {
+  const found = [[]];
+  const cut = ([a, low], [b, high], at) => [at, low + ((high - low) * (at - a)) / (b - a)];
+  points.forEach((own, i) => {
+    const before = i ? points[i - 1] : null;
+    if (own[1] === null) {
+      if (found.at(-1).length) found.push([]);
+      return;
+    }
+    const joined = before !== null && before[1] !== null;
+    if (joined && before[0] < from && own[0] > from) found.at(-1).push(cut(before, own, from));
+    if (own[0] >= from && own[0] <= to) found.at(-1).push(own);
+    else if (joined && before[0] < to && own[0] > to) found.at(-1).push(cut(before, own, to));
+  });
+  return found.filter((piece) => piece.length);
+}
+
 /** The point of a line nearest to a share of the window: { share, value, step }, or null where there is none. */
 export function nearest(line, share, steps) {
-  const points = pointsOf(line);
+  const points = pointsOf(line).filter(([, value]) => value !== null);
   if (!points.length) return null;
   const [at, value] = points.reduce((best, own) => (Math.abs(own[0] - share) < Math.abs(best[0] - share) ? own : best));
-  return { share: at, value, step: Math.round(at * ((steps ?? points.length) - 1)) };
+  return { share: at, value, step: Math.round(at * ((steps ?? pointsOf(line).length) - 1)) };
 }
 
 /** The range that a plot fills its height with. */
-export function rangeOf({ lines, range, band }) {
+export function rangeOf({ lines, range, band, view = WHOLE }) {
   if (range) return range;
-  const own = union(lines.map((line) => line.range ?? extent(pointsOf(line).map(([, value]) => value))));
+  const seen = lines.map((line) => line.range ?? extent(pieces(pointsOf(line), view).flat().map(([, value]) => value)));
+  const some = seen.filter(([low, high]) => low <= high);
+  const own = some.length ? union(some) : (band ?? WHOLE);
   return band ? beside(own, band) : own;
 }
 
@@ -94,6 +121,7 @@ export function show(canvas, plot) {
     sizes ??= watch();
     sizes.observe(canvas);
     if (plot.read) follow(canvas);
+    if (plot.select) brush(canvas);
   }
   paint(canvas);
 }
@@ -119,6 +147,35 @@ function follow(canvas) {
   canvas.addEventListener("pointerleave", () => at(null));
 }
 
+/** Let the pointer be drawn across a plot to choose a part of the window. */
+function brush(canvas) {
+  const own = () => shown.get(canvas);
+  const at = (event) => own().across?.(event.offsetX);
+  const end = (event) => {
+    const { from, plot } = own();
+    own().from = null;
+    own().brushed = null;
+    if (from === null || from === undefined) return;
+    const parts = [from, event.offsetX].sort((a, b) => a - b);
+    if (event.type === "pointerup" && parts[1] - parts[0] >= LEAST_DRAG) plot.select(parts.map((x) => own().across(x)));
+    else paint(canvas);
+  };
+  canvas.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
+    own().from = event.offsetX;
+    canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const { from } = own();
+    if (from === null || from === undefined) return;
+    own().brushed = [own().across(from), at(event)].sort((a, b) => a - b);
+    paint(canvas);
+  });
+  canvas.addEventListener("pointerup", end);
+  canvas.addEventListener("pointercancel", end);
+  canvas.addEventListener("dblclick", () => own().plot.select(null));
+}
+
 const pixels = (canvas) => {
   const ratio = window.devicePixelRatio || 1;
   return [canvas.clientWidth, canvas.clientHeight].map((length) => Math.round(length * ratio));
@@ -138,30 +195,64 @@ function paint(canvas) {
   const pen = canvas.getContext("2d");
   pen.scale(ratio, ratio);
   pen.lineJoin = "round";
-  const found = draw(pen, own.plot, canvas.clientWidth, canvas.clientHeight, colour, own.pointer ?? null);
+  const plot = { ...own.plot, brushed: own.brushed };
+  const found = draw(pen, plot, canvas.clientWidth, canvas.clientHeight, colour, own.pointer ?? null, (across) => {
+    own.across = across;
+  });
   own.plot.read?.(found);
 }
 
-/** Draw a plot with a pen of a canvas, and give back what is under the pointer (in pixels from the left), or null. */
-export function draw(pen, plot, width, height, colourOf, pointer = null) {
+/**
+ * Draw a plot with a pen of a canvas, and give back what is under the pointer (in pixels from the left), or null.
+ *
+ * `tell` is given what turns pixels from the left into shares of the window.
+ */
+export function draw(pen, plot, width, height, colourOf, pointer = null, tell = null) {
+  const view = plot.view ?? WHOLE;
   const range = rangeOf(plot);
   const rim = plot.ticks ? TEXT / 2 + 1 : EDGE;
-  const up = (own) => scale(own ?? range, height - rim, rim);
+  const floor = height - (plot.along ? BELOW : 0);
+  const up = (own) => scale(own ?? range, floor - rim, rim);
   const y = up();
   const left = plot.ticks ? labels(pen, ticks(range, plot.ticks), y, width, colourOf) : EDGE;
-  const x = scale([0, 1], left, width - EDGE);
-  if (plot.shade) shade(pen, plot.shade, x, height, colourOf);
-  if (plot.band) {
-    const [top, bottom] = [y(plot.band[1]), y(plot.band[0])].map((place) => Math.min(height, Math.max(0, place)));
-    pen.fillStyle = colourOf("band");
-    pen.fillRect(x(0), top, x(1) - x(0), Math.max(1, bottom - top));
+  const x = scale(view, left, width - EDGE);
+  const across = (place) => Math.min(view[1], Math.max(view[0], scale([left, width - EDGE], ...view)(place)));
+  tell?.(across);
+  const within = (part) => ({ ...part, from: Math.max(part.from, view[0]), to: Math.min(part.to, view[1]) });
+  if (plot.shade && within(plot.shade).from < within(plot.shade).to) {
+    shade(pen, within(plot.shade), x, floor, colourOf);
   }
-  for (const line of plot.lines) trace(pen, line, x, up(line.range), colourOf);
+  if (plot.band) {
+    const [top, bottom] = [y(plot.band[1]), y(plot.band[0])].map((place) => Math.min(floor, Math.max(0, place)));
+    pen.fillStyle = colourOf("band");
+    pen.fillRect(left, top, width - EDGE - left, Math.max(1, bottom - top));
+  }
+  if (plot.along) below(pen, plot.along, x, height, colourOf, [left, width]);
+  for (const line of plot.lines) trace(pen, line, x, up(line.range), colourOf, view);
+  if (plot.brushed) shade(pen, { from: plot.brushed[0], to: plot.brushed[1], paint: "brush" }, x, floor, colourOf);
   if (pointer === null) return null;
   const main = plot.lines.find((line) => line.main) ?? plot.lines[0];
-  const found = nearest(main, Math.min(1, Math.max(0, (pointer - left) / (width - EDGE - left))), plot.steps);
-  if (found) mark(pen, x(found.share), up(main.range)(found.value), height, colourOf(main.paint), colourOf("soft"));
+  const seen = { points: pieces(pointsOf(main), view).flat() };
+  const found = nearest(seen, across(pointer), plot.steps ?? pointsOf(main).length);
+  if (found) mark(pen, x(found.share), up(main.range)(found.value), floor, colourOf(main.paint), colourOf("soft"));
   return found;
+}
+
+/** Times below a plot, each with a short line; those that would not fit within it are left out. */
+function below(pen, along, x, height, colourOf, [left, right]) {
+  pen.font = `${TEXT}px system-ui, sans-serif`;
+  pen.textAlign = "center";
+  pen.textBaseline = "alphabetic";
+  let free = left - EDGE;
+  for (const [share, text] of along) {
+    const half = pen.measureText(text).width / 2;
+    if (x(share) - half < free || x(share) + half > right) continue;
+    free = x(share) + half + 8;
+    pen.fillStyle = colourOf("line");
+    pen.fillRect(Math.round(x(share)), height - BELOW - 3, 1, 4);
+    pen.fillStyle = colourOf("soft");
+    pen.fillText(text, x(share), height - 2);
+  }
 }
 
 /** Round values with a thin line each; gives back where the plot itself begins. */
@@ -187,15 +278,17 @@ function shade(pen, { from, to, depth = Infinity, paint: name }, x, height, colo
   pen.fillRect(x(from), height - deep, x(to) - x(from), deep);
 }
 
-function trace(pen, line, x, y, colourOf) {
+function trace(pen, line, x, y, colourOf, view) {
   pen.strokeStyle = colourOf(line.paint);
   pen.lineWidth = line.width ?? 1.4;
   pen.setLineDash(line.dash ?? []);
   pen.beginPath();
-  pointsOf(line).forEach(([share, value], i) => {
-    if (i) pen.lineTo(x(share), y(value));
-    else pen.moveTo(x(share), y(value));
-  });
+  for (const piece of pieces(pointsOf(line), view)) {
+    piece.forEach(([share, value], i) => {
+      if (i) pen.lineTo(x(share), y(value));
+      else pen.moveTo(x(share), y(value));
+    });
+  }
   pen.stroke();
 }
 
