@@ -3,7 +3,7 @@
 ```
 readx.csv            every dataset, level and method; each fault type counts the same, and in it each asset
 readx-queries.csv    the same, each query counting the same
-readx-ranking.csv    methods by what they find on other assets, with the tests over datasets
+readx-ranking.csv    methods by what they find on other assets, with the tests over datasets, a file a level
 readx.md             all of them, and what the tests allow to be said
 readx.svg, readx.png same asset against other assets, a panel a method and a point a dataset
 ```
@@ -228,16 +228,17 @@ def _figures(block: ReadxBlock) -> dict[str, str]:
     return counts | {title: _number(value) for title, value in values.items()} | intervals | matched
 
 
-def ranking_table(measured: Sequence[ReadxResult], *, real: bool = False) -> ReportTable | None:
-    """Methods by what they find on other assets at the lowest level, with tests over datasets.
+def ranking_table(measured: Sequence[ReadxResult], *, rho: int | None = None, real: bool = False) -> ReportTable | None:
+    """Methods by what they find on other assets, with tests over datasets.
 
     None where there are fewer than three datasets, or two methods that are measured on all of them.
 
     Args:
         measured: of all datasets.
+        rho: the level, the lowest by default.
         real: leave out simulated ones.
     """
-    board = standings(measured, real=real)
+    board = standings(measured, rho=rho, real=real)
     if board is None:
         return None
     rows = []
@@ -254,7 +255,8 @@ def ranking_table(measured: Sequence[ReadxResult], *, real: bool = False) -> Rep
         " to differ (Wilcoxon and Holm); how far the first is ahead, with its interval over datasets"
     )
     header = ["Method", "Other assets", "Same asset", "Retained", "Matched", "Rank", "Tied", "First is ahead by"]
-    return ReportTable("readx-ranking-real" if real else "readx-ranking", caption, header, rows, labels=1)
+    name = "-".join(["readx-ranking", *([f"rho{board.rho}"] if board.rho else []), *(["real"] if real else [])])
+    return ReportTable(name, caption, header, rows, labels=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,18 +319,19 @@ class ReadxStandings:
         """What the tests allow to be said."""
         test = nemenyi(self.other).friedman
         differ = "some methods differ" if test.p_value <= ALPHA else "no difference shown"
+        over = f"{test.datasets} datasets and {test.methods} methods"
         best, second = self.order[:2]
         gap = self.ahead[second]
         lead = "is ahead of" if gap.low > 0 else "is not shown to be ahead of"
         return [
-            f"Friedman over {test.datasets} datasets and {test.methods} methods: p = {test.p_value:.2g}, {differ}.",
+            f"ρ={self.rho}%: Friedman over {over}: p = {test.p_value:.2g}, {differ}.",
             f"{method_title(self.methods[best])} {lead} {method_title(self.methods[second])}: {_signed(gap)}.",
         ]
 
 
-def standings(measured: Sequence[ReadxResult], *, real: bool = False) -> ReadxStandings | None:
-    """Methods that have every dataset, at the lowest level; arguments as of `ranking_table`."""
-    rho = min(one.rho for one in measured)
+def standings(measured: Sequence[ReadxResult], *, rho: int | None = None, real: bool = False) -> ReadxStandings | None:
+    """Methods that have every dataset; arguments as of `ranking_table`."""
+    rho = min(one.rho for one in measured) if rho is None else rho
     blocks = readx_blocks([one for one in measured if one.rho == rho and not (real and one.simulated)])
     datasets = _once(dataset for dataset, _, _ in blocks)
     methods = [
@@ -378,13 +381,15 @@ def draw_readx(measured: Sequence[ReadxResult]) -> Figure | None:
     if not blocks:
         return None
     datasets, methods = (_once(key[at] for key in blocks) for at in (0, 1))
-    columns = min(5, len(methods) + 1)
-    rows = -(-(len(methods) + 1) // columns)
+    panels = len(methods) + 1
+    columns = min((5, 4, 6), key=lambda count: -panels % count) if panels > 5 else panels  # the fewest empty places
+    rows = -(-panels // columns)
     figure = sheet(2.1 * columns + 0.4, 2.2 * rows + 0.6)
     axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True, sharey=True)).ravel()
-    for axis, method in zip(axes, methods, strict=False):
+    for place, (axis, method) in enumerate(zip(axes, methods, strict=False)):
         own = {name: blocks[name, method] for name in datasets if (name, method) in blocks}
         _panel(axis, method_title(method), own, datasets)
+        axis.tick_params(labelbottom=place + columns >= len(methods))
     for axis in axes[len(methods) :]:
         axis.set_axis_off()
     _name_datasets(axes[len(methods)], {name: block for (name, _), block in blocks.items()})
@@ -428,8 +433,9 @@ def _name_datasets(axis: Axes, blocks: dict[str, ReadxBlock]) -> None:
 def write_readx(measured: Sequence[ReadxResult], folder: Path) -> list[str]:
     """Write tables, the page and the picture; their names."""
     tables = [readx_table(measured), readx_table(measured, by_query=True)]
-    boards = [standings(measured, real=real) for real in (False, True)]
-    tables += [table for real in (False, True) if (table := ranking_table(measured, real=real))]
+    asked = [(rho, real) for rho in sorted({one.rho for one in measured}) for real in (False, True)]
+    boards = [standings(measured, rho=rho, real=real) for rho, real in asked]
+    tables += [table for rho, real in asked if (table := ranking_table(measured, rho=rho, real=real))]
     said = [line for board in boards if board for line in board.sentences()]
     page = "\n".join([*(table.markdown() for table in tables), *said, ""])
     written = ["readx.md"]

@@ -195,7 +195,7 @@ def readx() -> Iterable[str]:
     """Shortcuts, methods without labels, with context and with labels; the slow ones last."""
     quick = ("channel-presence", "departure", "euclidean", "sonde", "orders", "rocket", "sbd-d")
     slow = ("dtw-i", "ours", "ours-before", "flagship-window", "flagship", "flagship-pool", "sonde+nr|dtw-i+gpc")
-    return (*quick, *slow, "ts2vec", *REFERENCES)  # the last ones learn from each pool anew
+    return (*quick, *slow, "mr-hydra(form=joint)", "ts2vec", "rdst")  # the last ones learn from each pool anew
 
 
 def paper() -> Iterable[str]:
