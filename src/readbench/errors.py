@@ -10,6 +10,7 @@ ReadbenchError
 │   ├── SourceMissingError   the files of a source are not where they should be
 │   └── NotFiniteError       NaN or infinity where a number is needed
 ├── MethodError              a method broke its contract
+├── OverdueError             work that was ended because its time was over
 └── RunError                 a run folder that cannot be used
 ```
 
@@ -71,6 +72,10 @@ class NotFiniteError(DataError):
 
 class MethodError(ReadbenchError):
     """A method broke its contract: wrong shape, not finite, unstable."""
+
+
+class OverdueError(ReadbenchError):
+    """Work that was ended because its time was over."""
 
 
 class RunError(ReadbenchError):

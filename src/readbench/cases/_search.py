@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from readbench.cases._journal import Snapshot
 from readbench.cases._store import LibraryVectors, Store, StoredArray
+from readbench.common.deadlines import check_deadline
 from readbench.common.progress import Progress, within
 from readbench.engine.legs import conceal
 from readbench.engine.method import FittedMethod, Knowledge, Method, Ranking
@@ -188,6 +189,7 @@ class Engine:
         windows: WindowSet,
         ruled_out: NDArray[np.bool_] | None,
     ) -> SearchResult:
+        check_deadline()
         _require_common_channels(fitted.corpus, windows)
         knowledge = replace(know_labels(snapshot, positions), ruled_out=ruled_out)
         return SearchResult(positions, fitted.rank(windows, knowledge=knowledge))

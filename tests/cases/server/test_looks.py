@@ -160,8 +160,8 @@ def test_work_beyond_the_waiting_room_is_refused_and_slow_work_is_given_up() -> 
         with pytest.raises(BusyError, match="No answer within"):
             await hurried.do(blocked.wait)
         blocked.set()
-        hurried.close()
-        work.close()
+        await hurried.close(5.0)
+        await work.close(5.0)
         assert hurried.running == 0 or await asyncio.sleep(0.05, result=True)
 
     asyncio.run(run())

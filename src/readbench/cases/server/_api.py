@@ -26,17 +26,19 @@ from readbench.cases.server._bodies import (
     SearchBody,
     SearchManyBody,
     Stored,
+    check_effort,
     told_of_file,
     window_of_file,
     windows_of_bodies,
 )
 from readbench.cases.server._gate import Admin, Reader, Writer
+from readbench.cases.server._reception import JsonRoute
 from readbench.cases.server._service import CaseService, Served
 from readbench.engine.windows import WindowSet
 from readbench.errors import UnknownNameError, UsageError
 
 PROBLEMS = {status: {"model": Problem} for status in (400, 401, 403, 404, 408, 413, 422, 503)}
-read_router = APIRouter(prefix="/api/v1", tags=["read"], responses={**PROBLEMS})
+read_router = APIRouter(prefix="/api/v1", tags=["read"], route_class=JsonRoute, responses={**PROBLEMS})
 MOST_LISTED = 1000
 
 
@@ -97,7 +99,7 @@ async def search_many(service: Served, _caller: Reader, body: SearchManyBody) ->
     """The same for several windows at once."""
 
     def find() -> list[Answer]:
-        windows = windows_of_bodies(body.windows, service.settings)
+        windows = check_effort(windows_of_bodies(body.windows, service.settings), service)
         method = service.settings.choose_method(body.method)
         return service.library.search_many(windows, k=hits(body.k, service), method=method, where=body.where)
 
@@ -138,6 +140,7 @@ async def search_file(
             onset_column=onset_column,
             told=told_of_file(onset, earlier, rate, fact),
         )
+        check_effort(own.windows, service)
         return service.library.search(own, k=hits(k, service), method=chosen)
 
     return await service.work.do(find)
@@ -163,7 +166,7 @@ def requested_window(body: Asked, service: CaseService) -> WindowSet | str:
     if (body.window is None) == (body.case is None):
         raise UsageError("Give either a window or the name of a case.")
     if body.window is not None:
-        return windows_of_bodies((body.window,), service.settings)
+        return check_effort(windows_of_bodies((body.window,), service.settings), service)
     return body.case or ""
 
 
@@ -174,7 +177,9 @@ def hits(k: int, service: CaseService) -> int:
     return k
 
 
-write_router = APIRouter(prefix="/api/v1", tags=["write"], responses={**PROBLEMS, 409: {"model": Problem}})
+write_router = APIRouter(
+    prefix="/api/v1", tags=["write"], route_class=JsonRoute, responses={**PROBLEMS, 409: {"model": Problem}}
+)
 
 
 @write_router.post("/cases", status_code=201)
@@ -291,6 +296,7 @@ async def export(service: Served, _caller: Admin, after: BackgroundTasks) -> Fil
 def add_case(service: CaseService, windows: WindowSet, case: Case, remarks: tuple[str, ...] = ()) -> AddedCase:
     """Add one case, with remarks on its file, and say 409 where there is one of its name."""
     library = service.library
+    check_effort(windows, service)
     if case.id:
         try:
             library.case(case.id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,9 +26,10 @@ from readbench.cases.server._bodies import Health
 from readbench.cases.server._gate import Gate, Reader
 from readbench.cases.server._keys import AuditLog, KeyFile
 from readbench.cases.server._questions import build_routes
+from readbench.cases.server._reception import MOST_CONNECTIONS, limit_connections
 from readbench.cases.server._service import BusyError, CaseService, Served, Settings, WorkerPool
 from readbench.common import web
-from readbench.errors import ReadbenchError, UnknownNameError, UsageError
+from readbench.errors import OverdueError, ReadbenchError, UnknownNameError, UsageError
 
 STATIC = Path(__file__).parent / "static"
 log = logging.getLogger("readbench.service")
@@ -69,9 +71,9 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Finish what is running before the process ends."""
+    """Let what is running end before the process does."""
     yield
-    app.state.service.work.close()
+    await app.state.service.work.close(CLOSE_S)
 
 
 def _add_watching(app: FastAPI) -> None:
@@ -109,7 +111,8 @@ def _add_errors(app: FastAPI) -> None:
         return _problem(request, 422, f"{where}: {first['msg']}.")
 
     @app.exception_handler(BusyError)
-    async def busy(request: Request, error: BusyError) -> Response:
+    @app.exception_handler(OverdueError)
+    async def busy(request: Request, error: BusyError | OverdueError) -> Response:
         response = _problem(request, 503, str(error))
         response.headers["Retry-After"] = "2"
         return response
@@ -141,6 +144,8 @@ def _wants_page(request: Request) -> bool:
 
 GRACE_S = 20
 """Longest that a request in flight may hold up the end."""
+CLOSE_S = 3.0
+"""Part of it for what is still computed when no request waits any more; then the process ends whatever it does."""
 KEEP_ALIVE_S = 30
 
 
@@ -168,8 +173,9 @@ def serve(library: Library, place: Place, settings: Settings, keys: KeyFile, aud
     guarded = bool(keys.all())
     check_place(place, guarded=guarded)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    app = create_app(library, settings, keys if guarded else None, audit)
     config = uvicorn.Config(
-        create_app(library, settings, keys if guarded else None, audit),
+        app,
         host=place.host,
         port=place.port,
         ssl_certfile=place.certificate,
@@ -180,9 +186,16 @@ def serve(library: Library, place: Place, settings: Settings, keys: KeyFile, aud
         access_log=False,
         log_config=None,
         timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=GRACE_S,
+        timeout_graceful_shutdown=round(GRACE_S - CLOSE_S - 1),
+        http=limit_connections(settings.max_connections, place.proxies),
+        ws="none",
+        backlog=MOST_CONNECTIONS,
     )
-    uvicorn.Server(config).run()
+    try:
+        uvicorn.Server(config).run()
+    finally:
+        if app.state.service.work.running:
+            os._exit(1)  # the interpreter would wait for its threads; what they write is whole or not there
 
 
 def check_place(place: Place, *, guarded: bool) -> None:

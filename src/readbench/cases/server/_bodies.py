@@ -19,11 +19,15 @@ from readbench.cases import (
     parse_facts,
     read_recording,
 )
-from readbench.cases.server._service import Settings
+from readbench.cases.server._service import CaseService, Settings
 from readbench.engine.window_tables import Roles
 from readbench.engine.windows import WindowSet, concatenate
 from readbench.errors import DataError, UsageError
 
+LONG_CASE = 4096
+"""Steps that hardly any case has more of: what is soon compared with such cases needs no closer look."""
+MOST_COMPARED = 2000
+"""Cases that a method compares at most; of a larger library it gets a shortlist."""
 Rows = tuple[tuple[float | None, ...], ...]
 """Readings by channel; null where one is missing."""
 
@@ -212,6 +216,20 @@ def check_size(windows: WindowSet, settings: Settings) -> WindowSet:
     if (most := max(befores, default=0)) > settings.max_points:
         raise DataError(f"The time before has {most:,} readings, more than {settings.max_points:,}. Shorten it.")
     return windows
+
+
+def check_effort(windows: WindowSet, service: CaseService) -> WindowSet:
+    """The windows, if comparing them with the cases here ends soon: a long one with many may take minutes."""
+    snapshot, most = service.library.snapshot(), service.settings.max_comparisons
+    readings = int((windows.channel_counts.astype(np.int64) * windows.lengths).sum())
+    each = readings * min(len(snapshot), MOST_COMPARED)
+    if each * LONG_CASE <= most or each * snapshot.usual_steps <= most:
+        return windows
+    share = most / (each * snapshot.usual_steps)
+    raise DataError(
+        f"To compare {readings:,} readings with {len(snapshot):,} cases takes too long: at most"
+        f" {int(share * readings):,} are taken here. Give only the part around the incident."
+    )
 
 
 def told_of_file(onset: str, before: tuple[str, bytes] | None, rate: float | None, facts: list[str]) -> ToldContext:

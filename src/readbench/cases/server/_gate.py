@@ -1,13 +1,10 @@
-"""Around every request: size, origin, headers, record, and the key it brings.
+"""Around every request: where it comes from, what the answer's headers say, what is recorded; and the key it brings.
 
-Around every request: how large it is, where it comes from, what the answer's headers say, what is recorded.
-
-The key of a request, and the role that a route asks for.
+The role that a route asks for is looked at before its body is received (`_reception`), and again by the route.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -19,11 +16,11 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readbench.cases.server._keys import LOCAL, NOBODY, Event, KeyHolder, Role
+from readbench.cases.server._reception import ReceivedBody
 from readbench.cases.server._service import CaseService, service_of
 from readbench.common import web
+from readbench.errors import ReadbenchError
 
-BODY_S = 30.0
-"""Longest pause of a sender."""
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 UNRECORDED = ("/static/", "/healthz", "/readyz", "/metrics")
@@ -66,13 +63,14 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status, body, recorded = time.perf_counter(), 500, b"", False
+        began, status, recorded = time.perf_counter(), 500, False
+        body = ReceivedBody(scope, receive, self.service, lambda: self._admit(scope))
 
         def record() -> None:
             nonlocal recorded
             if not recorded:
                 recorded = True
-                self._record(scope, status, time.perf_counter() - began, len(body))
+                self._record(scope, status, time.perf_counter() - began, body.size)
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -85,11 +83,11 @@ class Gate:
 
         try:
             self._check_sender(scope)
-            body = await self._body(scope, receive)
-            await self.app(scope, _replay(body, receive), answer)
+            await self.app(scope, body, answer)
         except RefusedError as refused:
             await JSONResponse({"detail": str(refused)}, refused.status)(scope, receive, answer)
         finally:
+            body.release()
             record()
 
     def _check_sender(self, scope: Scope) -> None:
@@ -102,25 +100,14 @@ class Gate:
         if origin and scope["method"] not in SAFE and urlsplit(origin).netloc != host.netloc:
             raise RefusedError(403, "The request comes from a page of another site.")
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        """The whole body, if it is not too large and comes in time."""
-        most = self.service.settings.max_bytes
-        told = Headers(scope=scope).get("content-length", "0")
-        if told.isdigit() and int(told) > most:
-            raise RefusedError(413, f"The request has {int(told):,} bytes; at most {most:,} are taken.")
-        parts, size, more = [], 0, True
-        while more:
-            try:
-                message = await asyncio.wait_for(receive(), BODY_S)
-            except TimeoutError as error:
-                raise RefusedError(408, f"Nothing came for {BODY_S:g} s. Send the request again.") from error
-            if message["type"] == "http.disconnect":
-                raise RefusedError(400, "The sender left before the request was complete.")
-            parts.append(message.get("body", b""))
-            size, more = size + len(parts[-1]), message.get("more_body", False)
-            if size > most:
-                raise RefusedError(413, f"The request has more than {most:,} bytes.")
-        return b"".join(parts)
+    def _admit(self, scope: Scope) -> bool:
+        """Refuse a body that its sender may not bring to its route; whether the route needs a key."""
+        needed = role_needed(scope.get("route"))
+        try:
+            check_role(caller_of(Request(scope), self.service), needed)
+        except ReadbenchError as error:
+            raise HTTPException(400, str(error)) from error
+        return needed is not Role.NONE
 
     def _record(self, scope: Scope, status: int, seconds: float, received: int) -> None:
         matched = scope.get("route")  # none for what no route of the application answered
@@ -148,20 +135,6 @@ def _complete(headers: MutableHeaders, scope: Scope) -> None:
         headers["Cache-Control"] = "no-store"
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """A sender that hands out a body that was read, and then listens for the end of the connection."""
-    sent = False
-
-    async def replay() -> Message:
-        nonlocal sent
-        if sent:
-            return await receive()
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return replay
-
-
 def _hostname(netloc: str) -> str:
     try:
         return urlsplit(f"//{netloc}").hostname or ""
@@ -174,13 +147,42 @@ BEARER = HTTPBearer(auto_error=False, description="A key of `readbench cases key
 
 
 def caller_of(request: Request, service: CaseService) -> KeyHolder:
-    """Whose request it is: by its `Authorization` header, else by the cookie of the page."""
+    """Whose request it is: by its `Authorization` header, else by the cookie of the page; looked at once."""
+    if not hasattr(request.state, "caller"):
+        request.state.caller = _find_caller(request, service)
+    caller: KeyHolder = request.state.caller
+    return caller
+
+
+def _find_caller(request: Request, service: CaseService) -> KeyHolder:
     if service.keys is None:
         return LOCAL
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer":
         token = request.cookies.get(COOKIE, "")
     return service.keys.caller(token.strip()) if token.strip() else NOBODY
+
+
+def check_role(caller: KeyHolder, needed: Role) -> None:
+    """Refuse with 401 who has no key that is known, and with 403 whose key may not do this."""
+    if caller.role >= needed:
+        return
+    if caller.role is Role.NONE:
+        raise HTTPException(
+            401,
+            "This needs a key. Send it as `Authorization: Bearer KEY`; an administrator makes one with"
+            " `readbench cases key add`.",
+            {"WWW-Authenticate": "Bearer"},
+        )
+    wanted, own = needed.name.lower(), caller.role.name.lower()
+    raise HTTPException(403, f"This needs a key with the role {wanted}; yours has the role {own}.")
+
+
+def role_needed(route: object) -> Role:
+    """The role that a route asks for by one of its dependencies; none where it asks for no key."""
+    dependant = getattr(route, "dependant", None)
+    calls = [] if dependant is None else [own.call for own in dependant.dependencies]
+    return max((call.role for call in calls if isinstance(call, Needs)), default=Role.NONE)
 
 
 class Needs:
@@ -201,17 +203,7 @@ class Needs:
     ) -> KeyHolder:
         """The caller, or 401 without a key that is known, or 403 where it may not do this."""
         caller = caller_of(request, service)
-        request.state.caller = caller
-        if caller.role is Role.NONE:
-            raise HTTPException(
-                401,
-                "This needs a key. Send it as `Authorization: Bearer KEY`; an administrator makes one with"
-                " `readbench cases key add`.",
-                {"WWW-Authenticate": "Bearer"},
-            )
-        if caller.role < self.role:
-            needed, own = self.role.name.lower(), caller.role.name.lower()
-            raise HTTPException(403, f"This needs a key with the role {needed}; yours has the role {own}.")
+        check_role(caller, self.role)
         return caller
 
 

@@ -30,7 +30,7 @@ from readbench.cases import (
 )
 from readbench.cases.server import _views as words
 from readbench.cases.server._api import ListQuery, add_case, list_cases
-from readbench.cases.server._bodies import begin_at, window_of_file
+from readbench.cases.server._bodies import begin_at, check_effort, window_of_file
 from readbench.cases.server._gate import COOKIE, IMPORT_MAP, Admin, Reader, Writer, caller_of
 from readbench.cases.server._keys import NOBODY, KeyHolder, Role
 from readbench.cases.server._questions import ask_in_words
@@ -155,7 +155,8 @@ async def look_at_file(
             file.filename or "", content, service.settings, time=time, interval=(first, last), asset=asset, told=told
         )
         begun = onset.strip("0") and onset.isdecimal()
-        return replace(own, windows=begin_at(own.windows, int(onset))) if begun else own
+        own = replace(own, windows=begin_at(own.windows, int(onset))) if begun else own
+        return replace(own, windows=check_effort(own.windows, service))
 
     held = await service.work.do(lambda: HeldFile(file.filename or "", asset, read()))
     token = service.looked_at.hold(held)

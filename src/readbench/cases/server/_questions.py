@@ -14,13 +14,14 @@ from readbench.cases.server._api import PROBLEMS, requested_window
 from readbench.cases.server._bodies import Asked
 from readbench.cases.server._gate import Reader
 from readbench.cases.server._keys import KeyHolder
+from readbench.cases.server._reception import JsonRoute
 from readbench.cases.server._service import CaseService, Served
 from readbench.errors import UnknownNameError, UsageError
 
 
 def build_routes() -> APIRouter:
     """`GET /api/v1/NAME` with parameters in the query; `POST`, where the question is about a window."""
-    router = APIRouter(prefix="/api/v1", tags=["read"], responses={**PROBLEMS})
+    router = APIRouter(prefix="/api/v1", tags=["read"], route_class=JsonRoute, responses={**PROBLEMS})
     for question in QUESTIONS.values():
         post = bool(_parameters(question, GivenBy.WINDOW))
         router.add_api_route(

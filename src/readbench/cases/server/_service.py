@@ -14,13 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from readbench.cases import DEFAULT_METHOD, Library, ReadRecording, sign_changes
 from readbench.cases.server._keys import AuditLog, KeyFile, KeyHolder
+from readbench.common.deadlines import Deadline, set_deadline
 from readbench.common.tables import Limits
 from readbench.engine.spec import parse
 from readbench.errors import UsageError
@@ -33,10 +34,14 @@ class Settings:
     Args:
         methods: texts of the grammar; the first is used where none is asked for.
         max_bytes: of one request.
+        max_total_bytes: of all requests that are received or worked on; the next one is sent away with 503.
+        max_connections: of one address; proxies that are believed may have more.
         max_points: numbers in one window.
         max_channels: of one window.
         max_hits: of one answer.
         max_windows: of one search for several.
+        max_comparisons: readings of what is asked about, times steps of the cases that it is compared with: a search
+            of so many takes about ten seconds of one processor.
         workers: requests that are worked on at the same time.
         waiting: requests that may wait for a worker; the next one is sent away with 503.
         timeout_s: longest that a request may take, waiting included.
@@ -48,10 +53,13 @@ class Settings:
 
     methods: tuple[str, ...] = (DEFAULT_METHOD,)
     max_bytes: int = 32 * 2**20
+    max_total_bytes: int = 128 * 2**20
+    max_connections: int = 64
     max_points: int = 2_000_000
     max_channels: int = 2_000
     max_hits: int = 100
     max_windows: int = 100
+    max_comparisons: float = 2e10
     workers: int = 4
     waiting: int = 64
     timeout_s: float = 120.0
@@ -122,6 +130,7 @@ class WorkerPool:
         self.most = workers + waiting
         self.running = 0
         self._workers = workers
+        self._deadlines: dict[asyncio.Future[Any], Deadline] = {}
         self._pool: ThreadPoolExecutor | None = None
 
     async def do(self, call: Callable[[], Result]) -> Result:
@@ -130,8 +139,15 @@ class WorkerPool:
             raise BusyError(f"{self.running} requests are being worked on. Try again in a moment.")
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="cases")
-        future = asyncio.get_running_loop().run_in_executor(self._pool, call)
+        deadline = Deadline(time.monotonic() + self.timeout_s)
+
+        def work() -> Result:
+            with set_deadline(deadline):
+                return call()
+
+        future = asyncio.get_running_loop().run_in_executor(self._pool, work)
         self.running += 1
+        self._deadlines[future] = deadline
         future.add_done_callback(self._finish)
         try:
             return await asyncio.wait_for(asyncio.shield(future), self.timeout_s)
@@ -139,14 +155,20 @@ class WorkerPool:
             future.cancel()  # one that has not begun will not
             raise BusyError(f"No answer within {self.timeout_s:g} s. Try again, or with a shorter window.") from error
 
-    def close(self) -> None:
-        """Finish what is running; what waits is dropped."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+    async def close(self, patience_s: float) -> None:
+        """Drop what waits, and let what is running end: whatever has not after a while is left alone."""
+        if self._pool is None:
+            return
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool = None
+        for deadline in self._deadlines.values():
+            deadline.at = min(deadline.at, time.monotonic())
+        if self._deadlines:
+            await asyncio.wait(set(self._deadlines), timeout=patience_s)
 
     def _finish(self, future: asyncio.Future[Result]) -> None:
         self.running -= 1
+        self._deadlines.pop(future, None)
         if not future.cancelled():
             future.exception()  # seen: nobody may be waiting any more
 
@@ -202,6 +224,13 @@ class HeldFiles:
             return file
 
 
+@dataclass
+class Inflow:
+    """Bytes of all requests that are received or worked on."""
+
+    held: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class CaseService:
     """One library and everything around it.
@@ -214,6 +243,7 @@ class CaseService:
         work: where blocking calls run.
         metrics: what is counted.
         looked_at: files that were read lately.
+        inflow: what is being received.
     """
 
     library: Library
@@ -223,6 +253,7 @@ class CaseService:
     work: WorkerPool
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
     looked_at: HeldFiles = field(default_factory=HeldFiles)
+    inflow: Inflow = field(default_factory=Inflow)
 
     async def write(self, caller: KeyHolder, call: Callable[[], Result]) -> Result:
         """Run a call that changes the library, in the name of who asked for it."""

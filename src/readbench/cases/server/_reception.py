@@ -1,0 +1,218 @@
+"""What is received: from whom, how much and how fast. All of it is decided before anything is parsed.
+
+A body is received only when the route wants it, so that a request without a key is answered without reading it
+(`ReceivedBody`). JSON is parsed beside the event loop, straight into its model (`JsonRoute`). Connections that send no
+request in time, or come from one address in large numbers, are closed (`LimitedProtocol`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import HTTPException, Request, Response
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive, Scope
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from readbench.cases.server._service import BusyError, CaseService, service_of
+
+HEAD_S = 10.0
+"""Longest that a connection may take to send the head of a request, or the rest of one that was refused."""
+PAUSE_S = 10.0
+"""Longest that a sender may take in all, beside what its bytes take at the least rate."""
+LEAST_RATE = 16 * 2**10
+"""Bytes a second that a body must have on average."""
+OPEN_BYTES = 2**16
+"""Largest body for a route that needs no key, such as the page to sign in."""
+MOST_CONNECTIONS = 500
+"""Connections at the same time; each is an open file of the process."""
+
+
+class ReceivedBody:
+    """The body of one request, within limits; called as an application calls `receive`.
+
+    Args:
+        scope: of the request.
+        receive: from the server.
+        service: its limits.
+        admit: raises where the sender may not use the route; returns whether the route needs a key at all.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, service: CaseService, admit: Callable[[], bool]) -> None:
+        self.size = 0
+        self._scope, self._receive, self._service, self._admit = scope, receive, service, admit
+        self._most = 0
+        self._held = 0
+        self._begun = 0.0
+        self._whole = False
+
+    async def __call__(self) -> Message:
+        """The next part of it; afterwards, the end of the connection."""
+        if self._whole:
+            return await self._receive()
+        if not self._begun:
+            self._begin()
+        left = self._begun + PAUSE_S + self.size / LEAST_RATE - time.monotonic()
+        try:
+            message = await asyncio.wait_for(self._receive(), max(0.0, left))
+        except TimeoutError as error:
+            raise HTTPException(
+                408,
+                f"The request came too slowly: {self.size:,} bytes in {time.monotonic() - self._begun:.0f} s. Send it"
+                f" again, at least {LEAST_RATE:,} bytes a second.",
+            ) from error
+        if message["type"] == "http.disconnect":
+            raise HTTPException(400, "The sender left before the request was complete.")
+        self.size += len(message.get("body", b""))
+        self._whole = not message.get("more_body", False)
+        if self.size > self._most:
+            raise HTTPException(413, f"The request has more than {self._most:,} bytes.")
+        self._hold(self.size)
+        return message
+
+    def release(self) -> None:
+        """The request was answered: others may have the room."""
+        self._service.inflow.held -= self._held
+        self._held = 0
+
+    def _begin(self) -> None:
+        """Look at the key, then at the size that is told."""
+        guarded = self._admit()
+        limits = self._service.settings
+        self._most = limits.max_bytes if guarded else min(OPEN_BYTES, limits.max_bytes)
+        told = Headers(scope=self._scope).get("content-length", "0")
+        size = int(told) if told.isdigit() else 0
+        if size > self._most:
+            raise HTTPException(413, f"The request has {size:,} bytes; at most {self._most:,} are taken.")
+        self._hold(size)
+        self._begun = time.monotonic()
+
+    def _hold(self, size: int) -> None:
+        """Take room for a body of some size; `Inflow` says how much there is for all of them."""
+        inflow, more = self._service.inflow, size - self._held
+        if more <= 0:
+            return
+        if inflow.held + more > self._service.settings.max_total_bytes:
+            raise HTTPException(
+                503,
+                f"Requests of {inflow.held:,} bytes are being worked on. Try again in a moment.",
+                {"Retry-After": "2"},
+            )
+        inflow.held += more
+        self._held += more
+
+
+class JsonRoute(APIRoute):
+    """A route whose JSON becomes its model in a worker, without a tree of Python objects in between."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler of the framework, with a request that parses its JSON in this way."""
+        handle = super().get_route_handler()
+        adapter = None if self.body_field is None else TypeAdapter(self.body_field.field_info.annotation)
+
+        async def handle_parsed(request: Request) -> Response:
+            return await handle(request if adapter is None else _JsonRequest(request, adapter))
+
+        return handle_parsed
+
+
+class _JsonRequest(Request):
+    def __init__(self, request: Request, adapter: TypeAdapter[Any]) -> None:
+        super().__init__(request.scope, request.receive)
+        self._adapter = adapter
+
+    async def json(self) -> Any:  # noqa: ANN401 - the model of the route
+        service, content = service_of(self), await self.body()
+        try:
+            return await service.work.do(lambda: _parse(content, self._adapter, 2 * service.settings.max_points))
+        except BusyError as error:  # the framework would take it for malformed JSON
+            raise HTTPException(503, str(error), {"Retry-After": "2"}) from error
+
+
+def _parse(content: bytes, adapter: TypeAdapter[Any], most_readings: int) -> Any:  # noqa: ANN401
+    """The model in a JSON text; how many values it has is counted first: a window, and the time before it."""
+    count = content.count(b",")
+    if count > most_readings + OPEN_BYTES:
+        raise HTTPException(413, f"The request has {count:,} values, more than {most_readings:,}. Send less at once.")
+    try:
+        return adapter.validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(str(part) for part in ("body", *first["loc"]))
+        raise HTTPException(422, f"{where[:200]}: {first['msg']}.") from error
+
+
+class LimitedProtocol(H11Protocol):
+    """HTTP/1.1 as uvicorn speaks it, with limits on connections.
+
+    `most_of_one` is of one address; `trusted` addresses, which are those of proxies, may have more.
+    """
+
+    most_of_one = 64
+    trusted: frozenset[str] = frozenset()
+    _expected: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, or send it away."""
+        super().connection_made(transport)
+        address = self.client[0] if self.client else ""
+        same = sum(other.client is not None and other.client[0] == address for other in self.connections)
+        crowded = same > self.most_of_one and address not in self.trusted
+        if crowded or len(self.connections) > MOST_CONNECTIONS:
+            self._end(HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections. Close some, or try again in a moment.")
+        else:
+            self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._expect(forget=True)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request."""
+        super().data_received(data)
+        self._expect()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._expect()
+
+    def _expect(self, *, forget: bool = False) -> None:
+        """Between two requests, the next one must be begun and its head be whole in time.
+
+        A connection that is kept open for later has the timer of uvicorn instead, until something comes.
+        """
+        idle = self.cycle is None or self.cycle.response_complete
+        waits = idle and self.timeout_keep_alive_task is None and not self.transport.is_closing() and not forget
+        if waits and self._expected is None:
+            sentence = f"No whole request came within {HEAD_S:g} s."
+            self._expected = self.loop.call_later(HEAD_S, self._end, HTTPStatus.REQUEST_TIMEOUT, sentence)
+        elif not waits and self._expected is not None:
+            self._expected.cancel()
+            self._expected = None
+
+    def _end(self, status: HTTPStatus, sentence: str) -> None:
+        """Say why where nothing was said yet, and close."""
+        if self.cycle is None:
+            content = f'{{"detail":"{sentence}"}}'
+            head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n"
+            self.transport.write(f"{head}Content-Length: {len(content)}\r\n\r\n{content}".encode())
+        self.transport.close()
+
+
+def limit_connections(most_of_one: int, trusted: str) -> type[LimitedProtocol]:
+    """The protocol with limits of its own.
+
+    Args:
+        most_of_one: connections of one address.
+        trusted: addresses that may have more, separated by commas.
+    """
+    own = {"most_of_one": most_of_one, "trusted": frozenset(part.strip() for part in trusted.split(","))}
+    return type("LimitedProtocol", (LimitedProtocol,), own)

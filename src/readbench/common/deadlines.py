@@ -1,0 +1,51 @@
+"""Work that ends when its time is over: who waits for it says how long, and long loops look at the clock.
+
+```
+with set_deadline(Deadline(time.monotonic() + 60)):   # who waits
+    for window in windows:
+        check_deadline()                              # raises OverdueError when the time is over
+```
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from readbench.errors import OverdueError
+
+
+@dataclass(eq=False)
+class Deadline:
+    """When work must end: `at` on the clock of `time.monotonic`. Whoever holds it may make it earlier."""
+
+    at: float
+
+
+_SET: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+
+
+@contextmanager
+def set_deadline(deadline: Deadline) -> Iterator[None]:
+    """Let the work of this thread end at a deadline.
+
+    >>> with set_deadline(Deadline(time.monotonic() - 1)):
+    ...     check_deadline()
+    Traceback (most recent call last):
+    readbench.errors.OverdueError: The time for this was over before it was done. Ask for less at once.
+    """
+    token = _SET.set(deadline)
+    try:
+        yield
+    finally:
+        _SET.reset(token)
+
+
+def check_deadline() -> None:
+    """Raise `OverdueError` where the time of the work at hand is over; nothing happens where nobody set one."""
+    deadline = _SET.get()
+    if deadline is not None and time.monotonic() > deadline.at:
+        raise OverdueError("The time for this was over before it was done. Ask for less at once.")
