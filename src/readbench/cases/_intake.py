@@ -218,9 +218,24 @@ def read_recording(
         found = ReadRecording(windows, _ends(windows))
     else:
         table = read_table(source, limits) if is_file else Table("the data frame", _arrow(source))
-        found = _read_signals(understand_table(table, chosen), interval, told.onset)
+        found = _read_signals(_check_spread(understand_table(table, chosen)), interval, told.onset)
     before = None if told.before is None else _read_before(told.before, chosen, found.windows, limits)
     return replace(found, windows=attach_context(found.windows, before=before, rate=told.rate, facts=told.facts))
+
+
+def _check_spread(found: SignalTable) -> SignalTable:
+    """A table with a row per reading, if it does not become far too large with a row per time and all its signals."""
+    roles = found.roles
+    if not roles.channel or not roles.time or roles.case or roles.group:
+        return found
+    signals = len(found.table.codes(roles.channel)[1])
+    times = len(np.unique(found.table.numbers(roles.time)))
+    if signals * times > MOST_NUMBERS:
+        raise DataError(
+            f"{found.table.name}: {signals:,} signals at {times:,} times are {signals * times:,} numbers in one window,"
+            f" more than {MOST_NUMBERS:,}. Give fewer signals, or a shorter part."
+        )
+    return found
 
 
 def _ends(windows: WindowSet) -> NDArray[np.float64]:

@@ -54,6 +54,8 @@ _UNITS = frozenset(_UNITS_TEXT.split("|"))
 _NUMBER = re.compile(r"[+-]?(\d[\d.,'\u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?")
 _WITH_UNIT = re.compile(r"[+-]?\d[\d.,]*\s*[%°A-Za-zµΩ][\w%°/²³·]{0,9}")
 _BRACKETS = "()[]<> "
+MOST_NAME = 500
+"""Characters of the longest name of a column."""
 _SNIFFED_BYTES = 2**20
 _SNIFFED_LINES = 400
 _SNIFFED_COLUMNS = 50
@@ -390,6 +392,8 @@ def _name_columns(name: str, cells: list[str], width: int) -> tuple[list[str], l
     cells = [cell.lstrip("#%").strip() if place == 0 else cell for place, cell in enumerate(cells)]
     names = [cell.strip() or f"column {place}" for place, cell in enumerate(cells[:width], start=1)]
     names += [f"column {place}" for place in range(len(names) + 1, width + 1)]
+    if long := next((column for column in names if len(column) > MOST_NAME), None):
+        raise DataError(f"{name}: a column has a name of {len(long):,} characters. Give it one of {MOST_NAME} at most.")
     counts = Counter(names)
     if twice := next((column for column in names if counts[column] > 1), None):
         if not is_time_name(twice):

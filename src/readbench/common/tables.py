@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import math
-import re
 import zipfile
 import zlib
 from collections import Counter
@@ -26,14 +25,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from readbench.common.layouts import DECIMAL_DOT, NumberStyle, read_text
+from readbench.common.layouts import DECIMAL_DOT, MOST_NAME, NumberStyle, read_text
 from readbench.common.times import ReadTimes, TimeUnit, read_times
 from readbench.common.workbooks import read_workbook
 from readbench.errors import DataError, UnknownNameError
 
 UNMARKED = ("", "0", "false", "no")
 """Texts that mark nothing."""
-_HEADER = re.compile(r"^(?P<name>.*\S)\s*[\[(]\s*(?P<unit>[^\[\]()]+?)\s*[\])]$")
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +153,7 @@ class Table:
         return codes[indices], names
 
     def _column(self, column: str) -> pa.ChunkedArray:
-        if column not in self.data.column_names:
+        if self.data.schema.get_field_index(column) < 0:  # a list of all names would be made anew for each column
             raise UnknownNameError(f"column of {self.name}", column, self.columns)
         return self.data[column]
 
@@ -166,8 +164,11 @@ def split_header(header: str) -> tuple[str, str]:
     >>> split_header("Flow rate [m3/h]"), split_header("Flow rate")
     (('Flow rate', 'm3/h'), ('Flow rate', ''))
     """
-    found = _HEADER.match(header.strip())
-    return (found["name"], found["unit"]) if found else (header, "")
+    text = header.strip()
+    opened = max(text.rfind("["), text.rfind("("))
+    name, unit = text[: max(opened, 0)].rstrip(), text[opened + 1 : -1].strip()
+    closed = text.endswith(("]", ")")) and not {"]", ")"} & set(unit)
+    return (name, unit) if name and unit and closed else (header, "")
 
 
 def _is_number(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
@@ -320,7 +321,8 @@ def read_table(given: Given, limits: Limits | None = None) -> Table:
     if ending in TEXT_ENDINGS:
         table = _read_text(name, file.read(), limits)
     elif ending == ".xlsx":
-        table = _read_text(name, read_workbook(name, file, limits.max_bytes).encode(), limits)
+        most = limits.max_bytes, limits.max_rows, limits.max_columns
+        table = _read_text(name, read_workbook(name, file, *most).encode(), limits)
     elif ending == ".parquet":
         table = Table(name, read_parquet(name, file, limits))
     elif ending == ".npz":
@@ -369,6 +371,8 @@ def _read_npz(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
 
 
 def _check_names(name: str, columns: list[str]) -> None:
+    if long := next((column for column in columns if len(column) > MOST_NAME), None):
+        raise DataError(f"{name}: a column has a name of {len(long):,} characters. Give it one of {MOST_NAME} at most.")
     counts = Counter(columns)
     if twice := next((column for column in columns if counts[column] > 1), None):
         raise DataError(f"{name}: two columns have the name {twice!r}. Rename one.")

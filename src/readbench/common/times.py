@@ -45,6 +45,8 @@ _DATED = ("date", "datum", "stamp", "fecha", "horodatage", "datenum", "epoch")
 _READ_SHARE = 0.9
 """Least share of the cells of a column of times that must be readable."""
 _SAMPLE = 50
+_MOST_DATE = 80
+"""Characters of the longest date."""
 _MONTHS = {
     name: number
     for number, names in enumerate(
@@ -92,7 +94,7 @@ _OFFSETS = {
 }
 """Hours that clocks of these zones are ahead of UTC."""
 _OFFSET = re.compile(r"(?:UTC|GMT)?\s*(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?")
-_REGION = re.compile(r"[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+")
+_REGION = re.compile(r"(?<![A-Za-z])[A-Z][A-Za-z]{1,40}/[A-Z][A-Za-z_]{1,40}")
 _CLOCK = (
     r"(?:(?:[ T_,;]+|:)(?P<h>\d{1,2}):(?P<mi>\d{2})(?::(?P<s>\d{2})(?:[.,:](?P<f>\d{1,9}))?)?"
     r"\s*(?P<ap>[AaPp]\.?[Mm]\.?)?\s*(?P<z>Z|(?:UTC|GMT)?\s?[+-]\d{1,2}(?::?\d{2})?|[A-Z]{3,4})?)?$"
@@ -134,7 +136,7 @@ def is_time_name(name: str) -> bool:
     >>> is_time_name("Time [s]"), is_time_name("Date/Time (UTC+1)"), is_time_name("_time"), is_time_name("pressure")
     (True, True, True, False)
     """
-    bare = re.sub(r"[\[(].*?[\])]?$", "", name.strip())
+    bare = re.split(r"[\[(]", name.strip(), maxsplit=1)[0]
     words = re.sub(r"[\W_]+", " ", bare).strip().casefold()
     return words in TIME_NAMES or re.sub(r" (s|ms|us|ns|sec)$", "", words) in TIME_NAMES
 
@@ -323,6 +325,8 @@ def _of_texts(texts: Any, told: str) -> ReadTimes | None:  # noqa: ANN401 - an A
 
 
 def _find_form(text: str) -> str:
+    if len(text) > _MOST_DATE:  # patterns with blanks in two places take long on very many of them
+        return ""
     return next((form for form, pattern in _FORMS.items() if re.match(pattern, text)), "")
 
 

@@ -16,6 +16,7 @@ from io import StringIO
 from typing import IO
 from xml.etree.ElementTree import Element, ParseError, iterparse
 
+from readbench.common.deadlines import check_deadline
 from readbench.errors import DataError
 
 _DAYS_BEGIN = datetime(1899, 12, 30)  # noqa: DTZ001 - a clock time without zone, as sheets have it
@@ -24,21 +25,26 @@ _DATE_FORMATS = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *rang
 _CELL = re.compile(r"([A-Z]{1,3})(\d+)")
 _MOST_COLUMNS = 16_384
 """Columns that a sheet can have."""
+_MOST_DEPTH = 64
+"""Elements within each other in any sensible sheet."""
+_MOST_FORMAT = 255
+"""Characters of a format of numbers."""
 
 
-def read_workbook(name: str, file: IO[bytes], most_bytes: int) -> str:
+def read_workbook(name: str, file: IO[bytes], most_bytes: int, most_rows: int, most_columns: int) -> str:
     """The sheet with the most cells, as CSV with tabs.
 
     Args:
         name: of the file, for errors.
         file: of the workbook.
-        most_bytes: unpacked size above which it is refused.
+        most_bytes: unpacked size, and length of the text, above which it is refused.
+        most_rows: rows above which it is refused.
+        most_columns: columns above which it is refused.
     """
     try:
         with zipfile.ZipFile(file) as archive:
             size = sum(member.file_size for member in archive.infolist())
-            if size > most_bytes:
-                raise DataError(f"{name}: {size:,} bytes, more than the {most_bytes:,} that are read. Split the file.")
+            _check(name, size, most_bytes, "bytes")
             sheets = sorted(
                 (member for member in archive.infolist() if re.fullmatch(r"xl/worksheets/[^/]+\.xml", member.filename)),
                 key=lambda member: -member.file_size,
@@ -48,8 +54,11 @@ def read_workbook(name: str, file: IO[bytes], most_bytes: int) -> str:
             texts, dated = _shared_texts(archive), _date_styles(archive)
             sink = StringIO()
             writer = csv.writer(sink, delimiter="\t", lineterminator="\n")
-            for row in _rows(archive, sheets[0].filename, texts, dated):
+            for number, row in enumerate(_rows(archive, sheets[0].filename, texts, dated)):
+                _check(name, len(row), most_columns, "columns")
+                _check(name, number, most_rows, "rows")
                 writer.writerow(row)
+                _check(name, sink.tell(), most_bytes, "bytes")  # one long text may stand in every cell
             return sink.getvalue()
     except (zipfile.BadZipFile, zlib.error, ParseError, EOFError, OSError, ValueError, KeyError, RuntimeError) as error:
         raise DataError(
@@ -57,18 +66,36 @@ def read_workbook(name: str, file: IO[bytes], most_bytes: int) -> str:
         ) from error
 
 
+def _check(name: str, found: int, most: int, what: str) -> None:
+    if found > most:
+        raise DataError(f"{name}: {found:,} {what}, more than the {most:,} that are read. Split the file.")
+
+
 def _elements(archive: zipfile.ZipFile, member: str, wanted: str) -> Iterator[Element]:
-    """Elements of a name in a document, each forgotten when the next is asked for."""
+    """Elements of a name in a document; each is forgotten when the next comes, and so is everything around them."""
     if member not in archive.namelist():
         return
     with archive.open(member) as head:
         if b"<!DOCTYPE" in head.read(4096) or b"<!ENTITY" in head.read(4096):
             raise ValueError(f"{member} defines entities, which are never read")
+    path: list[Element] = []
+    inside = 0
     with archive.open(member) as file:
-        for _, element in iterparse(file):  # noqa: S314 - entities are refused above
-            if _tag(element) == wanted:
+        for event, element in iterparse(file, ("start", "end")):  # noqa: S314 - entities are refused above
+            own = _tag(element) == wanted
+            if event == "start":
+                check_deadline()
+                path.append(element)
+                inside += own
+                if len(path) > _MOST_DEPTH:
+                    raise ValueError(f"{member} is nested more than {_MOST_DEPTH} deep")
+                continue
+            path.pop()
+            inside -= own
+            if own:
                 yield element
-                element.clear()
+            if not inside and path:
+                path[-1].remove(element)
 
 
 def _tag(element: Element) -> str:
@@ -89,13 +116,18 @@ def _date_styles(archive: zipfile.ZipFile) -> list[bool]:
         int(element.get("numFmtId", "0")): element.get("formatCode", "")
         for element in _elements(archive, "xl/styles.xml", "numFmt")
     }
+    shown = {number for number, code in formats.items() if _shows_dates(code[:_MOST_FORMAT])}
     styles: list[bool] = []
     for element in _elements(archive, "xl/styles.xml", "cellXfs"):
         for own in element:
             number = int(own.get("numFmtId", "0"))
-            code = re.sub(r'"[^"]*"|\[[^\]]*\]|\\.', "", formats.get(number, ""))
-            styles.append(number in _DATE_FORMATS or bool(re.search(r"[dyhms]", code, re.IGNORECASE)))
+            styles.append(number in _DATE_FORMATS or number in shown)
     return styles
+
+
+def _shows_dates(code: str) -> bool:
+    bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\\.', "", code)
+    return bool(re.search(r"[dyhms]", bare, re.IGNORECASE))
 
 
 def _rows(archive: zipfile.ZipFile, member: str, texts: list[str], dated: list[bool]) -> Iterator[list[str]]:

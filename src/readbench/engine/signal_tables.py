@@ -252,7 +252,7 @@ class _Understanding:
         found: dict[str, list[str]] = {}
         values = dict.fromkeys([self.roles.value] if self.roles.value else self.table.numeric)
         for name in self.table.columns:
-            base = re.sub(r"(?i)[ _.:/-]*(quality|status|qual|validity)$", "", name)
+            base = _without_quality(name)
             if name in taken:
                 continue
             if _words(name) in _QUALITY_NAMES:
@@ -417,6 +417,16 @@ def _sample(table: Table, column: str) -> str:
         return "empty"
     names = [name[:20] for name in table.codes(column)[1][:_MOST_WORDS]]
     return f"texts: {', '.join(names)}" if names else "empty"
+
+
+def _without_quality(name: str) -> str:
+    """The name of a channel whose quality a column holds, or the name as it is.
+
+    >>> _without_quality("flow.Quality"), _without_quality("flow")
+    ('flow', 'flow')
+    """
+    found = re.search(r"(?i)(quality|status|qual|validity)$", name)
+    return name[: found.start()].rstrip(" _.:/-") if found else name
 
 
 def _words(name: str) -> str:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from readbench.cases import Library
 from tests.cases.server.conftest import SETTINGS
 from tests.cases.server.test_api import csv
+from tests.cases.test_hostile_files import workbook
 
 HARM = "<script>harmed=1</script>\"'><img src=x onerror=alert(1)>"
 
@@ -129,6 +130,9 @@ def test_malicious_files_get_a_sentence(client: TestClient, library: Library, na
 def good(ending: str) -> bytes:
     if ending == "csv":
         return csv("leak")
+    if ending == "xlsx":
+        rows = "".join(f"<row><c><v>{i}</v></c><c t='s'><v>0</v></c><c><v>{i * i}</v></c></row>" for i in range(20))
+        return workbook(rows, "<si><t>flow</t></si>")
     content = io.BytesIO()
     columns = {name: np.arange(30.0) for name in ("flow", "speed")}
     if ending == "npz":
@@ -138,8 +142,8 @@ def good(ending: str) -> bytes:
     return content.getvalue()
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data(), ending=st.sampled_from(["csv", "npz", "parquet"]))
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), ending=st.sampled_from(["csv", "npz", "parquet", "xlsx"]))
 def test_damaged_files_are_refused_or_read(client: TestClient, data: st.DataObject, ending: str) -> None:
     content = bytearray(good(ending))
     for _ in range(data.draw(st.integers(1, 8))):
