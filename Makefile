@@ -11,12 +11,12 @@ ifeq ($(EXTRAS),light)
 DEV := dev
 else
 DEV := dev,$(EXTRAS)
-BROWSER := browser
+BROWSER := browser database
 endif
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(DEV))
 
-.PHONY: run report demo test check test-random browser lint web clean
+.PHONY: run report demo test check test-random browser database lint web clean
 run: $(VENV)/.installed
 	$(BIN)/readbench run --suite quick
 	$(BIN)/readbench report runs/quick
@@ -45,6 +45,11 @@ test-random: $(STAMP)
 browser:
 	command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq -y install chromium; } \
 	  >/dev/null 2>&1 || true
+
+# For the tests of a library in PostgreSQL, likewise; they start servers of their own.
+database:
+	ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || command -v pg_ctl >/dev/null || { test "$$(id -u)" = 0 \
+	  && apt-get -qq update && apt-get -qq -y install postgresql; } >/dev/null 2>&1 || true
 
 lint: $(STAMP) web
 	$(BIN)/ruff check .

@@ -40,6 +40,7 @@ SLOW_PLACES = (
     "cases/test_benchmark.py",
     "cases/test_bulk.py",
     "cases/test_cli.py",
+    "cases/test_postgres.py",
     "cases/test_store.py",
     "cli/test_cli.py",
     "cli/test_exchange.py",

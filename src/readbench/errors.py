@@ -8,7 +8,8 @@ ReadbenchError
 │   └── ParameterError       a parameter outside its declared range
 ├── DataError                data that cannot be used as they are
 │   ├── SourceMissingError   the files of a source are not where they should be
-│   └── NotFiniteError       NaN or infinity where a number is needed
+│   ├── NotFiniteError       NaN or infinity where a number is needed
+│   └── StoreError           a case library that cannot be reached, is full or is damaged
 ├── MethodError              a method broke its contract
 ├── OverdueError             work that was ended because its time was over
 └── RunError                 a run folder that cannot be used
@@ -68,6 +69,10 @@ class SourceMissingError(DataError):
 
 class NotFiniteError(DataError):
     """NaN or infinity where a number is needed."""
+
+
+class StoreError(DataError):
+    """A case library that cannot be reached, is full or is damaged."""
 
 
 class MethodError(ReadbenchError):

@@ -56,7 +56,7 @@ def normals(count: int, seed: int = 99, prefix: str = "n") -> WindowSet:
     )
 
 
-def filled(where: Path, count: int = 12) -> Library:
+def filled(where: str | Path, count: int = 12) -> Library:
     """A library of labelled cases and normals."""
     library = Library.create(where)
     library.add_normals(normals(10))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from readbench.cases import Library, encode_cases
-from readbench.cases._store import LanceStore
+from readbench.cases._lance import LanceStore
 from readbench.engine.context import Context
 from readbench.engine.spec import parse
 from readbench.engine.windows import WindowSet

@@ -8,12 +8,14 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 pytest.importorskip("moto.server", reason="needs a server that speaks S3: pip install 'moto[server]'")
 
 from readbench.cases import Library
+from readbench.errors import StoreError
 from tests.cases.samples import FAST, normals, windows
 
 SERVER = """
@@ -71,3 +73,17 @@ def test_a_library_lives_in_an_object_store(bucket: str) -> None:
     assert again.search(windows(1, seed=4), method=FAST).faults[0].label == "leak"
     assert [case.id for case in again.find("bearing")] == ["w1"]
     assert len(Library.open(bucket, as_of=4)) == 5
+
+
+def test_a_second_writer_waits_and_is_then_refused(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Library.create(bucket)
+    other = Library.open(bucket)
+    monkeypatch.setattr("readbench.cases._lance.CLAIM_WAIT_S", 0.5)
+    with one.store.writing(), pytest.raises(StoreError, match=r"is being written by process \d+ on"):
+        other.add(windows(1))
+    other.add(windows(1))
+    monkeypatch.setattr("readbench.cases._lance.CLAIM_WAIT_S", 60.0)
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda name: Library.open(bucket).add(windows(2, prefix=name)), "abc"))
+    assert one.store.journal().sort_by("step")["step"].to_pylist() == list(range(7))
+    assert [change.number for change in other.history()] == [1, 2, 3, 4]

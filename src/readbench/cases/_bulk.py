@@ -61,7 +61,7 @@ class EncodingPart:
     """Windows of a library that are encoded together.
 
     Args:
-        where: the library.
+        where: address of the library.
         fitted: the encoder.
         digests: of the windows.
         keys: what their vectors are filed under: the digests, unless the encoder sees context.
@@ -69,7 +69,7 @@ class EncodingPart:
         context: what the encoder sees of it; None where it sees none.
     """
 
-    where: str
+    where: str = field(repr=False)
     fitted: FittedEncoder
     digests: tuple[str, ...]
     keys: tuple[str, ...]
@@ -173,7 +173,7 @@ def _cut_parts(snapshot: Snapshot, fitted: FittedEncoder, *, uses_context: bool)
         entries = [snapshot.entries[position] for position in block]
         digests, contexts = tuple(own.digest for own in entries), tuple(own.context for own in entries)
         seen = context.compact() if context else None
-        yield EncodingPart(_address(store), fitted, digests, tuple(keys), contexts, seen)
+        yield EncodingPart(store.address, fitted, digests, tuple(keys), contexts, seen)
 
 
 def _vector_keys(snapshot: Snapshot, positions: Sequence[int], *, uses_context: bool) -> list[str]:
@@ -183,11 +183,6 @@ def _vector_keys(snapshot: Snapshot, positions: Sequence[int], *, uses_context: 
     if snapshot.naming.aliases:
         return window_digests(snapshot.windows(positions).with_context(None))
     return [snapshot.entries[position].digest for position in positions]
-
-
-def _address(store: Store) -> str:
-    """Where a store is, whatever folder a worker runs in."""
-    return store.where if "://" in store.where else str(Path(store.where).resolve())
 
 
 @lru_cache(maxsize=2)

@@ -1,31 +1,33 @@
-"""Where a library lives: what a back end must do, LanceDB in one folder or at an address, and vectors kept there.
+"""Where a library lives: what a back end must do, what all of them share, and vectors kept there.
 
-Vectors of cases are computed once and kept in the library itself.
+`_lance.py` keeps a library in a folder or an object store, `_postgres.py` in a database. Vectors of cases are computed
+once and kept in the library itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from readbench.cases import _journal as journal
-from readbench.common.files import exclusive
 from readbench.engine.context import Context
 from readbench.engine.protocols import Encoder
 from readbench.engine.vectors import Role, window_digests
 from readbench.engine.windows import UNLABELLED, WindowSet, strings
-from readbench.errors import DataError, UsageError
+from readbench.errors import StoreError, UsageError
 
 StoredArray = NDArray[np.float32]
+FORMAT = "1"
+"""Of the tables; a library of another format is refused."""
+POSTGRES = ("postgresql://", "postgres://")
+"""How addresses of databases begin."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,12 @@ class Store(Protocol):
 
     @property
     def where(self) -> str:
-        """Its folder or address, as it was given."""
+        """Its folder or address, as it may be shown: without a password."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """What opens it in another process or folder; it may hold a password, and is shown nowhere."""
         ...
 
     def writing(self) -> AbstractContextManager[None]:
@@ -118,7 +125,7 @@ def open_store(where: str | Path, *, create: bool = False) -> Store:
     """Open the store at a folder or an address; `create` makes one where there is none.
 
     Args:
-        where: a folder or an address that LanceDB knows.
+        where: a folder, an address that LanceDB knows, or `postgresql://user@host/database?schema=plant`.
         create: make a new one.
     """
     if str(where).startswith("qdrant:"):
@@ -127,7 +134,9 @@ def open_store(where: str | Path, *, create: bool = False) -> Store:
             "the version that wrote it, then `readbench cases init FOLDER` and `readbench cases import FOLDER "
             "cases.parquet` with this one."
         )
-    return LanceStore(str(where), create=create)
+    module, name = ("_postgres", "PostgresStore") if str(where).startswith(POSTGRES) else ("_lance", "LanceStore")
+    store: Store = getattr(import_module(f"readbench.cases.{module}"), name)(str(where), create=create)
+    return store
 
 
 class LibraryVectors:
@@ -162,270 +171,8 @@ class LibraryVectors:
         self.encoded += len(digests)
 
 
-FORMAT = "1"
-OPTIMISE_EVERY = 64
-"""Appends to a table after which its files are merged, if the last one was small."""
-SMALL = 100
-"""Rows of a small append."""
-KEEP_FILES = timedelta(minutes=30)
-"""Files that were merged into others stay so long, for readers that began before. The journal needs no old files."""
-MOST_IN_FILTER = 5000
-"""Digests looked up one by one; above it the whole table is read."""
-_WINDOWS = pa.schema(
-    [
-        ("digest", pa.string()),
-        ("values", pa.large_list(pa.float32())),
-        ("length", pa.int32()),
-        ("channels", pa.list_(pa.string())),
-    ]
-)
-_CONTEXTS = pa.schema(
-    [
-        ("digest", pa.string()),
-        ("before", pa.large_list(pa.float32())),
-        ("length", pa.int32()),
-        ("rate", pa.float64()),
-        ("units", pa.list_(pa.string())),
-        ("fact_names", pa.list_(pa.string())),
-        ("facts", pa.list_(pa.float64())),
-    ]
-)
-_VECTORS = pa.schema([("encoder", pa.string()), ("digest", pa.string()), ("vector", pa.large_list(pa.float32()))])
-_NAMING = pa.schema([("order", pa.int64()), ("alias", pa.string()), ("name", pa.string()), ("unit", pa.string())])
-_TABLES = {
-    "windows": _WINDOWS,
-    "contexts": _CONTEXTS,
-    "vectors": _VECTORS,
-    "naming": _NAMING,
-    "journal": journal.SCHEMA.with_metadata({"readbench": FORMAT}),
-}
-
-
-class LanceStore:
-    """Tables `journal`, `windows`, `contexts`, `vectors` and `naming`; each append is one atomic commit.
-
-    Older libraries have no table `contexts`, and lack columns in the journal (`readbench.cases._journal.LATER`): they
-    are made when the first window comes that brings any of it.
-
-    Args:
-        where: a folder, or an address that LanceDB knows, such as `s3://bucket/library`.
-        create: make a new library; refused where there is one.
-    """
-
-    def __init__(self, where: str, *, create: bool = False) -> None:
-        self.where = where
-        self.folder = None if "://" in where else Path(where)
-        if not create and self.folder is not None and not self.folder.is_dir():
-            raise UsageError(f"There is no case library at {where}. Make one: readbench cases init {where}")
-        self._database = _package().connect(where)
-        known = set(_names(self._database))
-        if create and "journal" in known:
-            raise UsageError(f"{where} already holds a case library. Open it, or choose another place.")
-        if not create and "journal" not in known:
-            raise UsageError(f"{where} is no case library. Make one: readbench cases init {where}")
-        for name, schema in _TABLES.items():  # the journal last: with it the library exists
-            if create and name not in known:
-                self._database.create_table(name, schema=schema)
-        later = set() if create else {"contexts"} - known
-        self._tables = {name: self._database.open_table(name) for name in _TABLES if name not in later}
-        written = (self._tables["journal"].schema.metadata or {}).get(b"readbench", b"").decode()
-        if written != FORMAT:
-            raise DataError(f"{where} has format {written!r}, this version reads {FORMAT!r}. Export it and import it.")
-
-    def writing(self) -> AbstractContextManager[None]:
-        """Hold the lock of this folder; in an object store the site sees to it that one process writes."""
-        return nullcontext() if self.folder is None else exclusive(self.folder / "writer.lock")
-
-    def revision(self) -> int:
-        """Versions of both tables, which only grow, together."""
-        return int(self._latest("journal").version) + int(self._latest("naming").version)
-
-    def journal(self, first: int = 0) -> pa.Table:
-        """All rows, or those from a step on."""
-        table = self._latest("journal")
-        return table.search().where(f"step >= {int(first)}").limit(None).to_arrow() if first else table.to_arrow()
-
-    def append(self, rows: pa.Table) -> None:
-        """One commit."""
-        table = self._latest("journal")
-        for column, filling in journal.LATER.items():
-            if column in table.schema.names:
-                continue
-            if any(value and value == value for value in rows[column].to_pylist()):  # noqa: PLR0124 - NaN is not
-                table.add_columns({column: filling})
-            else:
-                rows = rows.drop_columns([column])
-        self._add("journal", rows)
-
-    def file_windows(self, windows: WindowSet) -> list[str]:
-        """Keep those that are not kept yet."""
-        windows = windows.with_context(None)  # a window is the same whatever it brings along
-        digests = window_digests(windows)
-        if new := self._find_new("windows", digests):
-            self._add("windows", _window_rows(windows[new], [digests[i] for i in new]))
-        return digests
-
-    def file_contexts(self, windows: WindowSet) -> list[str]:
-        """Keep those that are not kept yet."""
-        context = windows.context
-        if context is None:
-            return [""] * len(windows)
-        digests = [context.digest_of(i).hex() for i in range(len(windows))]
-        if any(digests) and not self._holds_contexts():
-            self._tables["contexts"] = self._database.create_table("contexts", schema=_CONTEXTS, exist_ok=True)
-        if new := self._find_new("contexts", digests):
-            self._add("contexts", _context_rows(context, new, digests))
-        return digests
-
-    def contexts(self, digests: Sequence[str]) -> Context:
-        """Matrices that several windows share are shared again."""
-        wanted = [digest for digest in dict.fromkeys(digests) if digest]
-        found = {"": _ContextRow()}
-        if wanted and self._holds_contexts():
-            found |= _read_contexts(self._rows("contexts", "digest", wanted, None).combine_chunks())
-        if missing := next((digest for digest in wanted if digest not in found), None):
-            raise DataError(f"The context {missing} is missing from {self.where}. Restore the folder from a copy.")
-        own = [found[digest] for digest in digests]
-        return Context.of(
-            len(own),
-            befores=[row.before for row in own],
-            rates=[row.rate for row in own],
-            units=[row.units for row in own],
-            facts=[row.facts for row in own],
-        )
-
-    def windows(self, digests: Sequence[str]) -> WindowSet:
-        """Values stay in the buffers that LanceDB filled."""
-        table = self._rows("windows", "digest", digests, None).combine_chunks()
-        place = {digest: row for row, digest in enumerate(table["digest"].to_pylist())}
-        if missing := next((digest for digest in digests if digest not in place), None):
-            raise DataError(f"The window {missing} is missing from {self.where}. Restore the folder from a copy.")
-        order = np.array([place[digest] for digest in digests], np.intp)
-        return _window_set(table)[order] if len(order) else WindowSet.from_arrays([])
-
-    def list_contexts(self, digests: Sequence[str]) -> dict[str, ListedContext]:
-        """Of the digests that are there."""
-        wanted = [digest for digest in dict.fromkeys(digests) if digest]
-        if not wanted or not self._holds_contexts():
-            return {}
-        rows = self._rows("contexts", "digest", wanted, ["digest", "length", "rate", "fact_names", "facts"])
-        return {
-            row["digest"]: ListedContext(
-                row["length"], row["rate"], dict(zip(row["fact_names"], row["facts"], strict=True))
-            )
-            for row in rows.to_pylist()
-        }
-
-    def vectors(self, encoder: str, digests: Sequence[str]) -> dict[str, StoredArray]:
-        """Read by fingerprint, then by digest."""
-        table = self._rows("vectors", "digest", digests, ["digest", "vector"], f"encoder = {_quote(encoder)}")
-        column = table["vector"].combine_chunks()
-        flat, width = column.values.to_numpy(), len(column) and len(column[0])
-        return dict(zip(table["digest"].to_pylist(), flat.reshape(len(column), width), strict=True))
-
-    def file_vectors(self, encoder: str, digests: Sequence[str], vectors: StoredArray) -> None:
-        """One commit; other processes may file the same ones at the same time."""
-        count = len(digests)
-        ends = np.arange(count + 1, dtype=np.int64) * vectors.shape[1]
-        column = pa.LargeListArray.from_arrays(pa.array(ends), pa.array(np.ascontiguousarray(vectors).ravel()))
-        self._add("vectors", pa.table([[encoder] * count, list(digests), column], schema=_VECTORS))
-
-    def match_notes(self, text: str, limit: int) -> list[tuple[str, str]]:
-        """Full-text search by BM25; rows that came after the index was made are searched as well."""
-        table = self._latest("journal")
-        if not table.count_rows():
-            return []
-        if not any(index.columns == ["notes"] for index in table.list_indices()):
-            with self.writing():
-                self._index_notes()
-        query = import_module("lancedb.query").MatchQuery(text, "notes")
-        found = table.search(query, query_type="fts").select(["id", "notes", "_score"]).limit(limit).to_arrow()
-        return list(zip(found["id"].to_pylist(), found["notes"].to_pylist(), strict=True))
-
-    def naming(self) -> dict[str, dict[str, str]]:
-        """The last entry of each alias."""
-        table = self._latest("naming").to_arrow().sort_by("order")
-        return {row["alias"]: {"name": row["name"], "unit": row["unit"]} for row in table.to_pylist()}
-
-    def file_naming(self, entries: Iterable[tuple[str, str, str]]) -> None:
-        """One commit."""
-        first = self._latest("naming").count_rows()
-        new = [
-            {"order": first + i, "alias": alias, "name": name, "unit": unit}
-            for i, (alias, name, unit) in enumerate(entries)
-        ]
-        if new:
-            self._add("naming", pa.Table.from_pylist(new, schema=_NAMING))
-
-    def optimise(self) -> None:
-        """Merge files and update indices, table by table."""
-        for name in self._tables:
-            table = self._latest(name)
-            if "digest" in table.schema.names and not any(i.columns == ["digest"] for i in table.list_indices()):
-                table.create_index("digest", config=import_module("lancedb.index").BTree())
-            table.optimize(cleanup_older_than=KEEP_FILES)
-
-    def size(self) -> int:
-        """Bytes of all files in the folder."""
-        files = [] if self.folder is None else self.folder.rglob("*")
-        return sum(path.stat().st_size for path in files if path.is_file())
-
-    def _add(self, name: str, rows: pa.Table) -> None:
-        table = self._latest(name)
-        table.add(rows)
-        if len(rows) <= SMALL and table.version % OPTIMISE_EVERY == 0:
-            table.optimize(cleanup_older_than=KEEP_FILES)
-
-    def _latest(self, name: str) -> Any:  # noqa: ANN401 - a LanceDB table
-        table = self._tables[name]
-        table.checkout_latest()
-        return table
-
-    def _holds_contexts(self) -> bool:
-        """Whether there is a table of contexts; another process may have made it."""
-        if "contexts" not in self._tables and "contexts" in _names(self._database):
-            self._tables["contexts"] = self._database.open_table("contexts")
-        return "contexts" in self._tables
-
-    def _find_new(self, name: str, digests: list[str]) -> list[int]:
-        """A place of each digest that a table does not hold."""
-        wanted = [digest for digest in digests if digest]
-        if not wanted:
-            return []
-        known = {"", *self._rows(name, "digest", wanted, ["digest"])["digest"].to_pylist()}
-        return list({digest: i for i, digest in enumerate(digests) if digest not in known}.values())
-
-    def _index_notes(self) -> None:
-        fts = import_module("lancedb.index").FTS
-        self._tables["journal"].create_index("notes", config=fts(), replace=True)
-
-    def _rows(self, name: str, key: str, wanted: Sequence[str], columns: list[str] | None, where: str = "") -> pa.Table:
-        """Rows whose key is wanted, and others where so many are wanted that reading all is simpler."""
-        table = self._latest(name)
-        conditions = [where] if where else []
-        if len(wanted) <= MOST_IN_FILTER:
-            texts = ", ".join(map(_quote, dict.fromkeys(wanted)))
-            conditions.append(f"{key} IN ({texts})" if texts else "false")
-        query = table.search().limit(None)
-        if conditions:
-            query = query.where(" AND ".join(conditions))
-        return (query.select(columns) if columns else query).to_arrow()
-
-
-def _window_rows(windows: WindowSet, digests: list[str]) -> pa.Table:
-    own = windows.compact()
-    ends = np.append(own.offset, own.chunks[0].size)
-    columns = [
-        pa.array(digests, pa.string()),
-        pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(own.chunks[0])),
-        pa.array(own.lengths, pa.int32()),
-        pa.array([list(own.channels(i)) for i in range(len(own))], pa.list_(pa.string())),
-    ]
-    return pa.table(columns, schema=_WINDOWS)
-
-
 @dataclass(frozen=True, eq=False)
-class _ContextRow:
+class StoredContext:
     """What one window brings along, as it is kept."""
 
     before: StoredArray | None = None
@@ -434,80 +181,91 @@ class _ContextRow:
     facts: dict[str, float] = field(default_factory=dict)
 
 
-def _read_contexts(table: pa.Table) -> dict[str, _ContextRow]:
-    """The rows of one contiguous table by digest; matrices stay in the buffers that LanceDB filled."""
-    flat, ends = _flatten(table["before"])
-    found = {}
-    for place, row in enumerate(table.drop_columns(["before"]).to_pylist()):
-        values, length = flat[ends[place] : ends[place + 1]], row["length"]
-        facts = dict(zip(row["fact_names"], row["facts"], strict=True))
-        before = values.reshape(-1, length) if length else None
-        found[row["digest"]] = _ContextRow(before, row["rate"], tuple(row["units"]), facts)
-    return found
+@dataclass(frozen=True, eq=False)
+class StoredWindows:
+    """N windows as they are kept: one after the other in flat chunks.
+
+    Args:
+        chunks: readings.
+        chunk: (N,) which chunk each window is in.
+        offset: (N,) where it begins there.
+        lengths: (N,) steps.
+        channels: of each.
+        digests: under which they are kept.
+    """
+
+    chunks: tuple[StoredArray, ...]
+    chunk: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    lengths: NDArray[np.int32]
+    channels: list[tuple[str, ...]]
+    digests: list[str]
+
+    def ordered(self, wanted: Sequence[str], where: str) -> WindowSet:
+        """The windows of these digests, in this order, each with the readings that its digest says."""
+        place = {digest: row for row, digest in enumerate(self.digests)}
+        _require_all("window", wanted, place, where)
+        if not wanted:
+            return WindowSet.from_arrays([])
+        windows = self._windows()[np.array([place[digest] for digest in wanted], np.intp)]
+        for digest, found in zip(wanted, window_digests(windows), strict=True):
+            _require_same("window", digest, found, where)
+        return windows
+
+    def _windows(self) -> WindowSet:
+        sets = {own: number for number, own in enumerate(dict.fromkeys(self.channels))}
+        count = len(self.digests)
+        return WindowSet(
+            chunks=self.chunks,
+            chunk=self.chunk,
+            offset=self.offset,
+            lengths=self.lengths,
+            channel_set=np.array([sets[own] for own in self.channels], np.int32),
+            channel_sets=tuple(sets),
+            labels=np.full(count, UNLABELLED, np.int32),
+            classes=(),
+            ids=strings(self.digests, count),
+            groups=strings(self.digests, count),
+            assets=strings([""] * count, count),
+            times=np.full(count, np.nan),
+            spans=np.zeros((count, 2), np.int32),
+        )
 
 
-def _context_rows(context: Context, places: list[int], digests: list[str]) -> pa.Table:
-    befores = [context.before_of(i) for i in places]
-    sizes = [0 if before is None else before.size for before in befores]
-    given = [before.ravel() for before in befores if before is not None]
-    flat = np.concatenate(given) if given else np.empty(0, np.float32)
-    facts = [context.facts_of(i) for i in places]
-    columns = [
-        pa.array([digests[i] for i in places], pa.string()),
-        pa.LargeListArray.from_arrays(pa.array(np.cumsum([0, *sizes]), pa.int64()), pa.array(flat)),
-        pa.array([0 if before is None else before.shape[1] for before in befores], pa.int32()),
-        pa.array(context.rates[places], pa.float64()),
-        pa.array([list(context.units_of(i)) for i in places], pa.list_(pa.string())),
-        pa.array([list(own) for own in facts], pa.list_(pa.string())),
-        pa.array([list(own.values()) for own in facts], pa.list_(pa.float64())),
-    ]
-    return pa.table(columns, schema=_CONTEXTS)
-
-
-def _window_set(table: pa.Table) -> WindowSet:
-    """The rows of one contiguous table as windows."""
-    flat, ends = _flatten(table["values"])
-    names = [tuple(own) for own in table["channels"].to_pylist()]
-    sets = {own: number for number, own in enumerate(dict.fromkeys(names))}
-    count = len(table)
-    return WindowSet(
-        chunks=(flat,),
-        chunk=np.zeros(count, np.int32),
-        offset=ends[:-1],
-        lengths=table["length"].to_numpy(),
-        channel_set=np.array([sets[own] for own in names], np.int32),
-        channel_sets=tuple(sets),
-        labels=np.full(count, UNLABELLED, np.int32),
-        classes=(),
-        ids=strings(table["digest"].to_pylist(), count),
-        groups=strings(table["digest"].to_pylist(), count),
-        assets=strings([""] * count, count),
-        times=np.full(count, np.nan),
-        spans=np.zeros((count, 2), np.int32),
+def join_contexts(found: Mapping[str, StoredContext], wanted: Sequence[str], where: str) -> Context:
+    """What is kept under these digests, in this order; of "" nothing is known, and what is shared stays shared."""
+    named = [digest for digest in dict.fromkeys(wanted) if digest]
+    _require_all("context", named, found, where)
+    known = {"": StoredContext(), **found}
+    own = [known[digest] for digest in wanted]
+    context = Context.of(
+        len(own),
+        befores=[row.before for row in own],
+        rates=[row.rate for row in own],
+        units=[row.units for row in own],
+        facts=[row.facts for row in own],
     )
+    first = {digest: place for place, digest in reversed(list(enumerate(wanted)))}
+    for digest in named:
+        _require_same("context", digest, context.digest_of(first[digest]).hex(), where)
+    return context
 
 
-def _flatten(lists: pa.ChunkedArray) -> tuple[StoredArray, NDArray[np.int64]]:
-    """All numbers of a column of lists, and where each list ends, a zero first."""
-    column = lists.combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks)
-    return column.values.to_numpy(), column.offsets.to_numpy().astype(np.int64)
+def find_new(digests: Sequence[str], known: Iterable[str]) -> list[int]:
+    """A place of each digest that is not known; "" always is."""
+    held = {"", *known}
+    return list({digest: i for i, digest in enumerate(digests) if digest not in held}.values())
 
 
-def _quote(text: str) -> str:
-    """A text as a literal of the filter language."""
-    doubled = text.replace("'", "''")
-    return f"'{doubled}'"
+def _require_all(what: str, wanted: Sequence[str], found: Mapping[str, object], where: str) -> None:
+    if missing := next((digest for digest in wanted if digest not in found), None):
+        raise StoreError(f"The {what} {missing} is missing from {where}. {ADVICE.format(where=where)}")
 
 
-def _names(database: Any) -> list[str]:  # noqa: ANN401 - a LanceDB connection
-    listed = database.list_tables()
-    return list(getattr(listed, "tables", listed))
+def _require_same(what: str, digest: str, found: str, where: str) -> None:
+    if found != digest:
+        raise StoreError(f"The {what} {digest} of {where} is damaged. {ADVICE.format(where=where)}")
 
 
-def _package() -> Any:  # noqa: ANN401 - an optional package
-    try:
-        return import_module("lancedb")
-    except ImportError as error:
-        raise UsageError("The case library needs LanceDB: pip install 'readbench[cases]'") from error
+ADVICE = "`readbench cases check {where}` lists what is damaged, and `--repair` keeps the rest."
+"""What to do about damage."""

@@ -46,8 +46,7 @@ def init_command(where: Where) -> None:
     """
     from readbench.cases import Library
 
-    Library.create(where)
-    say(f"made an empty library at {where}")
+    say(f"made an empty library at {Library.create(where).store.where}")
 
 
 app.command("add")(cases_intake.add_command)

@@ -299,8 +299,8 @@ def demo_command(
     library.add(corpus, [fact.model_copy(update={"notes": f"From {fact.group}."}) for fact in facts_of(corpus)])
     truths = write_new(task, new)
     output().print(
-        f"{where}: {len(corpus)} cases, {min(normals, len(task.normals))} normal windows; {len(truths)} new windows in"
-        f" {new}; what they are is in {new / 'truth.json'}",
+        f"{library.store.where}: {len(corpus)} cases, {min(normals, len(task.normals))} normal windows;"
+        f" {len(truths)} new windows in {new}; what they are is in {new / 'truth.json'}",
         highlight=False,
         soft_wrap=True,
     )

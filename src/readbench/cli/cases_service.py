@@ -158,7 +158,7 @@ def _beside(where: str, given: Path | None, name: str) -> Path:
     if given is not None:
         return given
     if "://" in where:
-        raise UsageError(f"The library is in an object store: say where its {name} is kept, with --keys and --audit.")
+        raise UsageError(f"The library is in no folder: say where its {name} is kept, with --keys and --audit.")
     return Path(where) / name
 
 

@@ -29,7 +29,7 @@ from readbench.cases.server._questions import build_routes
 from readbench.cases.server._reception import MOST_CONNECTIONS, limit_connections
 from readbench.cases.server._service import BusyError, CaseService, Served, Settings, WorkerPool
 from readbench.common import web
-from readbench.errors import OverdueError, ReadbenchError, UnknownNameError, UsageError
+from readbench.errors import OverdueError, ReadbenchError, StoreError, UnknownNameError, UsageError
 
 STATIC = Path(__file__).parent / "static"
 log = logging.getLogger("readbench.service")
@@ -102,7 +102,8 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(ReadbenchError)
     async def refuse(request: Request, error: ReadbenchError) -> Response:
-        return _problem(request, 404 if isinstance(error, UnknownNameError) else 400, str(error))
+        status = 503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownNameError) else 400
+        return _problem(request, status, str(error))
 
     @app.exception_handler(RequestValidationError)
     async def refuse_malformed(request: Request, error: RequestValidationError) -> Response:
