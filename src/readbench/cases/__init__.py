@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 _EXPORTS = {
     "_asking": ("DEFAULT_METHOD", "Count", "GivenBy", "Question", "QuestionParameter", "Sheet", "Shown", "question"),
+    "_backup": ("export_library", "import_library"),
     "_bulk": ("encode_cases", "join_windows", "read_files"),
     "_evidence": ("DEPARTS", "FARTHEST", "MOST_STEPS", "NormalReference", "draw_evidence", "reference_for"),
     "_incidents": ("IncidentReport", "add_incidents"),
@@ -38,10 +39,8 @@ _EXPORTS = {
         "attach_context",
         "describe_context",
         "describe_still",
-        "export_library",
         "facts_of",
         "format_time",
-        "import_library",
         "parse_facts",
         "parse_time",
         "read_recording",
@@ -90,6 +89,7 @@ if TYPE_CHECKING:
         Shown,
         question,
     )
+    from readbench.cases._backup import export_library, import_library
     from readbench.cases._bulk import encode_cases, join_windows, read_files
     from readbench.cases._evidence import DEPARTS, FARTHEST, MOST_STEPS, NormalReference, draw_evidence, reference_for
     from readbench.cases._incidents import IncidentReport, add_incidents
@@ -101,10 +101,8 @@ if TYPE_CHECKING:
         attach_context,
         describe_context,
         describe_still,
-        export_library,
         facts_of,
         format_time,
-        import_library,
         parse_facts,
         parse_time,
         read_recording,

@@ -7,7 +7,6 @@ a path.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import zipfile
@@ -15,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 from uuid import uuid4
 
 import numpy as np
@@ -29,12 +28,9 @@ from readbench.common.times import DAY_S, check_zone, parse_date, zone_of
 from readbench.engine.context import Context, Facts, Matrix, check_before, find_still
 from readbench.engine.preparation import fill_gaps, is_reading
 from readbench.engine.signal_tables import SignalTable, understand_table
-from readbench.engine.window_tables import Roles, read_packed, read_windows, series_of, window_set, write_windows
-from readbench.engine.windows import UNLABELLED, Window, WindowSet, concatenate
+from readbench.engine.window_tables import Roles, read_windows, series_of, window_set
+from readbench.engine.windows import UNLABELLED, Window, WindowSet
 from readbench.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from readbench.cases._library import Library
 
 Moment = float | str | None
 """A time in seconds, a date as text, by the clock of the recording, or none."""
@@ -604,73 +600,3 @@ def facts_of(windows: WindowSet) -> list[Case]:
         )
         for window, end in zip(windows, _ends(windows).tolist(), strict=True)
     ]
-
-
-LISTS = ("tags", "links", "rejected")
-"""Fields of a case that stand in the file as JSON lists."""
-
-
-def export_library(library: Library, path: Path) -> int:
-    """Write all normal windows and cases, in their order; returns how many. The file appears whole or not at all."""
-    snapshot = library.snapshot()
-    entries = [*snapshot.state.normals.values(), *snapshot.entries]
-    if not entries:
-        raise DataError("The library is empty: there is nothing to export.")
-    parts = [snapshot.normals, snapshot.windows(range(len(snapshot)))]
-    parts[0] = replace(parts[0], classes=parts[1].classes, labels=np.full(len(parts[0]), UNLABELLED, np.int32))
-    cases = [entry.case for entry in entries]
-    columns = {
-        "normal": pa.array([entry.normal for entry in entries]),
-        "notes": pa.array([case.notes for case in cases], pa.string()),
-        "end": pa.array([case.end for case in cases], pa.float64()),
-        "zone": pa.array([case.zone for case in cases], pa.string()),
-        **{name: pa.array([json.dumps(getattr(case, name)) for case in cases], pa.string()) for name in LISTS},
-    }
-    write_windows(concatenate([part for part in parts if len(part)]), path, **columns)
-    return len(entries)
-
-
-def import_library(library: Library, given: Given, limits: Limits | None = None) -> int:
-    """Add all windows of a file that `export_library`, or anybody else, wrote in that layout; returns how many.
-
-    They are one change: where one of them cannot be taken, none is.
-    """
-    packed = read_packed(given, limits=limits)
-    windows, table = packed.windows, packed.table
-    normal = _flags(table, len(windows))
-    facts = [_with_texts(case, table, row) for row, case in enumerate(facts_of(windows))]
-    return len(library.add(windows, facts, normal.tolist()))
-
-
-def _flags(table: Table, count: int) -> np.ndarray:
-    return table.numbers("normal") > 0 if "normal" in table.columns else np.zeros(count, bool)
-
-
-def _with_texts(case: Case, table: Table, row: int) -> Case:
-    """The case with what the flat columns of the file say; JSON is all that is ever read from them."""
-    update: dict[str, object] = {}
-    for name in ("notes", "zone"):
-        if name in table.columns:
-            update[name] = _text(table, name, row)
-    if "end" in table.columns:
-        end = table.data["end"][row].as_py()
-        update["end"] = float(end) if isinstance(end, int | float) and math.isfinite(end) else None
-    for name in LISTS:
-        if name in table.columns:
-            update[name] = _strings(_text(table, name, row), f"{table.name}, row {row + 1}, column {name!r}")
-    return case.model_copy(update=update)
-
-
-def _text(table: Table, column: str, row: int) -> str:
-    value = table.data[column][row].as_py()
-    return "" if value is None else str(value)
-
-
-def _strings(text: str, where: str) -> tuple[str, ...]:
-    try:
-        values = json.loads(text or "[]")
-    except ValueError as error:
-        raise DataError(f"{where}: {text[:40]!r} is no JSON list ({error}).") from error
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise DataError(f"{where}: {text[:40]!r} is no JSON list of texts.")
-    return tuple(values)

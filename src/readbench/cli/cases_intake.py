@@ -234,15 +234,23 @@ def _cut(windows: WindowSet, length: int) -> WindowSet:
     )
 
 
-def export_command(where: Where, file: Annotated[Path, typer.Argument(help="Parquet file to write.")]) -> None:
-    """Write the whole library into one Parquet file."""
+def export_command(
+    where: Where,
+    file: Annotated[Path, typer.Argument(help="Parquet file to write.")],
+    *,
+    history: Annotated[bool, typer.Option("--history", help="All changes, too, not only the state now.")] = False,
+) -> None:
+    """Write the whole library into one Parquet file.
+
+    Example: `readbench cases export plant backup.parquet --history`
+    """
     from readbench.cases import export_library
 
-    say(f"wrote {export_library(open_library(where), file)} windows into {file}")
+    say(f"wrote {export_library(open_library(where), file, history=history)} windows into {file}")
 
 
 def import_command(where: Where, file: Annotated[Path, typer.Argument(help="Parquet or NPZ file of windows.")]) -> None:
-    """Add all cases and normal windows of a file that `export` wrote."""
+    """Add all cases and normal windows of a file that `export` wrote; one with a history goes into an empty library."""
     from readbench.cases import import_library
 
     say(f"added {import_library(open_library(where), file)} windows")

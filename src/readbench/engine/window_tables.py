@@ -401,8 +401,12 @@ def read_packed(
     raise DataError(f"{name}: windows are read from .parquet and .npz. Save them as one of these.")
 
 
-def write_windows(windows: WindowSet, path: Path, **columns: pa.Array) -> None:
+def write_windows(
+    windows: WindowSet, path: Path, *, about: Mapping[str, str] | None = None, **columns: pa.Array
+) -> None:
     """Write a Parquet file in the layout above, with further columns (N,) beside; whole, or not at all.
+
+    `about` is told of the file as a whole, in its metadata.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "w.parquet"
@@ -412,7 +416,7 @@ def write_windows(windows: WindowSet, path: Path, **columns: pa.Array) -> None:
     """
     if windows.context is not None:
         windows = replace(windows, context=windows.context.without_lent())
-    schema = _schema(windows.context, columns)
+    schema = _schema(windows.context, columns).with_metadata(dict(about) if about else None)
     with (
         write_atomically(path) as partial,
         pyarrow.parquet.ParquetWriter(partial, schema, compression="zstd") as writer,
