@@ -164,24 +164,26 @@ def measure_separation(snapshot: Snapshot, pairs: int, seed: int = 0) -> Separat
         pairs: of each kind, at most.
         seed: that draws them.
     """
-    cases = [snapshot.case(i) for i in range(len(snapshot))]
-    labels = np.array([case.label or "" for case in cases])
-    groups = np.array([case.group or case.id for case in cases])
-    known = np.flatnonzero(snapshot.labels > NORMAL)
-    rng = np.random.default_rng(seed)
-    found: dict[bool, list[Evidence]] = {True: [], False: []}
-    while len(known) and min(map(len, found.values())) < pairs:
-        before = sum(map(len, found.values()))
-        for one in rng.permutation(known)[:pairs]:
-            others = known[groups[known] != groups[one]]
-            for same, drawn in found.items():
-                fitting = others[(labels[others] == labels[one]) == same]
-                if len(fitting) and len(drawn) < pairs:
-                    other = cases[int(rng.choice(fitting))]
-                    drawn.append(explain_match(snapshot, snapshot.windows([int(one)])[0], other))
-        if sum(map(len, found.values())) == before:
-            break
-    support, counted = ([[of(own) for own in found[same]] for same in (True, False)] for of in (_told, _counted))
+    drawn = _draw_pairs(snapshot, pairs, np.random.default_rng(seed))
+    places = sorted({place for kind in drawn.values() for pair in kind for place in pair})
+    windows = dict(zip(places, snapshot.windows(places), strict=True))
+    by_asset: dict[str, NormalReference] = {}
+
+    def measured_by(window: Window) -> NormalReference:
+        if window.before is not None:
+            return reference_for(snapshot, window)
+        if window.asset not in by_asset:
+            by_asset[window.asset] = reference_for(snapshot, window)
+        return by_asset[window.asset]
+
+    def compare(one: int, other: int) -> list[ChannelEvidence]:
+        pair = windows[one], windows[other]
+        shared = [name for name in pair[0].channels if name in pair[1].channels]
+        ours, theirs = (measured_by(window).departures(window, shared) for window in pair)
+        return _compare(ours, theirs, shared)[0]
+
+    found = {same: [compare(*pair) for pair in kind] for same, kind in drawn.items()}
+    support, counted = ([[of(own) for own in found[same]] for same in (True, False)] for of in (_support, _counted))
     enough = all(map(len, support))
     return Separation(
         same=len(found[True]),
@@ -191,14 +193,30 @@ def measure_separation(snapshot: Snapshot, pairs: int, seed: int = 0) -> Separat
     )
 
 
-def _told(evidence: Evidence) -> float:
-    return evidence.support
+def _draw_pairs(snapshot: Snapshot, pairs: int, rng: np.random.Generator) -> dict[bool, list[tuple[int, int]]]:
+    """Places of cases of different recordings: with the same fault, and with different ones."""
+    cases = [snapshot.case(i) for i in range(len(snapshot))]
+    labels = np.array([case.label or "" for case in cases])
+    groups = np.array([case.group or case.id for case in cases])
+    known = np.flatnonzero(snapshot.labels > NORMAL)
+    found: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+    while len(known) and min(map(len, found.values())) < pairs:
+        before = sum(map(len, found.values()))
+        for one in rng.permutation(known)[:pairs]:
+            others = known[groups[known] != groups[one]]
+            for same, drawn in found.items():
+                fitting = others[(labels[others] == labels[one]) == same]
+                if len(fitting) and len(drawn) < pairs:
+                    drawn.append((int(one), int(rng.choice(fitting))))
+        if sum(map(len, found.values())) == before:
+            break
+    return found
 
 
-def _counted(evidence: Evidence) -> float:
+def _counted(channels: list[ChannelEvidence]) -> float:
     """Share of the channels that depart at all which depart in the same way."""
-    departing = sum(max(channel.window, channel.case) >= DEPARTS for channel in evidence.channels)
-    return sum(channel.same_way for channel in evidence.channels) / max(departing, 1)
+    departing = sum(max(channel.window, channel.case) >= DEPARTS for channel in channels)
+    return sum(channel.same_way for channel in channels) / max(departing, 1)
 
 
 MOST_PANELS = 6
