@@ -69,6 +69,34 @@ def test_training_finds_the_same_step_of_the_other_view_better() -> None:
     assert loss(fitted(steps=25)) < 0.8 * loss(fitted(steps=1))
 
 
+def test_both_views_show_the_same_steps_of_a_window_where_they_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contrast, "represent", lambda _, values, keep: values + 0 * keep)
+    monkeypatch.setattr(contrast, "DROPPED", 0.0)
+    values = torch.arange(60.0).reshape(3, 1, 20)
+    rng = np.random.default_rng(1)
+    seen = [contrast._views({}, values, rng) for _ in range(50)]
+    assert all(torch.equal(left, right) for left, right in seen)
+    starts = [tuple((left[:, 0, 0] % 20).tolist()) for left, _ in seen]
+    assert any(len(set(places)) > 1 for places in starts)  # windows of a batch are cut at places of their own
+
+
+def test_what_encodes_is_the_mean_of_all_weights_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    trail: list[np.ndarray] = []
+
+    class Watched(torch.optim.AdamW):  # type: ignore[misc]  # torch is imported as a value here
+        def step(self, closure: None = None) -> None:
+            super().step(closure)
+            trail.append(self.param_groups[0]["params"][0].detach().numpy().copy())
+
+    monkeypatch.setattr(torch.optim, "AdamW", Watched)
+    start = initial_weights(4, 0)
+    values = np.random.default_rng(0).standard_normal((9, 4, 30)).astype(np.float32)
+    found = contrast.train(start, lambda rows: values[rows], windows=9, steps=3, batch=8, seed=0, device="cpu")
+    expected = np.mean([start["input.weight"], *trail], axis=0)
+    assert len(trail) == 3
+    np.testing.assert_allclose(found["input.weight"], expected, rtol=1e-5, atol=1e-7)
+
+
 def test_a_masked_step_hides_its_readings() -> None:
     weights = {name: torch.from_numpy(value) for name, value in initial_weights(2, 0).items()}
     values = torch.randn(1, 2, 20, generator=torch.Generator().manual_seed(0))

@@ -1,11 +1,15 @@
 """TS2Vec: a network trained, without labels, on the corpus that it encodes.
 
-Written from Yue et al., "TS2Vec: towards universal representation of time series", AAAI 2022:
+Written from Yue et al., "TS2Vec: towards universal representation of time series", AAAI 2022, with what the authors'
+program (github.com/zhihanyue/ts2vec) adds to the text:
 
-* **Network**: a linear map of the channels at each timestep to 64 numbers, then ten residual blocks of two convolutions
-  each (kernel 3, dilation 2^l in block l), the last of them 320 wide. During training each timestep's 64 numbers are
-  set to zero with probability one half, after the linear map, so that a masked step differs from a reading of zero.
-* **Views**: two overlapping crops of the windows of a batch, masked differently; they are compared where they overlap.
+* **Network**: a linear map of the channels at each timestep to 64 numbers, then eleven residual blocks of two
+  convolutions each (kernel 3, dilation 2^l in block l), the last of them 320 wide. During training each timestep's 64
+  numbers are set to zero with probability one half, after the linear map, so that a masked step differs from a reading
+  of zero; a tenth of the 320 numbers is dropped.
+* **Views**: two overlapping crops of the windows of a batch, each window's cut at a place of its own, masked
+  differently; they are compared where they overlap.
+* **Average**: the weights that encode are the mean of those at the start and after every step.
 * **Loss**: a timestep's vector should resemble that of the same step in the other view, more than those of other steps
   of its window (temporal contrast) and of other windows at its step (instance contrast). The sum of both is averaged
   over resolutions: time is halved by max pooling until one step is left.
@@ -36,8 +40,10 @@ from readbench.engine.vectors import code_key, window_digests
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, MethodError
 
-HIDDEN, WIDTH, BLOCKS, KERNEL = 64, 320, 10, 3
+HIDDEN, WIDTH, BLOCKS, KERNEL = 64, 320, 11, 3
 LEARNING_RATE = 1e-3
+DROPPED = 0.1
+"""Share of the numbers of a timestep that training sets to zero."""
 SHORTEST_OVERLAP = 2
 
 Weights = dict[str, NDArray[np.float32]]
@@ -46,7 +52,7 @@ Batches = Callable[[NDArray[np.intp]], NDArray[np.float32]]
 
 
 def initial_weights(channels: int, seed: int) -> Weights:
-    """Uniform in plus or minus 1 / sqrt(inputs of the neuron); biases zero."""
+    """Uniform in plus or minus 1 / sqrt(inputs of the neuron)."""
     rng = np.random.default_rng(seed)
     shapes = {"input": (HIDDEN, channels, 1)}
     for block in range(BLOCKS):
@@ -57,7 +63,7 @@ def initial_weights(channels: int, seed: int) -> Weights:
     for name, (outputs, inputs, kernel) in shapes.items():
         bound = (inputs * kernel) ** -0.5
         weights[f"{name}.weight"] = rng.uniform(-bound, bound, (outputs, inputs, kernel)).astype(np.float32)
-        weights[f"{name}.bias"] = np.zeros(outputs, np.float32)
+        weights[f"{name}.bias"] = rng.uniform(-bound, bound, outputs).astype(np.float32)
     return weights
 
 
@@ -121,7 +127,7 @@ def _contrast(vectors: Torch) -> Torch:
 def train(
     weights: Weights, batches: Batches, *, windows: int, steps: int, batch: int, seed: int, device: str
 ) -> Weights:
-    """Weights after some steps of AdamW.
+    """Mean of the weights at the start and after each of some steps of AdamW.
 
     Args:
         weights: to start from.
@@ -136,8 +142,9 @@ def train(
     rng = np.random.default_rng(seed)
     tensors = {name: torch.tensor(value, device=device, requires_grad=True) for name, value in weights.items()}
     optimiser = torch.optim.AdamW(tensors.values(), lr=LEARNING_RATE)
+    means = {name: value.detach().clone() for name, value in tensors.items()}
     queue = np.empty(0, np.intp)
-    for _ in range(steps):
+    for step in range(steps):
         if len(queue) < min(batch, windows):
             queue = rng.permutation(windows)
         values = torch.from_numpy(batches(queue[:batch])).to(device)
@@ -146,7 +153,9 @@ def train(
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    return {name: value.detach().cpu().numpy() for name, value in tensors.items()}
+        for name, mean in means.items():
+            mean.lerp_(tensors[name].detach(), 1 / (step + 2))
+    return {name: mean.cpu().numpy() for name, mean in means.items()}
 
 
 def _views(weights: dict[str, Torch], values: Torch, rng: np.random.Generator) -> tuple[Torch, Torch]:
@@ -156,17 +165,28 @@ def _views(weights: dict[str, Torch], values: Torch, rng: np.random.Generator) -
     start = int(rng.integers(0, length - overlap + 1))
     left = int(rng.integers(0, start + 1))
     right = int(rng.integers(start + overlap, length + 1))
-    first = _masked(weights, values[:, :, left : start + overlap], rng)
-    second = _masked(weights, values[:, :, start:right], rng)
+    shifts = rng.integers(-left, length - right + 1, len(values))
+    first = _masked(weights, _crop(values, shifts + left, start + overlap - left), rng)
+    second = _masked(weights, _crop(values, shifts + start, right - start), rng)
     return first[:, :, start - left :], second[:, :, :overlap]
 
 
+def _crop(values: Torch, starts: NDArray[np.int64], length: int) -> Torch:
+    """(B, C, length) from a step of its own in each window."""
+    torch = import_optional("torch", "ts2vec")
+    steps = torch.from_numpy(starts[:, None] + np.arange(length)).to(values.device)
+    return values.gather(2, steps[:, None].expand(-1, values.shape[1], -1))
+
+
 def _masked(weights: dict[str, Torch], crop: Torch, rng: np.random.Generator) -> Torch:
+    torch = import_optional("torch", "ts2vec")
     keep = (rng.random((crop.shape[0], 1, crop.shape[2])) < 0.5).astype(np.float32)
-    return represent(weights, crop, import_optional("torch", "ts2vec").from_numpy(keep).to(crop.device))
+    vectors = represent(weights, crop, torch.from_numpy(keep).to(crop.device))
+    kept = rng.random(tuple(vectors.shape), dtype=np.float32) >= DROPPED
+    return vectors * torch.from_numpy(kept).to(crop.device) / (1 - DROPPED)
 
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the network or its training changes, so that stored weights are not mixed."""
 TRAINING_BATCH = 8
 LAYERS_AT_ONCE = 4
