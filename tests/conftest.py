@@ -45,7 +45,7 @@ SLOW_PLACES = (
     "cli/test_cli.py",
     "cli/test_exchange.py",
     "cli/test_opinions.py",
-    "engine/encoders/test_charm.py",
+    "engine/encoders/test_programs.py",
     "engine/encoders/test_rocket.py",
     "engine/llm/test_every_method.py",
     "engine/llm/test_rerank.py",

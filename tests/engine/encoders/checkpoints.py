@@ -13,6 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 MANTIS_TINY = {
@@ -25,17 +26,27 @@ MANTIS_TINY = {
 }
 CHRONOS_TINY = {"d_model": 16, "d_kv": 4, "d_ff": 32, "num_layers": 2, "num_heads": 2}
 CHRONOS_FULL = {"d_model": 768, "d_kv": 64, "d_ff": 3072, "num_layers": 12, "num_heads": 12}
+TIMESFM_TINY = {
+    "num_hidden_layers": 2,
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "head_dim": 8,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "context_length": 2048,
+}
 TIREX_TINY = {"num_blocks": 2, "embedding_dim": 16, "num_heads": 2}
 TIREX_FULL = {"num_blocks": 12, "embedding_dim": 512, "num_heads": 4}
 
 
-def write_mantis(folder: Path, seed: int = 0, *, full: bool = False) -> Path:
-    """`config.json` and `model.safetensors`, as `paris-noah/MantisV2` has them."""
+def write_mantis(folder: Path, seed: int = 0, *, full: bool = False, version: int = 2) -> Path:
+    """`config.json` and `model.safetensors`, as `paris-noah/MantisV2` has them, or `paris-noah/Mantis-8M`."""
     torch = pytest.importorskip("torch")
     architecture = pytest.importorskip("mantis.architecture")
 
     torch.manual_seed(seed)
-    architecture.MantisV2(device="cpu", **({} if full else MANTIS_TINY)).save_pretrained(folder)
+    network = architecture.MantisV1 if version == 1 else architecture.MantisV2
+    network(device="cpu", **({} if full else MANTIS_TINY)).save_pretrained(folder)
     return folder
 
 
@@ -88,27 +99,71 @@ def write_tirex(folder: Path, seed: int = 0, *, full: bool = False) -> Path:
     return folder
 
 
-def write_charm(folder: Path, seed: int = 0, width: int = 384) -> Path:
-    """`charm.pt2`: an exported program of the documented signature, and nothing of CHARM."""
+def write_program(folder: Path, seed: int = 0, width: int = 384, *, name: str = "network", named: bool = True) -> Path:
+    """An exported program, and the same network as ONNX, of the documented inputs; nothing of CHARM.
+
+    Channels are weighted by the sum of the bytes of their names, where the network takes names.
+    """
     torch = pytest.importorskip("torch")
 
+    class Network(torch.nn.Module):  # type: ignore[name-defined,misc]  # torch is an optional package
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = torch.nn.Conv1d(1, width, 3, padding=1)
+
+        def forward(self, values: Any, names: Any = None) -> Any:  # noqa: ANN401 - tensors
+            count, channels, steps = values.shape
+            read = self.body(values.reshape(count * channels, 1, steps)).relu().mean(dim=2).reshape(count, channels, -1)
+            return read.mean(dim=1) if names is None else (read * names.float().mean(dim=1)[None, :, None]).mean(dim=1)
+
     torch.manual_seed(seed)
-    nn = torch.nn
-    network = nn.Sequential(
-        nn.Unflatten(1, (1, -1)), nn.Conv1d(1, width, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool1d(1), nn.Flatten()
-    ).eval()
-    batch, time = torch.export.Dim("batch"), torch.export.Dim("time", min=2)
-    program = torch.export.export(network, (torch.zeros(2, 64),), dynamic_shapes=({0: batch, 1: time},))
+    network = Network().eval()
+    batch, channels, time = (torch.export.Dim(axis) for axis in ("batch", "channels", "time"))
+    example = (torch.zeros(2, 3, 64), torch.zeros(3, 64, dtype=torch.uint8))[: 1 + named]
+    shapes = ({0: batch, 1: channels, 2: time}, {0: channels})[: 1 + named]
     folder.mkdir(parents=True, exist_ok=True)
-    torch.export.save(program, folder / "charm.pt2")
+    torch.export.save(torch.export.export(network, example, dynamic_shapes=shapes), folder / f"{name}.pt2")
+    return folder
+
+
+def write_onnx(folder: Path, seed: int = 0, width: int = 5) -> Path:
+    """`network.onnx`: the mean over time of each channel times drawn numbers, and the sum over the channels."""
+    onnx = pytest.importorskip("onnx")
+    numbers = np.random.default_rng(seed).standard_normal((1, 1, width)).astype(np.float32)
+    nodes = [
+        onnx.helper.make_node("ReduceMean", ["values", "last"], ["means"], keepdims=1),
+        onnx.helper.make_node("Mul", ["means", "numbers"], ["parts"]),
+        onnx.helper.make_node("ReduceSum", ["parts", "middle"], ["vectors"], keepdims=0),
+    ]
+    given = onnx.helper.make_tensor_value_info("values", onnx.TensorProto.FLOAT, ["B", "C", "T"])
+    made = onnx.helper.make_tensor_value_info("vectors", onnx.TensorProto.FLOAT, ["B", width])
+    constants = {"numbers": numbers, "last": np.array([2]), "middle": np.array([1])}
+    held = [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()]
+    graph = onnx.helper.make_graph(nodes, "network", [given], [made], held)
+    folder.mkdir(parents=True, exist_ok=True)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10)
+    onnx.save(model, folder / "network.onnx")
+    return folder
+
+
+def write_timesfm(folder: Path, seed: int = 0, *, full: bool = False) -> Path:
+    """`config.json` and `model.safetensors`, as `google/timesfm-2.5-200m-transformers` has them."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    shape = {} if full else TIMESFM_TINY
+    torch.manual_seed(seed)
+    network = transformers.TimesFm2_5ModelForPrediction(transformers.TimesFm2_5Config(**shape))
+    with redirect_stderr(StringIO()):  # a progress bar
+        network.save_pretrained(folder)
     return folder
 
 
 def write_hub(root: Path, *, full: bool) -> None:
-    """The three public networks, laid out as `READBENCH_MODELS` has them."""
+    """The public networks, laid out as `READBENCH_MODELS` has them."""
     write_mantis(root / "paris-noah" / "MantisV2", full=full)
     write_chronos(root / "amazon" / "chronos-2", full=full)
     write_tirex(root / "NX-AI" / "TiRex", full=full)
+    write_timesfm(root / "google" / "timesfm-2.5-200m-transformers", full=full)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ WEIGHTS = {
     "mantis": ("paris-noah/MantisV2", ("config.json", "model.safetensors")),
     "chronos-2": ("amazon/chronos-2", ("config.json", "model.safetensors")),
     "tirex": ("NX-AI/TiRex", ("model.ckpt",)),
+    "timesfm": ("google/timesfm-2.5-200m-transformers", ("config.json", "model.safetensors")),
 }
 SHARED = ["weights", "pool", "metric", "norm", "dtype", "device", "batch"]
 
@@ -38,6 +39,13 @@ def test_a_frozen_encoder_needs_its_weights(name: str, tmp_path: Path, monkeypat
     assert entry.unavailable() == ""
 
 
+@pytest.mark.parametrize("name", ["onnx", "program"])
+def test_a_network_in_a_file_needs_the_file(name: str) -> None:
+    for module in ENCODERS.get(name).requires:
+        pytest.importorskip(module)
+    assert ENCODERS.get(name).unavailable() == f"needs a file: {name}(FILE)."
+
+
 def test_charm_says_that_its_weights_are_not_public() -> None:
     pytest.importorskip("torch")
     assert ENCODERS.get("charm").unavailable().startswith("has no public weights.")
@@ -60,10 +68,10 @@ def test_asking_imports_nothing_heavy() -> None:
 @pytest.mark.parametrize(
     ("name", "weights", "batch", "own"),
     [
-        ("mantis", "paris-noah/MantisV2", 32, ["layer"]),
+        ("mantis", "paris-noah/MantisV2", 32, ["length", "layer"]),
         ("chronos-2", "amazon/chronos-2", 32, []),
-        ("tirex", "NX-AI/TiRex", 512, []),
-        ("charm", "", 32, []),
+        ("tirex", "NX-AI/TiRex", 512, ["form"]),
+        ("timesfm", "google/timesfm-2.5-200m-transformers", 32, []),
     ],
 )
 def test_frozen_encoders_share_their_parameters(name: str, weights: str, batch: int, own: list[str]) -> None:

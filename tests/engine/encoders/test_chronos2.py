@@ -59,3 +59,11 @@ def test_a_missing_weight_is_not_replaced_by_a_random_one(build: Build) -> None:
     (folder / "config.json").write_text(json.dumps(config | {"num_layers": 3}))
     with pytest.raises(DataError, match=r"lacks weights of the network, such as encoder\.block\.2"):
         fitted(build, seed=2).encode(RAGGED)
+
+
+def test_weights_that_the_network_lacks_are_not_ignored(build: Build) -> None:
+    folder = Path(build(seed=3).weights)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_layers": 1}))
+    with pytest.raises(DataError, match=r"has weights that the network lacks, such as encoder\.block\.1"):
+        fitted(build, seed=3).encode(RAGGED)

@@ -33,8 +33,27 @@ def test_it_keeps_the_promises_of_frozen_encoders(check: Callable[[Build], None]
 
 
 @pytest.mark.parametrize(("length", "admitted"), [(1, 64), (32, 64), (64, 64), (65, 96), (96, 96), (1000, 1024)])
-def test_lengths_become_the_next_multiple_of_the_patch_grid(length: int, admitted: int) -> None:
-    assert Mantis().admissible(length) == admitted
+def test_lengths_become_the_next_multiple_of_the_patch_grid(build: Build, length: int, admitted: int) -> None:
+    assert build().admissible(length) == admitted
+    assert build(length=512).admissible(length) == 512
+
+
+def test_a_length_off_the_grid_is_refused() -> None:
+    with pytest.raises(ParameterError, match="multiple of 32, such as 512"):
+        Mantis(length=500)
+
+
+def test_networks_of_the_first_version_read_their_own_length(tmp_path: Path) -> None:
+    torch, architecture = pytest.importorskip("torch"), pytest.importorskip("mantis.architecture")
+    encoder = Mantis(weights=str(write_mantis(tmp_path, version=1)), norm="none")
+    windows = sample_windows(4, channels=1, length=512)
+    oracle = architecture.MantisV1(device="cpu").from_pretrained(encoder.weights).eval()
+    with torch.no_grad():
+        expected = oracle(torch.tensor(np.stack([w.values for w in windows]))).numpy()
+    np.testing.assert_allclose(encoder.encode(windows), expected, rtol=1e-5, atol=1e-6)
+    assert encoder.encode(sample_windows(2, channels=3, length=90)).shape == (2, expected.shape[1])
+    with pytest.raises(ParameterError, match="reads 512 points"):
+        Mantis(weights=encoder.weights, norm="none", length=64).encode(windows)
 
 
 def test_vectors_are_those_of_the_package(build: Build) -> None:

@@ -38,12 +38,23 @@ def test_it_keeps_the_promises_of_frozen_encoders(check: Callable[[Build], None]
 def test_vectors_are_those_of_the_package(build: Build, length: int) -> None:
     torch = pytest.importorskip("torch")
     windows = sample_windows(3, channels=2, length=length) if length > 1 else WindowSet.from_arrays([[[4.0], [5.0]]])
-    encoder = build(norm="none")
+    encoder = build(norm="none", form="raw")
     series = torch.tensor(np.concatenate([w.values for w in windows]))
     tokens = encoder.network.model._embed_context(series)
     assert tokens.shape == (len(series), -(-length // 32), 2, 16)
     expected = tokens.mean(dim=1).reshape(len(windows), 2, 32).mean(dim=1).numpy()
     np.testing.assert_allclose(encoder.encode(windows), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_published_form_is_that_of_the_package_for_one_channel(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedding = pytest.importorskip("tirex.models.embedding")
+    encoder, windows = build(norm="none"), sample_windows(3, channels=1, length=300)
+    monkeypatch.setattr(embedding, "load_model", lambda **_: encoder.network.model)
+    upstream = embedding.TiRexEmbedding(device="cpu")
+    expected = upstream(pytest.importorskip("torch").tensor(np.stack([w.values for w in windows]))).detach().numpy()
+    np.testing.assert_allclose(encoder.encode(windows), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_windows_beyond_the_context_are_interpolated_not_cut(build: Build) -> None:

@@ -83,7 +83,7 @@ def test_both_views_show_the_same_steps_of_a_window_where_they_overlap(monkeypat
 def test_what_encodes_is_the_mean_of_all_weights_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     trail: list[np.ndarray] = []
 
-    class Watched(torch.optim.AdamW):  # type: ignore[misc]  # torch is imported as a value here
+    class Watched(torch.optim.AdamW):  # type: ignore[name-defined,misc]  # torch is imported as a value here
         def step(self, closure: None = None) -> None:
             super().step(closure)
             trail.append(self.param_groups[0]["params"][0].detach().numpy().copy())

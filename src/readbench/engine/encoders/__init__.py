@@ -1,8 +1,9 @@
 """From a window to a vector; importing this room registers all encoders."""
 
 from readbench.engine.encoders._departure import Departure, FactEncoder, Residual
-from readbench.engine.encoders._foundation import Charm, Chronos2, Mantis, TiRex
+from readbench.engine.encoders._foundation import Chronos2, Mantis, TimesFM, TiRex
 from readbench.engine.encoders._orders import Orders
+from readbench.engine.encoders._programs import Charm, Onnx, Program
 from readbench.engine.encoders._raw import Raw
 from readbench.engine.encoders._rocket import Rocket
 from readbench.engine.encoders._shortcuts import BeforeLevel, Presence
@@ -16,12 +17,15 @@ __all__ = [
     "Departure",
     "FactEncoder",
     "Mantis",
+    "Onnx",
     "Orders",
     "Presence",
+    "Program",
     "Raw",
     "Residual",
     "Rocket",
     "Sonde",
     "TS2Vec",
     "TiRex",
+    "TimesFM",
 ]

@@ -1,8 +1,9 @@
-"""Foundation models as frozen encoders: MantisV2, Chronos-2, TiRex and CHARM.
+"""Foundation models as frozen encoders: Mantis, Chronos-2, TiRex and TimesFM.
 
 * **MantisV2**: a transformer of 4 million parameters, trained on synthetic series by contrast. Feofanov et al.,
   "Mantis: lightweight calibrated foundation model for user-friendly time series classification", 2025, and its second
-  version; package `mantis-tsfm`, weights `paris-noah/MantisV2` (`config.json`, `model.safetensors`).
+  version; package `mantis-tsfm`, weights `paris-noah/MantisV2` (`config.json`, `model.safetensors`). Networks of the
+  first version (`paris-noah/Mantis-8M`, `paris-noah/MantisPlus`) are told by their `config.json`.
 * **Chronos-2**: an encoder-only transformer of 120 million parameters, trained to forecast. Ansari et al., "Chronos-2:
   from univariate to universal forecasting", 2025; package `chronos-forecasting`, weights `amazon/chronos-2`
   (`config.json`, `model.safetensors`).
@@ -11,28 +12,20 @@
   `NX-AI/TiRex` (`model.ckpt`). Package and weights come under the NXAI Community License, which is no open-source
   licence. A notice of it is logged as a warning (logger `readbench.engine.encoders`) before the weights are first
   looked for, once for each cache folder.
-* **CHARM**, for those who have it: neither its code nor its weights are public. Dutta et al. (2026) describe a
-  joint-embedding predictive network of width 384. Its owners can run it here from one file, a program exported by torch
-  with its weights inside:
-
-```python
-batch, time = torch.export.Dim("batch"), torch.export.Dim("time", min=2)
-program = torch.export.export(network.eval(), (torch.zeros(2, 64),), dynamic_shapes=({0: batch, 1: time},))
-torch.export.save(program, "charm.pt2")
-```
-
-The program takes series (B, T) float32, one channel each, and gives vectors (B, 384). Load files only from people you
-trust: an exported program is code.
+* **TimesFM 2.5**: a decoder-only transformer of 200 million parameters, trained to forecast. Das et al., "A
+  decoder-only foundation model for time-series forecasting", ICML 2024; its network is part of `transformers`, weights
+  `google/timesfm-2.5-200m-transformers` (`config.json`, `model.safetensors`).
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from readbench.common.files import cache_root
 from readbench.engine.abilities import OnDevice, Pretrained, ScalesWindows
@@ -63,12 +56,14 @@ POINTS = 2**17
 )
 @dataclass(eq=False)
 class Mantis(FrozenEncoder):
-    """MantisV2, frozen: the class token of each channel.
+    """Mantis, frozen: the class token of each channel.
 
-    Lengths become the next multiple of 32 from 64 on, by linear interpolation: no measured point is discarded. Level
-    and scale of a window, after `norm`, reach the network.
+    Lengths become the next multiple of 32 from 64 on, by linear interpolation: no measured point is discarded. A
+    network of the first version reads windows of the length that it was trained on (512). Level and scale of a window,
+    after `norm`, reach the network.
 
     Args:
+        length: interpolate all windows to this length, a multiple of 32; the authors advise 512.
         layer: read this layer (counted from 0) as class token and token mean side by side (512 numbers) in place of the
             last one's class token (256 numbers, the paper's). The authors advise 2 for frozen use.
     """
@@ -78,17 +73,29 @@ class Mantis(FrozenEncoder):
     files: ClassVar = MANTIS_FILES
 
     weights: str = MANTIS_WEIGHTS
+    length: Annotated[int, ParameterRange(SHORTEST, 8192)] | None = None
     layer: Annotated[int, ParameterRange(0, 5)] | None = None
 
+    def __post_init__(self) -> None:
+        """A length that the network cannot read is refused at once."""
+        if self.length is not None and self.length % GRID:
+            near = -(-self.length // GRID) * GRID
+            raise ParameterError(f"mantis(length={self.length}) must be a multiple of {GRID}, such as {near}.")
+
     def admissible(self, length: int) -> int:
-        """The nearest multiple of 32 that is no shorter, from 64 on."""
-        return max(SHORTEST, -(-length // GRID) * GRID)
+        """The length that was asked for, or that of the network, or the nearest multiple of 32 that is no shorter."""
+        trained = getattr(self.network, "seq_len", None)
+        if trained is not None and self.length not in (None, trained):
+            raise ParameterError(f"mantis(length={self.length}): the network in {self.weights} reads {trained} points.")
+        return trained or self.length or max(SHORTEST, -(-length // GRID) * GRID)
 
     def load(self, paths: tuple[Path, ...], device: str) -> Torch:
         """The network, cut off behind the layer that is read."""
         architecture = import_optional("mantis.architecture", self.name)
         last, token = (-1, "cls_token") if self.layer is None else (self.layer, "combined")
-        blank = architecture.MantisV2(device=device, return_transf_layer=last, output_token=token)
+        first_version = "seq_len" in json.loads(paths[0].read_text())
+        version = architecture.MantisV1 if first_version else architecture.MantisV2
+        blank = version(device=device, return_transf_layer=last, output_token=token)
         network = blank.from_pretrained(str(paths[0].parent), strict=True).eval()
         depth = len(network.transf_unit.transformer.layers)
         if self.layer is not None:
@@ -101,6 +108,20 @@ class Mantis(FrozenEncoder):
         """(B, 256) or (B, 512) vectors."""
         parts = series[:, None].split(max(1, POINTS // series.shape[1]))
         return import_optional("torch", self.name).cat([network(part) for part in parts])
+
+
+def load_whole(kind: Torch, folder: Path, owner: str) -> Torch:
+    """A network of `transformers` from a folder; weights that are missing, surplus or of another shape are an error."""
+    network, report = kind.from_pretrained(folder, local_files_only=True, output_loading_info=True)
+    wrong = {
+        "lacks weights of the network": report["missing_keys"],
+        "has weights that the network lacks": report["unexpected_keys"],
+    }
+    wrong["has weights of another shape"] = report["mismatched_keys"]
+    for what, names in wrong.items():
+        if names:
+            raise DataError(f"{owner}: {folder} {what}, such as {min(map(str, names))}.")
+    return network
 
 
 CHRONOS2_WEIGHTS, CHRONOS2_FILES = "amazon/chronos-2", ("config.json", "model.safetensors")
@@ -136,13 +157,9 @@ class Chronos2(FrozenEncoder):
         return min(length, int(self.network.chronos_config.context_length))
 
     def load(self, paths: tuple[Path, ...], device: str) -> Torch:
-        """The network; a weight that the file lacks is an error, not a random number."""
-        chronos = import_optional("chronos.chronos2", self.name)
-        folder = paths[0].parent
-        network, report = chronos.Chronos2Model.from_pretrained(folder, local_files_only=True, output_loading_info=True)
-        if absent := report["missing_keys"] or report["mismatched_keys"]:
-            raise DataError(f"chronos-2: {folder} lacks weights of the network, such as {min(map(str, absent))}.")
-        return network.to(device).float().eval()
+        """The network, with the weights of the file and no others."""
+        kind = import_optional("chronos.chronos2", self.name).Chronos2Model
+        return load_whole(kind, paths[0].parent, self.name).to(device).float().eval()
 
     def forward(self, network: Torch, series: Torch) -> Torch:
         """(B, 768) means of the patches."""
@@ -174,6 +191,10 @@ class TiRex(FrozenEncoder):
 
     Any length is admissible up to the network's context (2048 points); longer windows are interpolated down to it. The
     network scales each series itself. Its recurrence always runs in bfloat16, whatever `dtype`.
+
+    Args:
+        form: `published`, as the package's own `TiRexEmbedding` does it for one channel: the states of each block have
+            length 1, and all of them together mean 0 and variance 1; or the states as they are.
     """
 
     name: ClassVar = "tirex"
@@ -182,6 +203,7 @@ class TiRex(FrozenEncoder):
 
     weights: str = TIREX_WEIGHTS
     batch: Annotated[int, ParameterRange(1)] = 512
+    form: Literal["published", "raw"] = "published"
 
     def paths(self) -> tuple[Path, ...]:
         """Where the checkpoint is; the licence is shown first."""
@@ -203,7 +225,13 @@ class TiRex(FrozenEncoder):
 
     def forward(self, network: Torch, series: Torch) -> Torch:
         """(B, 12 * 512) mean hidden states, block after block."""
-        return network.means(series)
+        means = network.means(series)
+        if self.form == "raw":
+            return means
+        ops = import_optional("torch.nn.functional", self.name)
+        blocks = means.float().reshape(len(means), len(network.model.blocks), -1)
+        whole = ops.normalize(blocks, dim=-1).flatten(1)
+        return ops.layer_norm(whole, whole.shape[1:])
 
 
 class HiddenStates:
@@ -258,58 +286,42 @@ def show_licence() -> None:
         marker.write_text(LICENCE + "\n")
 
 
-WIDTH = 384
-NO_WEIGHTS = (
-    "has no public weights. Who has them exports the network to a file (the documentation says how)"
-    " and passes charm(weights=FILE). 'rocket' needs no weights."
-)
+TIMESFM_WEIGHTS, TIMESFM_FILES = "google/timesfm-2.5-200m-transformers", ("config.json", "model.safetensors")
 
 
 @ENCODERS.register(
-    "charm",
-    title="CHARM",
+    "timesfm",
+    title="TimesFM 2.5",
     family="embedder",
-    requires=("torch",),
+    requires=("torch", "transformers"),
     extra="models",
     abilities=(Pretrained, OnDevice, ScalesWindows),
-    positional="weights",
-    unavailable=lambda: NO_WEIGHTS,
+    unavailable=partial(explain_missing_weights, TIMESFM_WEIGHTS, TIMESFM_FILES),
 )
 @dataclass(eq=False)
-class Charm(FrozenEncoder):
-    """CHARM, frozen, from a program file that its owners supply.
+class TimesFM(FrozenEncoder):
+    """TimesFM 2.5, frozen: the mean over the patches of each channel, behind the last block.
 
-    Args:
-        weights: a file exported by torch, or a folder that holds it as `charm.pt2`; the module says what it must take
-            and give. There is no default, because no weights are public.
+    Lengths become the next multiple of the patch (32 points), by linear interpolation; windows beyond the context
+    (16384 points) are interpolated down to it. The network scales each series itself, by what it has read so far.
     """
 
-    name: ClassVar = "charm"
-    distribution: ClassVar = "torch"
-    files: ClassVar = ("charm.pt2",)
+    name: ClassVar = "timesfm"
+    distribution: ClassVar = "transformers"
+    files: ClassVar = TIMESFM_FILES
 
-    def paths(self) -> tuple[Path, ...]:
-        """Where the program is."""
-        if not self.weights:
-            raise DataError(f"charm {NO_WEIGHTS}")
-        return super().paths()
+    weights: str = TIMESFM_WEIGHTS
 
     def admissible(self, length: int) -> int:
-        """Any length from 2 on."""
-        return max(2, length)
+        """The nearest multiple of the patch that is no shorter, up to the network's context."""
+        shape = self.network.config
+        return min(-(-length // shape.patch_length), shape.context_length // shape.patch_length) * shape.patch_length
 
     def load(self, paths: tuple[Path, ...], device: str) -> Torch:
-        """The exported program, moved to the device."""
-        export = import_optional("torch.export", self.name)
-        program = export.load(paths[0])
-        if device != "cpu":
-            program = import_optional("torch.export.passes", self.name).move_to_device_pass(program, device)
-        return program.module()
+        """The network without its forecasting heads."""
+        kind = import_optional("transformers", self.name).TimesFm2_5ModelForPrediction
+        return load_whole(kind, paths[0].parent, self.name).model.to(device).float().eval()
 
     def forward(self, network: Torch, series: Torch) -> Torch:
-        """(B, 384) vectors."""
-        vectors = network(series)
-        if tuple(vectors.shape) != (len(series), WIDTH):
-            found = tuple(vectors.shape)
-            raise DataError(f"charm: {self.weights} gave {found} for {tuple(series.shape)}; it must give (B, {WIDTH}).")
-        return vectors
+        """(B, 1280) means of the patches."""
+        return network(past_values=series).last_hidden_state.mean(dim=1)
