@@ -10,6 +10,7 @@ ReadbenchError
 │   ├── SourceMissingError   the files of a source are not where they should be
 │   ├── NotFiniteError       NaN or infinity where a number is needed
 │   └── StoreError           a case library that cannot be reached, is full or is damaged
+├── ConflictError            what was to be replaced is not what its writer saw
 ├── MethodError              a method broke its contract
 ├── OverdueError             work that was ended because its time was over
 └── RunError                 a run folder that cannot be used
@@ -77,6 +78,21 @@ class StoreError(DataError):
 
 class MethodError(ReadbenchError):
     """A method broke its contract: wrong shape, not finite, unstable."""
+
+
+class ConflictError(ReadbenchError):
+    """What was to be replaced is not what its writer saw, or its writer did not say what that was.
+
+    Args:
+        name: of what was to be replaced.
+        sentence: what is there now, and what was to be written.
+        seen: the writer said what was seen.
+    """
+
+    def __init__(self, name: str, sentence: str, *, seen: bool) -> None:
+        super().__init__(sentence)
+        self.name = name
+        self.seen = seen
 
 
 class OverdueError(ReadbenchError):

@@ -33,6 +33,7 @@ _EXPORTS = {
     "_incidents": ("IncidentReport", "add_incidents"),
     "_intake": (
         "FIRST_DATE",
+        "UNSEEN",
         "Interval",
         "ReadRecording",
         "ToldContext",
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from readbench.cases._incidents import IncidentReport, add_incidents
     from readbench.cases._intake import (
         FIRST_DATE,
+        UNSEEN,
         Interval,
         ReadRecording,
         ToldContext,
@@ -147,6 +149,7 @@ __all__ = [
     "NORMAL_OPERATION",
     "QUESTIONS",
     "UNLIKE",
+    "UNSEEN",
     "AddedCase",
     "Answer",
     "Case",

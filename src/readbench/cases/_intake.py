@@ -30,7 +30,7 @@ from readbench.engine.preparation import fill_gaps, is_reading
 from readbench.engine.signal_tables import SignalTable, understand_table
 from readbench.engine.window_tables import Roles, read_windows, series_of, window_set
 from readbench.engine.windows import UNLABELLED, Window, WindowSet
-from readbench.errors import DataError, UsageError
+from readbench.errors import ConflictError, DataError, UsageError
 
 Moment = float | str | None
 """A time in seconds, a date as text, by the clock of the recording, or none."""
@@ -447,6 +447,8 @@ MOST_LISTED = 5
 """Channels that a sentence names."""
 MOST_FACTS = 100
 """Numbers that are known of a window beforehand."""
+MOST_QUOTED = 80
+"""Characters of a text that a sentence repeats."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -543,6 +545,46 @@ def _fill_before(before: Matrix, channels: tuple[str, ...], window: str) -> Matr
 def new_id() -> str:
     """A name for a case that has none."""
     return f"case-{uuid4().hex[:12]}"
+
+
+UNSEEN = -1.0
+"""In place of what a writer saw of a case: nothing that is known of it may be replaced."""
+_REPLACED = ("label", "asset", "time", "end", "zone", "group", "notes", "tags", "links", "rejected")
+
+
+def check_seen(old: Case, new: Case | None, seen: float | None) -> None:
+    """Refuse to replace what the writer did not see.
+
+    Args:
+        old: the case as it is.
+        new: as it would be; None where it would be taken out.
+        seen: `changed` of the case as the writer saw it, `UNSEEN`, or None for whatever it was.
+    """
+    if seen is None or seen == old.changed:
+        return
+    if new is None:
+        said = ["it would be taken out"]
+    else:
+        changes = [(name, getattr(old, name), getattr(new, name)) for name in _REPLACED]
+        given = [(name, was, now) for name, was, now in changes if was != now]
+        lost = [own for own in given if not _extends(own[1], own[2])]
+        if not given or (seen == UNSEEN and not lost):
+            return
+        said = [f"{name} is {_quote(was)}, and would become {_quote(now)}" for name, was, now in lost or given]
+    what = "says something already" if seen == UNSEEN else "was changed since you saw it"
+    raise ConflictError(
+        old.id, f"Case {old.id!r} {what}: {'; '.join(said)}. Look at it again, then write.", seen=seen != UNSEEN
+    )
+
+
+def _extends(old: Any, new: Any) -> bool:  # noqa: ANN401 - the value of any field
+    """Whether nothing of an old value is lost in a new one."""
+    return old in {None, "", ()} or (isinstance(old, tuple) and set(old) <= set(new))
+
+
+def _quote(value: object) -> str:
+    text = ", ".join(value) if isinstance(value, tuple) else "" if value is None else str(value)
+    return repr(text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}…") if text else "empty"
 
 
 def check_case(case: Case) -> Case:

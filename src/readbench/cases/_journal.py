@@ -26,6 +26,7 @@ from readbench.cases._channels import NO_NAMES, ChannelNames
 from readbench.cases._models import Case, Change
 from readbench.cases._plausibility import MOST_PROFILED, LibraryProfile, spread_evenly
 from readbench.engine.preparation import ChannelStats, lend_before
+from readbench.engine.vectors import window_digests
 from readbench.engine.windows import NORMAL, UNLABELLED, WindowSet, strings
 from readbench.errors import UnknownNameError
 
@@ -67,16 +68,19 @@ Older journals lack the columns of `LATER`."""
 LATER = {"context": "''", "end": "cast('NaN' as double)", "zone": "''", "author": "''"}
 """Columns that came later, and what older rows have in them."""
 _AUTHOR: ContextVar[str] = ContextVar("author", default="")
+_MADE: ContextVar[list[str] | None] = ContextVar("made", default=None)
 
 
 @contextmanager
-def sign_changes(author: str) -> Iterator[None]:
-    """Write an author beside every change that this thread makes meanwhile."""
-    token = _AUTHOR.set(author)
+def sign_changes(author: str) -> Iterator[list[str]]:
+    """Write an author beside every change that this thread makes meanwhile; lists them, such as `12: edit of w0`."""
+    made: list[str] = []
+    tokens = _AUTHOR.set(author), _MADE.set(made)
     try:
-        yield
+        yield made
     finally:
-        _AUTHOR.reset(token)
+        _AUTHOR.reset(tokens[0])
+        _MADE.reset(tokens[1])
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,12 @@ class JournalEntry:
     context: str = ""
 
 
+def enter(windows: WindowSet, case: Case) -> JournalEntry:
+    """The entry that one window would have, as stores name it, but for its place."""
+    context = "" if windows.context is None else windows.context.digest_of(0).hex()
+    return JournalEntry(case, 0, window_digests(windows.with_context(None))[0], context=context)
+
+
 @dataclass(frozen=True, eq=False)
 class State:
     """A library at one time: entries by id in the order of their places, and where the journal stands.
@@ -115,6 +125,14 @@ class State:
     changes: tuple[Change, ...]
     steps: int
     named: tuple[str, ...] = ()
+
+    def find_same(self, new: JournalEntry) -> str | None:
+        """Name of the case with the window, context, time and asset of a new one; the one of its name, if there is."""
+        told = new.digest, new.context, new.case.time, new.case.asset
+        known = self.cases.items() if new.case.id not in self.cases else [(new.case.id, self.cases[new.case.id])]
+        return next(
+            (name for name, own in known if (own.digest, own.context, own.case.time, own.case.asset) == told), None
+        )
 
     @property
     def change(self) -> int:
@@ -271,7 +289,9 @@ def _settle(undos: list[tuple[int, int]]) -> set[int]:
 
 
 def _row(entry: JournalEntry, what: What, change: int, step: int, stamp: float) -> dict[str, Any]:
-    case = entry.case
+    case, made = entry.case, _MADE.get()
+    if made is not None:
+        made.append(f"{change}: {what} of {case.id}" if case.id else f"{change}: {what}")
     return {
         **case.model_dump(exclude={"changed"}),
         "label": case.label or "",

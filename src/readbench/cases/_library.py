@@ -25,6 +25,7 @@ from readbench.cases._intake import (
     ReadRecording,
     attach_context,
     check_case,
+    check_seen,
     describe_context,
     describe_still,
     facts_of,
@@ -258,9 +259,17 @@ class Library:
         return self.case(names[0])
 
     def add_checked(self, windows: GivenWindows, case: Case, remarks: tuple[str, ...] = ()) -> AddedCase:
-        """Add one case with remarks on its file, and say what is odd about its window beside those that are here."""
-        odd = self.check_many(windows, exact=False)[0]
-        added = self.case(self.add(windows, [case])[0])
+        """Add one case with remarks on its file, and say what is odd about its window beside those that are here.
+
+        Where the same window of the same asset and time is here already, and the case has no other name, nothing is
+        added: that case comes back, with a remark.
+        """
+        odd, named = self.check_many(windows, exact=False)[0], _name(case)
+        known = named.id in self.snapshot().state.cases
+        once = known or not case.id
+        added = self.case(self._take_in(to_windows(windows), [named], [False], self.progress, once=once)[0])
+        if known or added.id != named.id:
+            remarks = (*remarks, f"The same window is here already, as case {added.id!r}: nothing was added.")
         return AddedCase(**added.model_dump(), remarks=remarks, plausibility=odd)
 
     def add_normals(
@@ -279,31 +288,49 @@ class Library:
         cases = [case.model_copy(update=update) for case in facts_of(own)]
         return self.add(own, cases, [True] * len(cases), progress=progress)
 
-    def edit(self, case: str, **facts: Any) -> Case:  # noqa: ANN401 - fields of Case
+    def edit(self, case: str, *, seen: float | None = None, **facts: Any) -> Case:  # noqa: ANN401 - fields of Case
         """Replace what is known of a case: any field of `Case` but its name.
 
         A label ends that the same fault type is ruled out, and ruling out its fault type ends a label.
+
+        Args:
+            case: its name.
+            seen: `changed` of the case as the writer saw it: what was written since is not replaced unseen but raises
+                `ConflictError`. `UNSEEN` admits what replaces nothing. None replaces whatever is there.
+            facts: fields of `Case`.
         """
         if {"id", "changed"} & set(facts):
             raise UsageError("The name of a case stays. Delete it and add it again.")
-        self._change([case], "edit", lambda old: _agree(Case.model_validate(old.model_dump() | facts), set(facts)))
+
+        def replace_facts(old: Case) -> Case:
+            new = _agree(Case.model_validate(old.model_dump() | facts), set(facts))
+            check_seen(old, check_case(new), seen)
+            return new
+
+        self._change([case], "edit", replace_facts)
         return self.case(case)
 
-    def label(self, case: str, label: str | None) -> Case:
+    def label(self, case: str, label: str | None, *, seen: float | None = None) -> Case:
         """Say what a case was, or with None that nobody knows; counts in the next search."""
-        return self.edit(case, label=label)
+        return self.edit(case, seen=seen, label=label)
 
-    def confirm(self, case: str, like: str) -> Case:
+    def confirm(self, case: str, like: str, *, seen: float | None = None) -> Case:
         """Say that a case is of the same fault type as another one."""
-        return self.edit(case, label=self._label_of(like))
+        return self.edit(case, seen=seen, label=self._label_of(like))
 
-    def reject(self, case: str, like: str) -> Case:
+    def reject(self, case: str, like: str, *, seen: float | None = None) -> Case:
         """Say that a case is not of the fault type of another one: it will not be counted among that type again."""
-        return self.edit(case, rejected=tuple(dict.fromkeys((*self.case(case).rejected, self._label_of(like)))))
+        ruled_out = tuple(dict.fromkeys((*self.case(case).rejected, self._label_of(like))))
+        return self.edit(case, seen=seen, rejected=ruled_out)
 
-    def delete(self, cases: Iterable[str]) -> None:
-        """Take cases or normal windows out; `undo` brings them back."""
-        self._change(list(cases), "delete", lambda old: old)
+    def delete(self, cases: Iterable[str], *, seen: float | None = None) -> None:
+        """Take cases or normal windows out; `undo` brings them back. `seen` as in `edit`."""
+
+        def look(old: Case) -> Case:
+            check_seen(old, None, seen)
+            return old
+
+        self._change(list(cases), "delete", look)
 
     def undo(self, change: int | None = None) -> Change:
         """Take a change back: the last one that still stands, or any; what later ones said of its cases stays."""
@@ -568,11 +595,22 @@ class Library:
                     answers.append(make_answer(snapshot, found, query, request, odd[i], normal[i]))
             return [_remark(answer, describe_still(windows[i : i + 1])) for i, answer in enumerate(answers)]
 
-    def _take_in(self, windows: WindowSet, facts: list[Case], normal: list[bool], progress: Progress) -> list[str]:
+    def _take_in(
+        self,
+        windows: WindowSet,
+        facts: list[Case],
+        normal: list[bool],
+        progress: Progress,
+        *,
+        once: bool = False,
+    ) -> list[str]:
+        """Add windows; of one that comes `once`, the name of the case that has it already."""
         own = self.prepare(windows)
         facts = [check_case(_unlabel(case) if flag else case) for case, flag in zip(facts, normal, strict=True)]
         what: What = "normals" if normal and all(normal) else "add"
         with self._writing() as state:
+            if once and (same := state.find_same(journal.enter(own, facts[0]))):
+                return [same]
             _require_new([case.id for case in facts], state)
             change, step, stamp = state.change + 1, state.steps, clock.time()
             for start in range(0, len(facts), BATCH):

@@ -220,7 +220,8 @@ def test_who_may_edit_takes_edits_back_and_the_page_says_who_made_them(
 ) -> None:
     library: Library = guarded.app.state.service.library  # type: ignore[attr-defined]
     own = {"Authorization": f"Bearer {keys['write']}"}
-    page = guarded.post("/feedback", data={"case": "w3", "like": "w0", "same": "false"}, headers=own)
+    seen = str(library.case("w3").changed)
+    page = guarded.post("/feedback", data={"case": "w3", "like": "w0", "same": "false", "seen": seen}, headers=own)
     assert library.case("w3").rejected == ("leak",)
     assert "by write" in page.text
     number = library.history()[-1].number

@@ -10,11 +10,11 @@ from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 from typing import Annotated
 
-from fastapi import APIRouter, BackgroundTasks, File, Form, HTTPException, Query, UploadFile
+from fastapi import APIRouter, BackgroundTasks, Depends, File, Form, Header, HTTPException, Query, Response, UploadFile
 from fastapi.responses import FileResponse
 from pydantic import Field
 
-from readbench.cases import AddedCase, Answer, Case, Change, Filter, export_library
+from readbench.cases import UNSEEN, AddedCase, Answer, Case, Change, Filter, export_library
 from readbench.cases.server._bodies import (
     Asked,
     CasePage,
@@ -25,6 +25,7 @@ from readbench.cases.server._bodies import (
     Problem,
     SearchBody,
     SearchManyBody,
+    SeenBody,
     Stored,
     check_effort,
     told_of_file,
@@ -35,9 +36,10 @@ from readbench.cases.server._gate import Admin, Reader, Writer
 from readbench.cases.server._reception import JsonRoute
 from readbench.cases.server._service import CaseService, Served
 from readbench.engine.windows import WindowSet
-from readbench.errors import UnknownNameError, UsageError
+from readbench.errors import UsageError
 
 PROBLEMS = {status: {"model": Problem} for status in (400, 401, 403, 404, 408, 413, 422, 503)}
+CONFLICTS = {status: {"model": Problem} for status in (409, 412, 428)}
 read_router = APIRouter(prefix="/api/v1", tags=["read"], route_class=JsonRoute, responses={**PROBLEMS})
 MOST_LISTED = 1000
 
@@ -57,9 +59,10 @@ async def cases(service: Served, _caller: Reader, query: Annotated[ListQuery, Qu
 
 
 @read_router.get("/cases/{case:path}")
-async def case(service: Served, _caller: Reader, case: str) -> Case:
-    """What is known of a case."""
-    return await service.work.do(lambda: service.library.case(case))
+async def case(service: Served, _caller: Reader, case: str, response: Response) -> Case:
+    """What is known of a case; its `ETag` says which version that is."""
+    found = await service.work.do(lambda: service.library.case(case))
+    return tag(response, found)
 
 
 @read_router.get("/windows/{case:path}")
@@ -177,9 +180,36 @@ def hits(k: int, service: CaseService) -> int:
     return k
 
 
-write_router = APIRouter(
-    prefix="/api/v1", tags=["write"], route_class=JsonRoute, responses={**PROBLEMS, 409: {"model": Problem}}
-)
+def tag(response: Response, case: Case) -> Case:
+    """Say which version of a case an answer holds: `changed`, as `If-Match` takes it."""
+    response.headers["ETag"] = f'"{case.changed!r}"'
+    return case
+
+
+def read_match(
+    if_match: Annotated[
+        str, Header(description="`ETag` of the case as it was seen; `*` replaces whatever is there.")
+    ] = "",
+) -> float | None:
+    """What a writer saw: a version, `UNSEEN` without any, None for `*`."""
+    text = if_match.strip().removeprefix("W/").strip('"')
+    if not text:
+        return UNSEEN
+    try:
+        return None if text == "*" else float(text)
+    except ValueError:
+        return math.nan  # no version of any case
+
+
+Seen = Annotated[float | None, Depends(read_match)]
+
+
+def choose_seen(body: SeenBody, seen: float | None) -> float | None:
+    """What a writer saw, by the body, else by the header."""
+    return seen if body.seen is None else body.seen
+
+
+write_router = APIRouter(prefix="/api/v1", tags=["write"], route_class=JsonRoute, responses={**PROBLEMS, **CONFLICTS})
 
 
 @write_router.post("/cases", status_code=201)
@@ -234,33 +264,37 @@ async def add_file(
 
 
 @write_router.patch("/cases/{case:path}")
-async def edit(service: Served, caller: Writer, case: str, body: Edits) -> Case:
+async def edit(service: Served, caller: Writer, case: str, body: Edits, seen: Seen, response: Response) -> Case:
     """Replace some of what is known of a case."""
-    return await service.write(caller, lambda: service.library.edit(case, **body.model_dump(exclude_unset=True)))
+    given, saw = body.model_dump(exclude_unset=True, exclude={"seen"}), choose_seen(body, seen)
+    return tag(response, await service.write(caller, lambda: service.library.edit(case, seen=saw, **given)))
 
 
 @write_router.post("/label")
-async def label(service: Served, caller: Writer, body: LabelBody) -> Case:
+async def label(service: Served, caller: Writer, body: LabelBody, seen: Seen, response: Response) -> Case:
     """Say what a case was; the next search knows it."""
-    return await service.write(caller, lambda: service.library.label(body.case, body.label))
+    saw = choose_seen(body, seen)
+    return tag(response, await service.write(caller, lambda: service.library.label(body.case, body.label, seen=saw)))
 
 
 @write_router.post("/confirm")
-async def confirm(service: Served, caller: Writer, body: PairBody) -> Case:
+async def confirm(service: Served, caller: Writer, body: PairBody, seen: Seen, response: Response) -> Case:
     """Say that a case has the fault of another one."""
-    return await service.write(caller, lambda: service.library.confirm(body.case, body.like))
+    saw = choose_seen(body, seen)
+    return tag(response, await service.write(caller, lambda: service.library.confirm(body.case, body.like, seen=saw)))
 
 
 @write_router.post("/reject")
-async def reject(service: Served, caller: Writer, body: PairBody) -> Case:
+async def reject(service: Served, caller: Writer, body: PairBody, seen: Seen, response: Response) -> Case:
     """Say that a case does not have the fault of another one."""
-    return await service.write(caller, lambda: service.library.reject(body.case, body.like))
+    saw = choose_seen(body, seen)
+    return tag(response, await service.write(caller, lambda: service.library.reject(body.case, body.like, seen=saw)))
 
 
 @write_router.delete("/cases/{case:path}", status_code=204, tags=["admin"])
-async def delete(service: Served, caller: Admin, case: str) -> None:
+async def delete(service: Served, caller: Admin, case: str, seen: Seen) -> None:
     """Take a case out; undo brings it back."""
-    await service.write(caller, lambda: service.library.delete([case]))
+    await service.write(caller, lambda: service.library.delete([case], seen=seen))
 
 
 @write_router.post("/undo", tags=["admin"])
@@ -294,17 +328,14 @@ async def export(service: Served, _caller: Admin, after: BackgroundTasks) -> Fil
 
 
 def add_case(service: CaseService, windows: WindowSet, case: Case, remarks: tuple[str, ...] = ()) -> AddedCase:
-    """Add one case, with remarks on its file, and say 409 where there is one of its name."""
-    library = service.library
+    """Add one case, with remarks on its file, and say 409 where there is another one of its name."""
     check_effort(windows, service)
-    if case.id:
-        try:
-            library.case(case.id)
-        except UnknownNameError:
-            pass
-        else:
-            raise HTTPException(409, f"There is a case {case.id!r} already. Give another name.")
-    return library.add_checked(windows, case, remarks)
+    try:
+        return service.library.add_checked(windows, case, remarks)
+    except UsageError as error:
+        if case.id in service.library.snapshot().state.cases:
+            raise HTTPException(409, f"There is a case {case.id!r} already. Give another name.") from error
+        raise
 
 
 def _remove(path: Path) -> None:

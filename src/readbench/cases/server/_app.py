@@ -28,8 +28,16 @@ from readbench.cases.server._keys import AuditLog, KeyFile
 from readbench.cases.server._questions import build_routes
 from readbench.cases.server._reception import MOST_CONNECTIONS, limit_connections
 from readbench.cases.server._service import BusyError, CaseService, Served, Settings, WorkerPool
+from readbench.cases.server._views import find_author
 from readbench.common import web
-from readbench.errors import OverdueError, ReadbenchError, StoreError, UnknownNameError, UsageError
+from readbench.errors import (
+    ConflictError,
+    OverdueError,
+    ReadbenchError,
+    StoreError,
+    UnknownNameError,
+    UsageError,
+)
 
 STATIC = Path(__file__).parent / "static"
 log = logging.getLogger("readbench.service")
@@ -104,6 +112,13 @@ def _add_errors(app: FastAPI) -> None:
     async def refuse(request: Request, error: ReadbenchError) -> Response:
         status = 503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownNameError) else 400
         return _problem(request, status, str(error))
+
+    @app.exception_handler(ConflictError)
+    async def refuse_unseen(request: Request, error: ConflictError) -> Response:
+        service: CaseService = request.app.state.service
+        author = await service.work.do(lambda: find_author(service.library, error.name))
+        status = 428 if not error.seen else 412 if "if-match" in request.headers else 409
+        return _problem(request, status, f"{error}{f' Last changed by {author}.' if author else ''}")
 
     @app.exception_handler(RequestValidationError)
     async def refuse_malformed(request: Request, error: RequestValidationError) -> Response:

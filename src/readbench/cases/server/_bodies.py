@@ -102,7 +102,13 @@ class NewCase(ApiModel):
     links: tuple[str, ...] = ()
 
 
-class Edits(ApiModel):
+class SeenBody(ApiModel):
+    """What a writer saw: `changed` of the case. Without it and `If-Match`, nothing that is known is replaced."""
+
+    seen: float | None = None
+
+
+class Edits(SeenBody):
     """Fields of a case to replace; those left out stay."""
 
     label: str | None = None
@@ -117,14 +123,14 @@ class Edits(ApiModel):
     rejected: tuple[str, ...] = ()
 
 
-class LabelBody(ApiModel):
+class LabelBody(SeenBody):
     """A case and what it was; null where nobody knows."""
 
     case: str
     label: str | None
 
 
-class PairBody(ApiModel):
+class PairBody(SeenBody):
     """A case, and the stored one that it is or is not like."""
 
     case: str

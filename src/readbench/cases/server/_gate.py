@@ -17,12 +17,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readbench.cases.server._keys import LOCAL, NOBODY, Event, KeyHolder, Role
 from readbench.cases.server._reception import ReceivedBody
-from readbench.cases.server._service import CaseService, service_of
+from readbench.cases.server._service import CHANGES, CaseService, service_of
 from readbench.common import web
 from readbench.errors import ReadbenchError
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+MOST_LISTED = 20
+"""Changes of one request that its line in the record names."""
 UNRECORDED = ("/static/", "/healthz", "/readyz", "/metrics")
 IMPORT_MAP = web.import_map({web.NAME: "/static/", "#service/": "/static/"})
 """Where the modules of the pages find each other."""
@@ -64,6 +66,7 @@ class Gate:
             await self.app(scope, receive, send)
             return
         began, status, recorded = time.perf_counter(), 500, False
+        CHANGES.set([])
         body = ReceivedBody(scope, receive, self.service, lambda: self._admit(scope))
 
         def record() -> None:
@@ -77,7 +80,7 @@ class Gate:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 _complete(MutableHeaders(scope=message), scope)
-            elif not message.get("more_body", False):
+            elif message["type"] == "http.response.body" and not message.get("more_body", False):
                 record()  # who has the whole answer finds it in the log, whatever happens next
             await send(message)
 
@@ -124,6 +127,7 @@ class Gate:
                 status=status,
                 ms=round(1000 * seconds, 1),
                 received=received,
+                changes=tuple(CHANGES.get()[:MOST_LISTED]),
             )
             self.service.audit.record(event)
 

@@ -173,6 +173,7 @@ class Event(BaseModel):
         status: of the answer.
         ms: how long it took.
         received: bytes of the request's body.
+        changes: what it changed, by number, kind and case, such as `12: edit of w0`; `history` has the rest.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -184,6 +185,7 @@ class Event(BaseModel):
     status: int
     ms: float
     received: int
+    changes: tuple[str, ...] = ()
 
 
 class AuditLog:

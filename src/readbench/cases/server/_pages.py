@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -47,6 +47,7 @@ from readbench.cases.server._views import (
     list_events,
 )
 from readbench.engine.windows import Window
+from readbench.errors import ConflictError
 
 HITS = 10
 OPTIONS = 5
@@ -232,15 +233,24 @@ async def preview(
 
 @router.post("/feedback")
 async def feedback(
+    *,
+    request: Request,
     service: Served,
     caller: Writer,
     case: Annotated[str, Form()],
     like: Annotated[str, Form()],
     same: Annotated[bool, Form()],
+    seen: Annotated[str, Form()] = "",
 ) -> Response:
     """Confirm or reject: the case has, or has not, the fault of another one."""
-    say = service.library.confirm if same else service.library.reject
-    return await _change_case(service, caller, case, lambda: say(case, like=like))
+    library, saw = service.library, words.read_seen(seen)
+
+    def say() -> Case:
+        return (library.confirm if same else library.reject)(case, like=like, seen=saw)
+
+    fields = {"case": case, "like": like, "same": str(same).lower()}
+    yours = {"label" if same else "rejected": f"{'as' if same else 'not as'} {like}"}
+    return await _write(request, service, caller, WrittenForm("/feedback", fields, yours), say)
 
 
 @router.post("/revert")
@@ -266,6 +276,8 @@ async def revert(
 
 @router.post("/facts")
 async def facts(
+    *,
+    request: Request,
     service: Served,
     caller: Writer,
     case: Annotated[str, Form()],
@@ -273,28 +285,42 @@ async def facts(
     asset: Annotated[str, Form()] = "",
     notes: Annotated[str, Form()] = "",
     tags: Annotated[str, Form()] = "",
+    seen: Annotated[str, Form()] = "",
 ) -> Response:
     """Replace what is known of a case."""
     given = tuple(tag.strip() for tag in tags.split(",") if tag.strip())
     text = notes.replace("\r\n", "\n")
     said = {"label": label.strip() or None, "asset": asset.strip(), "notes": text, "tags": given}
-    return await _change_case(service, caller, case, lambda: service.library.edit(case, **said))
+    yours = {"label": label.strip(), "asset": asset.strip(), "notes": text, "tags": ", ".join(given)}
+    form = WrittenForm("/facts", {"case": case, **yours}, yours)
+    saw = words.read_seen(seen)
+    return await _write(request, service, caller, form, lambda: service.library.edit(case, seen=saw, **said))
 
 
 @router.post("/label")
 async def label_case(
-    service: Served, caller: Writer, case: Annotated[str, Form()], label: Annotated[str, Form()]
+    *,
+    request: Request,
+    service: Served,
+    caller: Writer,
+    case: Annotated[str, Form()],
+    label: Annotated[str, Form()],
+    seen: Annotated[str, Form()] = "",
 ) -> Response:
     """Say what a case on the list of the overview was; the list is made anew."""
-    await service.write(caller, lambda: service.library.label(case, label.strip() or None))
-    return RedirectResponse("/overview#next", 303)
+    form = WrittenForm("/label", {"case": case, "label": label}, {"label": label}, "/overview#next")
+    saw, said = words.read_seen(seen), label.strip() or None
+    return await _write(request, service, caller, form, lambda: service.library.label(case, said, seen=saw))
 
 
 @router.post("/delete")
-async def delete(service: Served, caller: Admin, case: Annotated[str, Form()]) -> Response:
+async def delete(
+    request: Request, service: Served, caller: Admin, case: Annotated[str, Form()], seen: Annotated[str, Form()] = ""
+) -> Response:
     """Take a case out."""
-    await service.write(caller, lambda: service.library.delete([case]))
-    return RedirectResponse("/overview#changes", 303)
+    form = WrittenForm("/delete", {"case": case}, {"label": "take it out"}, "/overview#changes")
+    saw = words.read_seen(seen)
+    return await _write(request, service, caller, form, lambda: service.library.delete([case], seen=saw))
 
 
 @router.post("/undo")
@@ -448,14 +474,50 @@ def _to_case(case: str, **query: object) -> Response:
     return RedirectResponse(f"{words.make_link(case)}{asked}", 303)
 
 
-async def _change_case(service: CaseService, caller: KeyHolder, case: str, change: Callable[[], object]) -> Response:
-    """Change a case and go back to its page, which offers to take that back."""
+@dataclass(frozen=True)
+class WrittenForm:
+    """A form that changes one case.
+
+    Args:
+        action: its route.
+        fields: what it sends, the name of the case under `case`.
+        yours: what its sender says of the fields of the case, in words.
+        then: the page that follows; "" is that of the case, which offers to take the change back.
+    """
+
+    action: str
+    fields: dict[str, str]
+    yours: dict[str, str]
+    then: str = ""
+
+
+async def _write(
+    request: Request, service: CaseService, caller: KeyHolder, form: WrittenForm, change: Callable[[], object]
+) -> Response:
+    """Change a case and go on; where another change came first, show both states and let the sender choose."""
+    case = form.fields["case"]
 
     def act() -> int:
         change()
         return service.library.history()[-1].number
 
-    return _to_case(case, done=await service.write(caller, act))
+    try:
+        number = await service.write(caller, act)
+    except ConflictError:
+        return await _show_conflict(request, service, caller, form)
+    return RedirectResponse(form.then, 303) if form.then else _to_case(case, done=number)
+
+
+async def _show_conflict(request: Request, service: CaseService, caller: KeyHolder, form: WrittenForm) -> Response:
+    def look() -> dict[str, Any]:
+        own = service.library.case(form.fields["case"])
+        events = [event for event in list_events(service.library, own.id) if not event.undone]
+        states = [(name, words.format_field(getattr(own, name)), yours) for name, yours in form.yours.items()]
+        return {"case": own, "event": next(iter(events), None), "states": [row for row in states if row[1] != row[2]]}
+
+    found = await service.work.do(look)
+    fields = form.fields | {"seen": str(found["case"].changed)}
+    return _page(request, "conflict.html", caller, status=409, action=form.action, fields=fields, **found)
 
 
 async def _keep(service: CaseService, caller: KeyHolder, held: HeldFile, token: str) -> Response:

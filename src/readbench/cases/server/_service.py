@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -224,6 +225,10 @@ class HeldFiles:
             return file
 
 
+CHANGES: ContextVar[list[str]] = ContextVar("changes", default=[])  # noqa: B039 - the gate sets one for each request
+"""What the request at hand changed."""
+
+
 @dataclass
 class Inflow:
     """Bytes of all requests that are received or worked on."""
@@ -258,11 +263,13 @@ class CaseService:
     async def write(self, caller: KeyHolder, call: Callable[[], Result]) -> Result:
         """Run a call that changes the library, in the name of who asked for it."""
 
-        def signed() -> Result:
-            with sign_changes("" if self.keys is None else caller.name):
-                return call()
+        def signed() -> tuple[Result, list[str]]:
+            with sign_changes("" if self.keys is None else caller.name) as made:
+                return call(), made
 
-        return await self.work.do(signed)
+        result, made = await self.work.do(signed)
+        CHANGES.get().extend(made)
+        return result
 
 
 def service_of(request: Request) -> CaseService:

@@ -6,6 +6,7 @@ words, from the library's journal.
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from readbench.cases import (
     FARTHEST,
     FIRST_DATE,
     MOST_STEPS,
+    UNSEEN,
     Change,
     Library,
     Snapshot,
@@ -333,6 +335,11 @@ def list_events(library: Library, case: str) -> list[CaseEvent]:
     return events[::-1]
 
 
+def find_author(library: Library, case: str) -> str:
+    """Who made the last change of a case that still stands; "" where nobody said."""
+    return next((event.author for event in list_events(library, case) if not event.undone), "")
+
+
 def _words(row: dict[str, Any], before: dict[str, Any]) -> str:
     if row["what"] == "delete":
         return "taken out"
@@ -355,6 +362,27 @@ def _said(field: str, value: object) -> str:
     if field == "rejected":
         return f"known not to be {short}" if short else "nothing is ruled out"
     return f"{field}: {short}" if short else f"{field} taken out"
+
+
+def format_field(value: object) -> str:
+    """A field of a case as a form shows it.
+
+    >>> format_field(("a", "b")), format_field(None)
+    ('a, b', '')
+    """
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else "" if value is None else str(value)
+
+
+def read_seen(text: str) -> float:
+    """What the sender of a form saw of its case: `changed`, as the page had it; without it, nothing.
+
+    >>> read_seen("12.5"), read_seen("") == UNSEEN, read_seen("x")
+    (12.5, True, nan)
+    """
+    try:
+        return float(text) if text.strip() else UNSEEN
+    except ValueError:
+        return math.nan
 
 
 def format_percent(share: float | None) -> str:
