@@ -1,5 +1,6 @@
 # `make run` sets up and runs the benchmark on embedded data, `make test` sets up and runs the tests; `make report` writes
-# the site of a run (RUN=runs/NAME), by default of the embedded data; `make demo` opens a case library to the browser.
+# the site of a run (RUN=runs/NAME), by default of the embedded data; `make demo` opens a case library to the browser
+# (PORT=8000).
 # `make check` is for while one works: lint, types and the fast tests; `make test-random` draws other examples each time.
 PYTHON ?= python3
 EXTRAS ?= light
@@ -25,8 +26,9 @@ report: $(VENV)/.installed
 	test -e $(RUN)/run.json || $(BIN)/readbench run --suite quick --out $(RUN)
 	$(BIN)/readbench report $(RUN)
 
+PORT ?= 8000
 demo: $(VENV)/.installed-service
-	$(BIN)/readbench cases serve --demo
+	$(BIN)/readbench cases serve --demo --port $(PORT)
 
 test: lint $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -77,6 +79,7 @@ $(VENV)/.installed: pyproject.toml
 	touch $@
 
 $(VENV)/.installed-service: pyproject.toml
+	@echo "installing readbench[service] into $(VENV); this takes a minute or two"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[service]'
 	touch $@ $(VENV)/.installed

@@ -7,19 +7,22 @@ are cut and rounded for agents: the name and the words of such a tool are those 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from functools import wraps
-from inspect import Parameter, Signature
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from inspect import Parameter, Signature, cleandoc, iscoroutinefunction, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from readbench.cases import (
     DEFAULT_METHOD,
     QUESTIONS,
+    UNSEEN,
     AddedCase,
     Case,
+    Change,
     Doubt,
     Evidence,
     Filter,
@@ -31,35 +34,66 @@ from readbench.cases import (
     ReadRecording,
     Suggestion,
     ToldContext,
+    attach_context,
     read_recording,
+    sign_changes,
 )
 from readbench.common.tables import Limits
 from readbench.engine.window_tables import Roles
+from readbench.engine.windows import WindowSet
 from readbench.errors import ReadbenchError, UsageError
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
-P = ParamSpec("P")
-R = TypeVar("R")
 INSTRUCTIONS = (
     "A library of resolved faults in time-series data. Ask find_similar_cases about a recording or a stored case, then"
     " explain_match about the best ones, and read their notes with get_case. Cite cases by id. Probabilities are"
-    " calibrated; 'unlike anything here' is a real option."
+    " calibrated; 'unlike anything here' is a real option. Before you replace what people said of a case, ask them;"
+    " undo_change takes a change back."
 )
 MOST_HITS = 20
 FEW = 5
 """How many an agent gets that does not say."""
-ASKED: dict[str, tuple[Any, Any]] = {
-    "case": (str, ""),
-    "file": (str, ""),
-    "time_column": (str, ""),
-    "onset": (str, ""),
-    "before_file": (str, ""),
-    "rate": (float | None, None),
-    "facts": (dict[str, float] | None, None),
+Values = dict[str, list[float | None]]
+ASKED: dict[str, tuple[Any, Any, str]] = {
+    "case": (str, "", "Id of a stored case. Give this, or a file, or values."),
+    "file": (
+        str,
+        "",
+        "Path of a CSV, Excel, Parquet or NPZ file: a row for each time, a column for each channel.",
+    ),
+    "values": (
+        Values | None,
+        None,
+        "Readings by channel, in place of a file: lists of one length, evenly spaced, null where one is missing.",
+    ),
+    "channels": (list[str] | None, None, "Columns of the file, or names of the values, that are used; all by default."),
+    "time_column": (str, "", "Column of the time; it is looked for by default. '-' is for none."),
+    "first": (str, "", "First time of the window in the file: seconds, a date, or without times the number of a row."),
+    "last": (str, "", "Last time of the window in the file, likewise."),
+    "onset": (
+        str,
+        "",
+        "When it began: seconds, a date, a time of day, or a row or step. What lies before becomes the time before.",
+    ),
+    "before_file": (str, "", "Path of another file with the time before the window, instead of an onset."),
+    "rate": (float | None, None, "Samples a second, where the file has no times."),
+    "facts": (dict[str, float] | None, None, "Numbers that are known beforehand, such as {'speed': 29.5}."),
 }
-"""How an agent says what it asks about: types and defaults."""
+"""How an agent says what it asks about: types, defaults and meanings."""
+FILES = ("file", "before_file", "time_column", "first", "last")
+"""What an agent may say only where it may read files of this machine."""
+HITS: dict[str, tuple[Any, Any, str]] = {
+    "k": (int, 5, "Most cases, up to 20."),
+    "fault": (str, "", "List only cases with this fault."),
+    "asset": (str, "", "List only cases of this asset."),
+}
+NEW: dict[str, tuple[Any, Any, str]] = {
+    "fault": (str, "", "What it was; empty where nobody knows yet."),
+    "asset": (str, "", "The machine it comes from."),
+    "notes": (str, "", "What was found and done."),
+}
 MOST_CHANNELS = 8
 NOTE = 300
 LIMITS = Limits(max_bytes=256 * 2**20, max_rows=2_000_000, max_columns=2_000)
@@ -235,44 +269,47 @@ SHORTENED: dict[str, Callable[[Any], Any]] = {
 """How the answers to some questions become short enough for an agent."""
 
 
+Check = Callable[[WindowSet], object]
+
+
 class Tools:
     """What an agent may call.
 
     Args:
         library: that is asked.
         method: of every search.
+        files: the agent names files of this machine; else it sends values.
+        check: refuses windows that are too large.
     """
 
-    def __init__(self, library: Library, method: str = DEFAULT_METHOD) -> None:
+    def __init__(
+        self, library: Library, method: str = DEFAULT_METHOD, *, files: bool = True, check: Check | None = None
+    ) -> None:
         self.library = library
         self.method = method
+        self.check = check
+        self.asked = {name: own for name, own in ASKED.items() if files or name not in FILES}
 
-    def find_similar_cases(  # noqa: PLR0913 - what an agent may say
-        self,
-        *,
-        case: str = "",
-        file: str = "",
-        time_column: str = "",
-        k: int = 5,
-        fault: str = "",
-        asset: str = "",
-        onset: str = "",
-        before_file: str = "",
-        rate: float | None = None,
-        facts: dict[str, float] | None = None,
-    ) -> FoundCases:
-        """Find the cases most like a stored case or a recording (path of a CSV, Excel, Parquet or NPZ file).
+    def reading(self) -> list[Callable[..., Any]]:
+        """Tools that change nothing."""
+        find = _sign(self.find_similar_cases, self.find_similar_cases, _parameters(self.asked | HITS), FoundCases)
+        return [find, self.get_case, *(self.question(question) for question in QUESTIONS.values())]
 
-        Give `case` or `file`; the column of the time is looked for unless `time_column` names it. `fault` and `asset`
-        limit what is listed. Of a file, `onset` says when it began (seconds,
-        a date, a time of day, or a row): rows before are the time before; or `before_file` holds these. `rate` is in
-        samples a second, `facts` are numbers known beforehand. Returns at most 20 cases, best first, the best cases of
-        each fault type that cannot be ruled out with the calibrated probability of the type, and remarks that matter
-        for judging them. Where `judgeable` is false, name no fault: `oddities` say what is wrong with the recording.
+    def writing(self) -> list[tuple[Callable[..., Any], bool]]:
+        """Tools that change the library, and whether they replace what is there."""
+        described = {name: own for name, own in self.asked.items() if name != "case"}
+        add = _sign(self.add_case, self.add_case, _parameters(described | NEW), AddedCase)
+        return [(add, False), (self.label_case, True), (self.undo_change, True)]
+
+    def find_similar_cases(self, *, k: int, fault: str, asset: str, **asked: Any) -> FoundCases:  # noqa: ANN401
+        """Find the cases most like a stored case or a recording.
+
+        Give `case`, `file` or `values`. Returns at most 20 cases, best first, the best cases of each fault type that
+        cannot be ruled out with the calibrated probability of the type, and remarks that matter for judging them. Where
+        `judgeable` is false, name no fault: `oddities` say what is wrong with the recording.
         """
         where = Filter(label=fault or None, asset=asset or None)
-        asked = read_asked(case, file, time_column, told_by(onset, before_file, rate, facts))
-        answer = self.library.search(asked, k=max(1, min(k, MOST_HITS)), method=self.method, where=where)
+        answer = self.library.search(self._read(asked), k=max(1, min(k, MOST_HITS)), method=self.method, where=where)
         return FoundCases(
             cases=[
                 FoundCase(
@@ -299,35 +336,41 @@ class Tools:
             remarks=list(answer.remarks),
         )
 
-    def get_case(self, case: str) -> Case:
-        """Read what is known of a case: fault, asset, time, notes, tags, links."""
+    def get_case(self, case: Annotated[str, Field(description="Id of the case.")]) -> Case:
+        """Read what is known of a case: fault, asset, time, notes, tags, links; `changed` is its version."""
         return self.library.case(case)
 
-    def add_case(  # noqa: PLR0913 - what an agent may say
-        self,
-        *,
-        file: str,
-        fault: str = "",
-        asset: str = "",
-        notes: str = "",
-        time_column: str = "",
-        onset: str = "",
-        before_file: str = "",
-        rate: float | None = None,
-        facts: dict[str, float] | None = None,
-    ) -> AddedCase:
-        """Add the recording in a file as a case; without `fault` it stays open. The rest as for find_similar_cases.
+    def add_case(self, *, fault: str, asset: str, notes: str, **asked: Any) -> AddedCase:  # noqa: ANN401
+        """Add a recording as a case, with its time; without `fault` it stays open. The rest as for find_similar_cases.
 
-        `remarks` say what was understood of the file: its time, channels, gaps, and what was left out. `plausibility`
-        says what is odd about the window: look at that before you rely on the case.
+        `remarks` say what was understood of the file: its time, channels, gaps, what was left out, and whether the same
+        window was here already: then nothing is added. `plausibility` says what is odd about the window: look at that
+        before you rely on the case.
         """
-        read = _read(file, time_column, told_by(onset, before_file, rate, facts))
+        read = self._read(asked | {"case": ""})
+        if isinstance(read, str):
+            raise UsageError("Give a file or values.")
         known = Case(id="", label=fault or None, asset=asset, notes=notes, **read.dates())
         return self.library.add_checked(read, known, read.remarks)
 
-    def label_case(self, case: str, fault: str) -> Case:
-        """Say what a case was; "" where nobody knows any more. Counts in the next search."""
-        return self.library.label(case, fault or None)
+    def label_case(
+        self,
+        case: Annotated[str, Field(description="Id of the case.")],
+        fault: Annotated[str, Field(description="What it was; empty where nobody knows any more.")],
+        seen: Annotated[
+            float | None,
+            Field(description="`changed` of the case as get_case told it; needed to replace a fault that is there."),
+        ] = None,
+    ) -> Case:
+        """Say what a case was; counts in the next search. Replaces what was said before, if you saw that."""
+        return self.library.label(case, fault or None, seen=UNSEEN if seen is None else seen)
+
+    def undo_change(
+        self,
+        change: Annotated[int, Field(description="Number of the change, as history lists it.")],
+    ) -> Change:
+        """Take one change of the library back; what later ones said of its cases stays."""
+        return self.library.undo(change)
 
     def question(self, question: Question[Any]) -> Callable[..., Any]:
         """The tool of a declared question: its parameters, in which a window is a case or a file, and few results."""
@@ -337,8 +380,7 @@ class Tools:
             asked: dict[str, Any] = {}
             for own in question.parameters.values():
                 if own.given_by is GivenBy.WINDOW:
-                    told = told_by(given["onset"], given["before_file"], given["rate"], given["facts"])
-                    asked[own.name] = read_asked(given["case"], given["file"], given["time_column"], told)
+                    asked[own.name] = self._read({name: given[name] for name in self.asked})
                 elif own.given_by is GivenBy.METHOD:
                     asked[own.name] = self.method
                 else:
@@ -346,60 +388,124 @@ class Tools:
             answer = question(self.library, **asked)
             return shorten(answer) if shorten else answer
 
-        tool: Any = ask
-        tool.__name__ = shorten.__name__ if shorten else question.name.replace("-", "_")
-        tool.__doc__ = shorten.__doc__ if shorten else question.summary
+        ask.__name__ = question.name.replace("-", "_")
+        ask.__doc__ = question.summary
         result = get_type_hints(shorten)["return"] if shorten else question.result
-        tool.__signature__ = Signature(_tool_parameters(question), return_annotation=result)
-        return ask
+        return _sign(ask, shorten or ask, self._question_parameters(question), result)
+
+    def _read(self, asked: dict[str, Any]) -> ReadRecording | str:
+        read = read_asked(asked)
+        if self.check is not None and not isinstance(read, str):
+            self.check(read.windows)
+        return read
+
+    def _question_parameters(self, question: Question[Any]) -> list[Parameter]:
+        """What an agent may say: what is needed first, then the window, then the rest."""
+        needed: list[Parameter] = []
+        others: list[Parameter] = []
+        for own in question.parameters.values():
+            if own.given_by is GivenBy.WINDOW:
+                others += _parameters(self.asked)
+            elif own.given_by is None:
+                chosen = needed if own.required else others
+                chosen.append(_parameter(own.name, own.hint, _default(own), own.help))
+        return [*needed, *others]
 
 
-def agent_server(library: Library, *, method: str = DEFAULT_METHOD, writable: bool = False) -> MCPServer:
-    """A server with the tools; those that change the library only where it is `writable`."""
+Run = Callable[[Callable[[], Any], Any, bool], Awaitable[Any]]
+"""Runs the call of a tool: given the call, the request that it came with, and whether it changes the library."""
+
+
+async def run_here(call: Callable[[], Any], _request: object, writes: bool) -> Any:  # noqa: ANN401, FBT001 - as `Run`
+    """Run a call in a thread of this process; changes are signed by the agent."""
+    from anyio.to_thread import run_sync  # noqa: PLC0415 - optional package
+
+    def signed() -> Any:  # noqa: ANN401
+        with sign_changes("agent" if writes else ""):
+            return call()
+
+    return await run_sync(signed)
+
+
+def agent_server(
+    library: Library,
+    *,
+    method: str = DEFAULT_METHOD,
+    writable: bool = False,
+    files: bool = True,
+    run: Run = run_here,
+    check: Check | None = None,
+) -> MCPServer:
+    """A server with the tools; those that change the library only where it is `writable`.
+
+    Args:
+        library: that is asked.
+        method: of every search.
+        writable: the agent may change it.
+        files: the agent may name files of this machine.
+        run: runs the calls.
+        check: refuses windows that are too large.
+    """
     from mcp.server.mcpserver import MCPServer  # noqa: PLC0415 - optional package
     from mcp.types import ToolAnnotations  # noqa: PLC0415
 
-    tools = Tools(library, method)
-    server = MCPServer("readbench-cases", instructions=INSTRUCTIONS)
-    asking: list[Callable[..., Any]] = [tools.find_similar_cases, tools.get_case]
-    asking += [tools.question(question) for question in QUESTIONS.values()]
-    for reading in asking:
-        server.add_tool(_tell_errors(reading), annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
-    for writing in (tools.add_case, tools.label_case) if writable else ():
-        server.add_tool(
-            _tell_errors(writing), annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False)
+    tools = Tools(library, method, files=files, check=check)
+    server = MCPServer("readbench-cases", instructions=INSTRUCTIONS, log_level="WARNING")
+    for tool in tools.reading():
+        hints = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        server.add_tool(_expose(tool, run, writes=False), annotations=hints)
+    for tool, replaces in tools.writing() if writable else ():
+        hints = ToolAnnotations(
+            read_only_hint=False, destructive_hint=replaces, idempotent_hint=True, open_world_hint=False
         )
+        server.add_tool(_expose(tool, run, writes=True), annotations=hints)
     return server
 
 
-def _tell_errors(tool: Callable[P, R]) -> Callable[P, R]:
-    """A tool whose errors on purpose reach the agent as sentences."""
-    from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415 - optional package
+def _expose(tool: Callable[..., Any], run: Run, *, writes: bool) -> Callable[..., Any]:
+    """A tool as the server calls it: with the request that it comes with, and errors on purpose as sentences."""
+    from mcp.server.mcpserver import Context  # noqa: PLC0415 - optional package
+    from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415
 
-    @wraps(tool)
-    def tell(*args: P.args, **given: P.kwargs) -> R:
+    async def call(ctx: Any, **given: Any) -> Any:  # noqa: ANN401
         try:
-            return tool(*args, **given)
+            return await run(partial(tool, **given), ctx.request_context.request, writes)
         except ReadbenchError as error:
             raise ToolError(str(error)) from error
 
-    return tell
+    own = signature(tool, eval_str=True)
+    context = Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=Context)
+    described = [own.replace(kind=Parameter.KEYWORD_ONLY) for own in own.parameters.values()]
+    exposed = _sign(call, tool, [context, *described], own.return_annotation)
+    exposed.__annotations__ = {"ctx": Context}
+    return exposed
 
 
-def _tool_parameters(question: Question[Any]) -> list[Parameter]:
-    """What an agent may say: what is needed first, then the window, then the rest."""
-    needed: list[Parameter] = []
-    others: list[Parameter] = []
-    for own in question.parameters.values():
-        if own.given_by is GivenBy.WINDOW:
-            others += [
-                Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-                for name, (kind, default) in ASKED.items()
-            ]
-        elif own.given_by is None:
-            chosen = needed if own.required else others
-            chosen.append(Parameter(own.name, Parameter.KEYWORD_ONLY, default=_default(own), annotation=own.hint))
-    return [*needed, *others]
+def _sign(
+    call: Callable[..., Any], like: Callable[..., Any], parameters: list[Parameter], result: object
+) -> Callable[..., Any]:
+    """A function under the name and with the words of another, and with the signature that the server reads."""
+
+    def signed(**given: Any) -> Any:  # noqa: ANN401
+        return call(**given)
+
+    async def signed_later(**given: Any) -> Any:  # noqa: ANN401
+        return await call(**given)
+
+    tool: Any = signed_later if iscoroutinefunction(call) else signed
+    tool.__name__ = like.__name__
+    tool.__doc__ = cleandoc(like.__doc__ or "")
+    tool.__signature__ = Signature(parameters, return_annotation=result)
+    return tool  # type: ignore[no-any-return]
+
+
+def _parameters(described: dict[str, tuple[Any, Any, str]]) -> list[Parameter]:
+    return [_parameter(name, kind, default, words) for name, (kind, default, words) in described.items()]
+
+
+def _parameter(name: str, kind: Any, default: Any, words: str) -> Parameter:  # noqa: ANN401 - of any type
+    hint = Annotated[kind, Field(description=words)]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 def _default(own: QuestionParameter) -> Any:  # noqa: ANN401 - of any type
@@ -409,24 +515,46 @@ def _default(own: QuestionParameter) -> Any:  # noqa: ANN401 - of any type
     return min(default, FEW) if own.counts else default
 
 
-def read_asked(case: str, file: str, time_column: str, told: ToldContext) -> ReadRecording | str:
-    """What an agent asks about: a stored case, or the one window in a file."""
-    if bool(case) == bool(file):
-        raise UsageError("Give either the id of a case or the path of a file.")
-    return case or _read(file, time_column, told)
+def read_asked(given: dict[str, Any]) -> ReadRecording | str:
+    """What an agent asks about: a stored case, or the one window in a file or in values."""
+    case, file, values = given["case"], given.get("file", ""), given["values"]
+    if sum(map(bool, (case, file, values))) != 1:
+        raise UsageError("Give one of these: the id of a case, the path of a file, or values.")
+    if case:
+        return str(case)
+    chosen = tuple(given["channels"] or ())
+    return _read_file(given, chosen) if file else _read_values(given, chosen)
 
 
-def told_by(onset: str, before_file: str, rate: float | None, facts: dict[str, float] | None) -> ToldContext:
-    """What an agent tells of the window in a file."""
-    before = _path_of(before_file) if before_file else None
-    return ToldContext(onset=onset, before=before, rate=rate, facts=facts or None)
-
-
-def _read(file: str, time_column: str, told: ToldContext) -> ReadRecording:
-    read = read_recording(_path_of(file), Roles(time=time_column), limits=LIMITS, told=told)
+def _read_file(given: dict[str, Any], channels: tuple[str, ...]) -> ReadRecording:
+    before = _path_of(given["before_file"]) if given["before_file"] else None
+    told = ToldContext(onset=given["onset"], before=before, rate=given["rate"], facts=given["facts"] or None)
+    roles = Roles(time=given["time_column"], channels=channels)
+    read = read_recording(_path_of(given["file"]), roles, (given["first"], given["last"]), LIMITS, told)
     if len(read.windows) != 1:
-        raise UsageError(f"{file} holds {len(read.windows)} windows. Give one at a time.")
+        raise UsageError(f"{given['file']} holds {len(read.windows)} windows. Give one at a time.")
     return read
+
+
+def _read_values(given: dict[str, Any], channels: tuple[str, ...]) -> ReadRecording:
+    values: Values = given["values"]
+    if len({len(row) for row in values.values()}) != 1 or not next(iter(values.values())):
+        raise UsageError("All channels of the values have the same number of readings; put null where one is missing.")
+    _check_known(channels, values)
+    names = channels or tuple(values)
+    rows = np.array([[np.nan if value is None else value for value in values[name]] for name in names], np.float32)
+    onset = int(given["onset"]) if given["onset"].strip().isdecimal() else 0
+    if given["onset"].strip() and not 0 < onset < rows.shape[1]:
+        raise UsageError(f"The onset {given['onset'][:20]!r} is no step within the {rows.shape[1]} of the values.")
+    windows = WindowSet.from_arrays([rows[:, onset:]], channels=names)
+    before = rows[:, :onset] if onset else None
+    own = attach_context(windows, before=before, rate=given["rate"], facts=given["facts"] or None)
+    return ReadRecording(own, np.full(1, np.nan))
+
+
+def _check_known(channels: Iterable[str], values: Values) -> None:
+    if unknown := next((name for name in channels if name not in values), None):
+        raise UsageError(f"There are no values of channel {unknown!r}. There are: {', '.join(values)[:200]}.")
 
 
 def _path_of(file: str) -> Path:

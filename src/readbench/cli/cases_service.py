@@ -17,7 +17,7 @@ from readbench.cli.cases_intake import write_csv
 from readbench.cli.options import LIBRARY_METHOD, Method, Where, open_library, output
 from readbench.cli.progress import Terminal
 from readbench.common.files import cache_root
-from readbench.common.progress import SILENT, Progress
+from readbench.common.progress import SILENT, Progress, during
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def serve_command(
     *,
     demo: Annotated[bool, typer.Option("--demo", help="Serve a library of simulated cases; makes it first.")] = False,
     host: Annotated[str, typer.Option(help="Address to listen on; other than loopback only with keys.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free, and says which.")] = 8000,
     keys: KeyFileOption = None,
     audit: Annotated[
         Path | None, typer.Option(help="File of the audit log.", show_default="audit.jsonl in the library's folder")
@@ -92,12 +92,15 @@ def serve_command(
     with Terminal(console) as progress:
         library = demo_library(Path(folder), progress) if demo else open_library(folder)
         methods = tuple(method or (LIBRARY_METHOD,))
-        library.warm(methods[0], progress)
+        with during(progress, f"learning from {len(library)} cases, so that the first search is fast"):
+            library.warm(methods[0], progress)
     sample = Path(folder) / SAMPLE if demo else None
     settings = Settings(methods=methods, max_bytes=max_mb * 2**20, sample=sample)
-    scheme = "https" if certificate else "http"
-    console.print(f"{len(library)} cases at {scheme}://{host}:{port} (stop with Ctrl-C)", highlight=False, markup=False)
-    serve(library, place, settings, key_file, AuditLog(_beside(folder, audit, AUDIT)))
+
+    def announce(address: str) -> None:
+        console.print(f"{len(library)} cases at {address} (stop with Ctrl-C)", highlight=False, markup=False)
+
+    serve(library, place, settings, key_file, AuditLog(_beside(folder, audit, AUDIT)), announce)
 
 
 def mcp_command(
@@ -175,7 +178,8 @@ def demo_library(where: Path, progress: Progress = SILENT) -> Library:
     if (where / SAMPLE).is_file():
         return open_library(str(where))
     settings = Composition(corpus_cap=CASES, query_cap=OPEN + 1)
-    task = load_task(SOURCE, settings=settings)
+    with during(progress, "simulating a plant"):
+        task = load_task(SOURCE, settings=settings)
     library = Library.create(where)
     library.add_normals(task.normals[:NORMALS])
     library.add(task.corpus_at(0), _resolve(task), progress=progress)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from socket import socket
 from urllib.parse import quote
 
 import uvicorn
@@ -17,6 +19,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException as AnyHTTPException
+from starlette.routing import Route
 
 from readbench import __version__
 from readbench.cases import Library
@@ -72,6 +75,11 @@ def create_app(
     app.include_router(api.write_router)
     app.include_router(pages.router)
     app.mount("/static", StaticFiles(directory=STATIC, packages=[(web.PACKAGE, web.FOLDER)]), name="static")
+    if find_spec("mcp") is not None:
+        from readbench.cases.server._agents import AgentDoor  # noqa: PLC0415 - optional package
+
+        app.state.agents = AgentDoor(service)
+        app.router.routes.append(Route(AgentDoor.path, app.state.agents, methods=["GET", "POST", "DELETE"]))
     _add_watching(app)
     _add_errors(app)
     return app
@@ -79,8 +87,9 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Let what is running end before the process does."""
-    yield
+    """Let agents in, and what is running end before the process does."""
+    async with app.state.agents.open() if hasattr(app.state, "agents") else nullcontext():
+        yield
     await app.state.service.work.close(CLOSE_S)
 
 
@@ -184,8 +193,39 @@ class Place:
     proxies: str = "127.0.0.1"
 
 
-def serve(library: Library, place: Place, settings: Settings, keys: KeyFile, audit: AuditLog) -> None:
-    """Answer until SIGTERM or SIGINT; requests in flight are finished first."""
+class _AnnouncedServer(uvicorn.Server):
+    """Says where it listens as soon as it does."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
+            port = self.servers[0].sockets[0].getsockname()[1]
+            self._announce(f"{'https' if self.config.is_ssl else 'http'}://{host}:{port}")
+
+
+def serve(
+    library: Library,
+    place: Place,
+    settings: Settings,
+    keys: KeyFile,
+    audit: AuditLog,
+    announce: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Answer until SIGTERM or SIGINT; requests in flight are finished first.
+
+    Args:
+        library: that is served.
+        place: where it listens.
+        settings: limits and methods.
+        keys: who may do what.
+        audit: who did what.
+        announce: told the address once it can be reached.
+    """
     guarded = bool(keys.all())
     check_place(place, guarded=guarded)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
@@ -208,7 +248,7 @@ def serve(library: Library, place: Place, settings: Settings, keys: KeyFile, aud
         backlog=MOST_CONNECTIONS,
     )
     try:
-        uvicorn.Server(config).run()
+        _AnnouncedServer(config, announce).run()
     finally:
         if app.state.service.work.running:
             os._exit(1)  # the interpreter would wait for its threads; what they write is whole or not there

@@ -66,14 +66,15 @@ class Gate:
             await self.app(scope, receive, send)
             return
         began, status, recorded = time.perf_counter(), 500, False
-        CHANGES.set([])
+        changes: list[str] = []
+        CHANGES.set(changes)
         body = ReceivedBody(scope, receive, self.service, lambda: self._admit(scope))
 
         def record() -> None:
             nonlocal recorded
             if not recorded:
                 recorded = True
-                self._record(scope, status, time.perf_counter() - began, body.size)
+                self._record(scope, status, time.perf_counter() - began, body.size, changes)
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -112,7 +113,7 @@ class Gate:
             raise HTTPException(400, str(error)) from error
         return needed is not Role.NONE
 
-    def _record(self, scope: Scope, status: int, seconds: float, received: int) -> None:
+    def _record(self, scope: Scope, status: int, seconds: float, received: int, changes: list[str]) -> None:
         matched = scope.get("route")  # none for what no route of the application answered
         route = matched.path if matched else "other"
         self.service.metrics.requests.labels(scope["method"], route, status).inc()
@@ -127,7 +128,7 @@ class Gate:
                 status=status,
                 ms=round(1000 * seconds, 1),
                 received=received,
-                changes=tuple(CHANGES.get()[:MOST_LISTED]),
+                changes=tuple(changes[:MOST_LISTED]),
             )
             self.service.audit.record(event)
 
@@ -183,7 +184,9 @@ def check_role(caller: KeyHolder, needed: Role) -> None:
 
 
 def role_needed(route: object) -> Role:
-    """The role that a route asks for by one of its dependencies; none where it asks for no key."""
+    """The role that a route asks for, itself or by one of its dependencies; none where it asks for no key."""
+    if isinstance(own := getattr(route, "role", None), Role):
+        return own
     dependant = getattr(route, "dependant", None)
     calls = [] if dependant is None else [own.call for own in dependant.dependencies]
     return max((call.role for call in calls if isinstance(call, Needs)), default=Role.NONE)

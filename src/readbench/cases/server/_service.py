@@ -225,8 +225,8 @@ class HeldFiles:
             return file
 
 
-CHANGES: ContextVar[list[str]] = ContextVar("changes", default=[])  # noqa: B039 - the gate sets one for each request
-"""What the request at hand changed."""
+CHANGES: ContextVar[list[str] | None] = ContextVar("changes", default=None)
+"""What the request at hand changed; the gate sets one for each."""
 
 
 @dataclass
@@ -268,7 +268,9 @@ class CaseService:
                 return call(), made
 
         result, made = await self.work.do(signed)
-        CHANGES.get().extend(made)
+        listed = CHANGES.get()
+        if listed is not None:
+            listed.extend(made)
         return result
 
 

@@ -1,0 +1,77 @@
+"""Agents over HTTP: the Model Context Protocol at `/mcp`, with the keys and limits of the service.
+
+An agent sends values instead of names of files. Every request stands alone, so that nothing is kept for agents that
+have left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from fastapi import HTTPException, Request
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import Receive, Scope, Send
+
+from readbench.cases.mcp import agent_server
+from readbench.cases.server._bodies import check_effort, check_size
+from readbench.cases.server._gate import caller_of, check_role
+from readbench.cases.server._keys import Role
+from readbench.cases.server._service import BusyError, CaseService
+from readbench.errors import UsageError
+
+MOST_BYTES = 4 * 2**20
+"""Of one message: it is parsed on the event loop."""
+
+
+class AgentDoor:
+    """The tools of a service as one ASGI endpoint; `path` and `role` are what the gate asks of a route.
+
+    Args:
+        service: that is asked.
+    """
+
+    path = "/mcp"
+    role = Role.READ
+
+    def __init__(self, service: CaseService) -> None:
+        self.service = service
+        server = agent_server(
+            service.library,
+            method=service.settings.choose_method(""),
+            writable=True,
+            files=False,
+            run=self._run,
+            check=lambda windows: check_effort(check_size(windows, service.settings), service),
+        )
+        server.streamable_http_app(
+            stateless_http=True,
+            json_response=True,
+            max_request_body_size=min(MOST_BYTES, service.settings.max_bytes),
+            # The gate looks at Host and Origin.
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        )
+        self._manager = server.session_manager
+
+    def open(self) -> AbstractAsyncContextManager[None]:
+        """Let agents in while this is entered."""
+        manager: AbstractAsyncContextManager[None] = self._manager.run()
+        return manager
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One message."""
+        scope["route"] = self
+        check_role(caller_of(Request(scope), self.service), self.role)
+        await self._manager.handle_request(scope, receive, send)
+
+    async def _run(self, call: Callable[[], Any], request: Any, writes: bool) -> Any:  # noqa: ANN401, FBT001
+        """Work on a call as on those of programs: changes need the role `write` and are signed by the key."""
+        try:
+            if not writes:
+                return await self.service.work.do(call)
+            caller = caller_of(request, self.service)
+            check_role(caller, Role.WRITE)
+            return await self.service.write(caller, call)
+        except (BusyError, HTTPException) as error:
+            raise UsageError(str(getattr(error, "detail", error))) from error
