@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tests.cases.samples import CHANNELS, FAST, filled, window
 from tests.cases.server.running import served
 from tests.cases.server.test_api import csv
 
+AXE = Path(__file__).parents[3] / "node_modules" / "axe-core" / "axe.min.js"
 HARM = "<img src=x onerror=harmed=1>"
 DROP = """
 ([text, name]) => {
@@ -394,3 +396,42 @@ def test_on_a_phone_the_answer_stands_above_the_plots(page: Any) -> None:  # noq
     answer, plots = (page.locator(own).bounding_box()["y"] for own in (".faults", "#plots"))
     assert answer < 740
     assert answer < plots
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is fetched by npm ci")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_can_be_used_by_everybody(browser: Any, address: str, library: Library, scheme: str) -> None:  # noqa: ANN401
+    """Axe finds nothing to complain about, whatever the theme."""
+    context = browser.new_context(base_url=address, color_scheme=scheme, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+
+    def complaints() -> list[str]:
+        page.evaluate(AXE.read_text())
+        found = page.evaluate("axe.run()")["violations"]
+        return [f"{page.url}: {own['id']}: {own['nodes'][0]['html'][:120]}" for own in found]
+
+    said = []
+    for path in (
+        "/",
+        "/cases",
+        "/cases/w1",
+        "/overview",
+        "/ask/history",
+        "/ask/find?text=seal",
+        "/api",
+        "/login",
+        "/x",
+    ):
+        page.goto(path)
+        said += complaints()
+    page.goto("/cases/w2")
+    library.edit("w2", notes=f"written meanwhile, {scheme}")
+    page.fill("#facts textarea", "what I say")
+    page.click("#facts button")
+    page.wait_for_selector("#states")
+    said += complaints()
+    page.click("#overwrite")
+    page.wait_for_selector("#plots")
+    assert library.case("w2").notes == "what I say"
+    context.close()
+    assert not said
