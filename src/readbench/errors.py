@@ -10,6 +10,7 @@ ReadbenchError
 │   ├── SourceMissingError   the files of a source are not where they should be
 │   ├── NotFiniteError       NaN or infinity where a number is needed
 │   └── StoreError           a case library that cannot be reached, is full or is damaged
+│       └── DamageError      a window or context of a case library that is lost, or not what came in
 ├── ConflictError            what was to be replaced is not what its writer saw
 ├── MethodError              a method broke its contract
 ├── OverdueError             work that was ended because its time was over
@@ -74,6 +75,10 @@ class NotFiniteError(DataError):
 
 class StoreError(DataError):
     """A case library that cannot be reached, is full or is damaged."""
+
+
+class DamageError(StoreError):
+    """A window or context of a case library that is lost, or not what came in."""
 
 
 class MethodError(ReadbenchError):

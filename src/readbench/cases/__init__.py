@@ -29,6 +29,7 @@ _EXPORTS = {
     "_asking": ("DEFAULT_METHOD", "Count", "GivenBy", "Question", "QuestionParameter", "Sheet", "Shown", "question"),
     "_backup": ("export_library", "import_library"),
     "_bulk": ("encode_cases", "join_windows", "read_files"),
+    "_check": ("LibraryCheck", "check_library"),
     "_evidence": ("DEPARTS", "FARTHEST", "MOST_STEPS", "NormalReference", "draw_evidence", "reference_for"),
     "_incidents": ("IncidentReport", "add_incidents"),
     "_intake": (
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     )
     from readbench.cases._backup import export_library, import_library
     from readbench.cases._bulk import encode_cases, join_windows, read_files
+    from readbench.cases._check import LibraryCheck, check_library
     from readbench.cases._evidence import DEPARTS, FARTHEST, MOST_STEPS, NormalReference, draw_evidence, reference_for
     from readbench.cases._incidents import IncidentReport, add_incidents
     from readbench.cases._intake import (
@@ -168,6 +170,7 @@ __all__ = [
     "IncidentReport",
     "Interval",
     "Library",
+    "LibraryCheck",
     "LibraryOverview",
     "MapPoint",
     "NormalReference",
@@ -187,6 +190,7 @@ __all__ = [
     "WindowCheck",
     "add_incidents",
     "attach_context",
+    "check_library",
     "describe_context",
     "describe_oddities",
     "describe_still",

@@ -18,11 +18,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from readbench.cases import _journal as journal
+from readbench.cases._ledger import LEDGER, FileDamage, FileLedger
 from readbench.cases._store import (
+    ADVICE,
     FORMAT,
     ListedContext,
     StoredArray,
     StoredContext,
+    StoredTable,
     StoredWindows,
     find_new,
     join_contexts,
@@ -31,7 +34,7 @@ from readbench.common.files import exclusive
 from readbench.engine.context import Context
 from readbench.engine.vectors import window_digests
 from readbench.engine.windows import WindowSet
-from readbench.errors import DataError, StoreError, UsageError
+from readbench.errors import DamageError, DataError, StoreError, UsageError
 
 OPTIMISE_EVERY = 64
 """Appends to a table after which its files are merged, if the last one was small."""
@@ -64,10 +67,12 @@ _VECTORS = pa.schema([("encoder", pa.string()), ("digest", pa.string()), ("vecto
 _NAMING = pa.schema([("order", pa.int64()), ("alias", pa.string()), ("name", pa.string()), ("unit", pa.string())])
 _WRITER = pa.schema([("token", pa.string()), ("holder", pa.string())])
 """Who writes into an object store now."""
+FULL = {28: "the disk is full", 27: "a file would become too large", 30: "it is read-only"}
+"""What the system says where nothing can be written, by its number."""
 CLAIM_WAIT_S = 20.0
 """How long a writer into an object store waits for another."""
 CLAIM_PAUSE_S = 0.2
-_TABLES = {
+TABLES = {
     "windows": _WINDOWS,
     "contexts": _CONTEXTS,
     "vectors": _VECTORS,
@@ -90,19 +95,24 @@ class LanceStore:
     def __init__(self, where: str, *, create: bool = False) -> None:
         self.where = where
         self.folder = None if "://" in where else Path(where)
+        self._ledger = None if self.folder is None else FileLedger(self.folder)
+        self._tables: dict[str, Any] = {}
+        self._compared: set[str] = set()
         if not create and self.folder is not None and not self.folder.is_dir():
             raise UsageError(f"There is no case library at {where}. Make one: readbench cases init {where}")
-        self._database = _package().connect(where)
+        self._database = connect(where)
         known = set(_names(self._database))
         if create and "journal" in known:
             raise UsageError(f"{where} already holds a case library. Open it, or choose another place.")
-        if not create and "journal" not in known:
+        if not create and "journal" not in known and not (self.folder and (self.folder / LEDGER).exists()):
             raise UsageError(f"{where} is no case library. Make one: readbench cases init {where}")
-        for name, schema in _TABLES.items():  # the journal last: with it the library exists
+        for name, schema in TABLES.items():  # the journal last: with it the library exists
             if create and name not in known:
-                self._database.create_table(name, schema=schema)
+                with self._explain(name):
+                    self._database.create_table(name, schema=schema)
+                    self._enter(name)
         later = set() if create else {"contexts"} - known
-        self._tables = {name: self._database.open_table(name) for name in _TABLES if name not in later}
+        self._tables |= {name: self._open(name) for name in TABLES if name not in later}
         written = (self._tables["journal"].schema.metadata or {}).get(b"readbench", b"").decode()
         if written != FORMAT:
             raise DataError(f"{where} has format {written!r}, this version reads {FORMAT!r}. Export it and import it.")
@@ -122,8 +132,9 @@ class LanceStore:
 
     def journal(self, first: int = 0) -> pa.Table:
         """All rows, or those from a step on."""
-        table = self._latest("journal")
-        return table.search().where(f"step >= {int(first)}").limit(None).to_arrow() if first else table.to_arrow()
+        table = self._sound("journal")
+        with self._explain("journal"):
+            return table.search().where(f"step >= {int(first)}").limit(None).to_arrow() if first else table.to_arrow()
 
     def append(self, rows: pa.Table) -> None:
         """One commit."""
@@ -132,7 +143,8 @@ class LanceStore:
             if column in table.schema.names:
                 continue
             if any(value and value == value for value in rows[column].to_pylist()):  # noqa: PLR0124 - NaN is not
-                table.add_columns({column: filling})
+                with self._explain("journal"):
+                    table.add_columns({column: filling})
             else:
                 rows = rows.drop_columns([column])
         self._add("journal", rows)
@@ -152,7 +164,8 @@ class LanceStore:
             return [""] * len(windows)
         digests = [context.digest_of(i).hex() for i in range(len(windows))]
         if any(digests) and not self._holds_contexts():
-            self._tables["contexts"] = self._database.create_table("contexts", schema=_CONTEXTS, exist_ok=True)
+            with self._explain("contexts"):
+                self._tables["contexts"] = self._database.create_table("contexts", schema=_CONTEXTS, exist_ok=True)
         if new := self._find_new("contexts", digests):
             self._add("contexts", _context_rows(context, new, digests))
         return digests
@@ -163,12 +176,14 @@ class LanceStore:
         found: dict[str, StoredContext] = {}
         if wanted and self._holds_contexts():
             found = _read_contexts(self._rows("contexts", "digest", wanted, None).combine_chunks())
-        return join_contexts(found, digests, self.where)
+        with self._blame("contexts"):
+            return join_contexts(found, digests, self.where)
 
     def windows(self, digests: Sequence[str]) -> WindowSet:
         """Values stay in the buffers that LanceDB filled."""
         table = self._rows("windows", "digest", digests, None).combine_chunks()
-        return _read_windows(table).ordered(digests, self.where)
+        with self._blame("windows"):
+            return _read_windows(table).ordered(digests, self.where, self._compared)
 
     def list_contexts(self, digests: Sequence[str]) -> dict[str, ListedContext]:
         """Of the digests that are there."""
@@ -184,8 +199,14 @@ class LanceStore:
         }
 
     def vectors(self, encoder: str, digests: Sequence[str]) -> dict[str, StoredArray]:
-        """Read by fingerprint, then by digest."""
-        table = self._rows("vectors", "digest", digests, ["digest", "vector"], f"encoder = {_quote(encoder)}")
+        """Read by fingerprint, then by digest; vectors that are damaged are dropped, since they can be computed."""
+        try:
+            self._sound("vectors")
+            table = self._rows("vectors", "digest", digests, ["digest", "vector"], f"encoder = {_quote(encoder)}")
+        except StoreError:
+            with self.writing():
+                self._empty("vectors")
+            return {}
         column = table["vector"].combine_chunks()
         flat, width = column.values.to_numpy(), len(column) and len(column[0])
         return dict(zip(table["digest"].to_pylist(), flat.reshape(len(column), width), strict=True))
@@ -200,18 +221,22 @@ class LanceStore:
     def match_notes(self, text: str, limit: int) -> list[tuple[str, str]]:
         """Full-text search by BM25; rows that came after the index was made are searched as well."""
         table = self._latest("journal")
-        if not table.count_rows():
-            return []
-        if not any(index.columns == ["notes"] for index in table.list_indices()):
-            with self.writing():
-                self._index_notes()
-        query = import_module("lancedb.query").MatchQuery(text, "notes")
-        found = table.search(query, query_type="fts").select(["id", "notes", "_score"]).limit(limit).to_arrow()
+        with self._explain("journal"):
+            if not table.count_rows():
+                return []
+            if not any(index.columns == ["notes"] for index in table.list_indices()):
+                with self.writing():
+                    make_index(table, "notes")
+                    self._enter("journal")
+            query = import_module("lancedb.query").MatchQuery(text, "notes")
+            found = table.search(query, query_type="fts").select(["id", "notes", "_score"]).limit(limit).to_arrow()
         return list(zip(found["id"].to_pylist(), found["notes"].to_pylist(), strict=True))
 
     def naming(self) -> dict[str, dict[str, str]]:
         """The last entry of each alias."""
-        table = self._latest("naming").to_arrow().sort_by("order")
+        own = self._sound("naming")
+        with self._explain("naming"):
+            table = own.to_arrow().sort_by("order")
         return {row["alias"]: {"name": row["name"], "unit": row["unit"]} for row in table.to_pylist()}
 
     def file_naming(self, entries: Iterable[tuple[str, str, str]]) -> None:
@@ -228,9 +253,32 @@ class LanceStore:
         """Merge files and update indices, table by table."""
         for name in self._tables:
             table = self._latest(name)
-            if "digest" in table.schema.names and not any(i.columns == ["digest"] for i in table.list_indices()):
-                table.create_index("digest", config=import_module("lancedb.index").BTree())
-            table.optimize(cleanup_older_than=KEEP_FILES)
+            with self._explain(name):
+                if "digest" in table.schema.names and not any(i.columns == ["digest"] for i in table.list_indices()):
+                    make_index(table, "digest")
+                table.optimize(cleanup_older_than=KEEP_FILES)
+                self._enter(name)
+        if self._ledger:
+            self._ledger.forget()
+
+    def encoders(self) -> list[str]:
+        """Each once."""
+        with self._explain("vectors"):
+            table = self._latest("vectors").search().select(["encoder"]).limit(None).to_arrow()
+        return sorted(set(table["encoder"].to_pylist()))
+
+    def discard(self, table: StoredTable, digests: Sequence[str]) -> None:
+        """One commit."""
+        texts = ", ".join(map(_quote, digests))
+        with self._explain(table):
+            self._latest(table).delete(f"digest IN ({texts})")
+            self._enter(table)
+
+    def release(self) -> bool:
+        """Take away the name of a writer that was killed; a folder has a lock that ends with its holder."""
+        if self.folder is not None or "writer" not in _names(self._database):
+            return False
+        return _update(self._database.open_table("writer"), "token <> ''", "", "")
 
     def size(self) -> int:
         """Bytes of all files in the folder."""
@@ -264,14 +312,100 @@ class LanceStore:
 
     def _add(self, name: str, rows: pa.Table) -> None:
         table = self._latest(name)
-        table.add(rows)
-        if len(rows) <= SMALL and table.version % OPTIMISE_EVERY == 0:
-            table.optimize(cleanup_older_than=KEEP_FILES)
+        with self._explain(name):
+            table.add(rows)
+            merged = len(rows) <= SMALL and table.version % OPTIMISE_EVERY == 0
+            if merged:
+                table.optimize(cleanup_older_than=KEEP_FILES)
+            self._enter(name)
+            if merged and self._ledger:
+                self._ledger.forget()
+
+    def _open(self, name: str) -> Any:  # noqa: ANN401 - a LanceDB table
+        """A table; vectors that are damaged are dropped."""
+        if name not in _names(self._database):
+            raise StoreError(f"{name}.lance is missing from {self.where}. {ADVICE.format(where=self.where)}")
+        try:
+            with self._explain(name):
+                return self._database.open_table(name)
+        except StoreError:
+            if name != "vectors":
+                raise
+            with self.writing():
+                return self._empty(name)
+
+    def _empty(self, name: str) -> Any:  # noqa: ANN401 - a LanceDB table
+        """A new table in the place of another, which is gone then."""
+        with self._explain(name):
+            self._database.drop_table(name)
+            table = self._tables[name] = self._database.create_table(name, schema=TABLES[name])
+            if self._ledger:
+                self._ledger.forget(name)
+            self._enter(name)
+        return table
 
     def _latest(self, name: str) -> Any:  # noqa: ANN401 - a LanceDB table
         table = self._tables[name]
-        table.checkout_latest()
+        with self._explain(name):
+            table.checkout_latest()
         return table
+
+    def _sound(self, name: str) -> Any:  # noqa: ANN401 - a LanceDB table
+        """The same, if its files are what they were when they were written; each is looked at once."""
+        if self._ledger is None:
+            return self._latest(name)
+        self._ledger.refresh()  # before the table: what is entered is then there
+        table = self._latest(name)
+        if damage := self._find_damage(name, again=False):
+            raise self._damaged(damage)
+        return table
+
+    def _find_damage(self, name: str, *, again: bool = True) -> FileDamage | None:
+        """The first file of a table that is not what it was."""
+        if self._ledger is None:
+            return None
+        version = int(self._tables[name].version) if name in self._tables else 0
+        lost = self._ledger.find_lost_version(name, version) if version else None
+        return lost or next(iter(self._ledger.find_damage(name, again=again)), None)
+
+    @contextmanager
+    def _blame(self, name: str) -> Iterator[None]:
+        """Name the file that is to blame for what is damaged, where it is known."""
+        try:
+            yield
+        except DamageError as error:
+            if self._ledger:
+                self._ledger.refresh()
+            damage = self._find_damage(name)
+            raise (DamageError(str(self._damaged(damage))) if damage else error) from None
+
+    def _enter(self, name: str) -> None:
+        """Enter what was written into the ledger."""
+        if self._ledger:
+            self._ledger.record(name)
+
+    @contextmanager
+    def _explain(self, name: str) -> Iterator[None]:
+        """Say in one sentence which file of a table is damaged, or why it cannot be written."""
+        try:
+            yield
+        except BaseException as error:
+            if not is_failure(error):
+                raise
+            raise self._explained(name, str(error)) from error
+
+    def _explained(self, name: str, said: str) -> StoreError:
+        if reason := next((words for number, words in FULL.items() if f"os error {number})" in said), None):
+            return StoreError(f"{self.where} cannot be written: {reason}. Nothing of this change is kept. Make room.")
+        if self._ledger:
+            self._ledger.refresh()
+        if damage := self._find_damage(name):
+            return self._damaged(damage)
+        short = said.removeprefix("lance error: ").partition(", /")[0][:200]
+        return StoreError(f"{name}.lance of {self.where} cannot be used: {short}. {ADVICE.format(where=self.where)}")
+
+    def _damaged(self, damage: FileDamage) -> StoreError:
+        return StoreError(f"{self.where}/{damage.path} {damage.what}. {ADVICE.format(where=self.where)}")
 
     def _holds_contexts(self) -> bool:
         """Whether there is a table of contexts; another process may have made it."""
@@ -285,10 +419,6 @@ class LanceStore:
         known = self._rows(name, "digest", wanted, ["digest"])["digest"].to_pylist() if wanted else []
         return find_new(digests, known)
 
-    def _index_notes(self) -> None:
-        fts = import_module("lancedb.index").FTS
-        self._tables["journal"].create_index("notes", config=fts(), replace=True)
-
     def _rows(self, name: str, key: str, wanted: Sequence[str], columns: list[str] | None, where: str = "") -> pa.Table:
         """Rows whose key is wanted, and others where so many are wanted that reading all is simpler."""
         table = self._latest(name)
@@ -299,7 +429,19 @@ class LanceStore:
         query = table.search().limit(None)
         if conditions:
             query = query.where(" AND ".join(conditions))
-        return (query.select(columns) if columns else query).to_arrow()
+        with self._explain(name):
+            return (query.select(columns) if columns else query).to_arrow()
+
+
+def make_index(table: Any, column: str) -> None:  # noqa: ANN401 - a LanceDB table
+    """Index digests to find them, notes to search them."""
+    kinds = import_module("lancedb.index")
+    table.create_index(column, config=kinds.FTS() if column == "notes" else kinds.BTree(), replace=True)
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether LanceDB failed; broken bytes can make it panic, which is no plain exception."""
+    return isinstance(error, OSError | RuntimeError | ValueError) or type(error).__name__ == "PanicException"
 
 
 def _window_rows(windows: WindowSet, digests: list[str]) -> pa.Table:
@@ -386,8 +528,9 @@ def _names(database: Any) -> list[str]:  # noqa: ANN401 - a LanceDB connection
     return list(getattr(listed, "tables", listed))
 
 
-def _package() -> Any:  # noqa: ANN401 - an optional package
+def connect(where: str) -> Any:  # noqa: ANN401 - a LanceDB connection
+    """All tables at a place."""
     try:
-        return import_module("lancedb")
+        return import_module("lancedb").connect(where)
     except ImportError as error:
         raise UsageError("The case library needs LanceDB: pip install 'readbench[cases]'") from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from readbench.cases._store import (
     ListedContext,
     StoredArray,
     StoredContext,
+    StoredTable,
     StoredWindows,
     find_new,
     join_contexts,
@@ -102,6 +104,7 @@ class PostgresStore:
     def __init__(self, where: str, *, create: bool = False) -> None:
         self._place = _Place.parse(where)
         self._connections = _Connections(self._place)
+        self._compared: set[str] = set()
         finalize(self, self._connections.close)
         if create:
             self._connections.do(self._create)
@@ -231,18 +234,19 @@ class PostgresStore:
             channels,
             found,
         )
-        return stored.ordered(digests, self.where)
+        return stored.ordered(digests, self.where, self._compared)
 
     def vectors(self, encoder: str, digests: Sequence[str]) -> dict[str, StoredArray]:
-        """Read by fingerprint and digest."""
+        """Read by fingerprint and digest; those that are damaged count as unknown, since they can be computed."""
         rows = self._rows("vectors", ["digest", "vector"], digests, "encoder = %s AND", [encoder])
-        return {digest: np.frombuffer(vector, NUMBER) for digest, vector in rows}
+        return {digest: np.frombuffer(vector[:-4], NUMBER) for digest, vector in rows if _is_sound(vector)}
 
     def file_vectors(self, encoder: str, digests: Sequence[str], vectors: StoredArray) -> None:
         """One transaction; other processes may file the same ones at the same time."""
         # Sorted: two that file the same rows in another order would wait for each other for ever.
-        rows = sorted((encoder, digest, _pack(vector)) for digest, vector in zip(digests, vectors, strict=True))
-        self._insert("vectors", ["encoder", "digest", "vector"], rows)
+        rows = sorted((encoder, digest, _seal(_pack(vector))) for digest, vector in zip(digests, vectors, strict=True))
+        again = "ON CONFLICT (encoder, digest) DO UPDATE SET vector = excluded.vector"
+        self._insert("vectors", ["encoder", "digest", "vector"], rows, again)
 
     def match_notes(self, text: str, limit: int) -> list[tuple[str, str]]:
         """Full-text search for any of the words, in the forms that English gives them."""
@@ -292,6 +296,19 @@ class PostgresStore:
             " WHERE relkind = 'r' AND relnamespace = to_regnamespace(%s)"
         )
         return int(self._connections.read(query, [self._place.schema])[0][0])
+
+    def encoders(self) -> list[str]:
+        """Each once."""
+        return [str(row[0]) for row in self._connections.read("SELECT DISTINCT encoder FROM vectors ORDER BY 1")]
+
+    def discard(self, table: StoredTable, digests: Sequence[str]) -> None:
+        """One transaction."""
+        query = f"DELETE FROM {table} WHERE digest = ANY(%s)"  # noqa: S608 - a name of ours
+        self._connections.do(lambda connection: connection.execute(query, [list(digests)]))
+
+    def release(self) -> bool:
+        """Never needed: the lock of a writer ends with its connection."""
+        return False
 
     def close(self) -> None:
         """End all connections that are kept; the next request makes a new one."""
@@ -346,12 +363,14 @@ class PostgresStore:
         for start in range(0, len(new), READ_AT_ONCE):
             self._insert(table, columns, [(digests[i], *row(i)) for i in new[start : start + READ_AT_ONCE]])
 
-    def _insert(self, table: str, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
-        """In one transaction; rows that are there stay as they are, so that it may be done again."""
+    def _insert(
+        self, table: str, columns: list[str], rows: list[tuple[Any, ...]], again: str = "ON CONFLICT DO NOTHING"
+    ) -> None:
+        """In one transaction; `again` says what becomes of rows that are there, so that it may be done twice."""
 
         def write(connection: Connection) -> None:
             with connection.transaction(), connection.cursor() as cursor:
-                cursor.executemany(f"{_insert(table, columns)} ON CONFLICT DO NOTHING", rows)
+                cursor.executemany(f"{_insert(table, columns)} {again}", rows)
 
         if rows:
             self._connections.do(write)
@@ -388,6 +407,15 @@ def _insert(table: str, columns: Sequence[str]) -> str:
 
 def _pack(values: StoredArray) -> bytes:
     return np.ascontiguousarray(values, NUMBER).tobytes()
+
+
+def _seal(packed: bytes) -> bytes:
+    """With a sum at the end: nothing else says what a vector should be."""
+    return packed + zlib.crc32(packed).to_bytes(4, "little")
+
+
+def _is_sound(sealed: bytes) -> bool:
+    return _seal(sealed[:-4]) == sealed and not len(sealed) % NUMBER.itemsize
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,11 @@ from readbench.engine.context import Context
 from readbench.engine.protocols import Encoder
 from readbench.engine.vectors import Role, window_digests
 from readbench.engine.windows import UNLABELLED, WindowSet, strings
-from readbench.errors import StoreError, UsageError
+from readbench.errors import DamageError, UsageError
 
 StoredArray = NDArray[np.float32]
+StoredTable = Literal["windows", "contexts", "vectors"]
+"""What is kept under digests."""
 FORMAT = "1"
 """Of the tables; a library of another format is refused."""
 POSTGRES = ("postgresql://", "postgres://")
@@ -120,6 +122,18 @@ class Store(Protocol):
         """Bytes on disk; 0 where they cannot be counted."""
         ...
 
+    def encoders(self) -> list[str]:
+        """Fingerprints of the encoders whose vectors are kept."""
+        ...
+
+    def discard(self, table: StoredTable, digests: Sequence[str]) -> None:
+        """Drop what is kept under digests, since it is damaged; the journal stays."""
+        ...
+
+    def release(self) -> bool:
+        """End the claim of a writer that was killed, where there is one; whether there was."""
+        ...
+
 
 def open_store(where: str | Path, *, create: bool = False) -> Store:
     """Open the store at a folder or an address; `create` makes one where there is none.
@@ -201,16 +215,24 @@ class StoredWindows:
     channels: list[tuple[str, ...]]
     digests: list[str]
 
-    def ordered(self, wanted: Sequence[str], where: str) -> WindowSet:
-        """The windows of these digests, in this order, each with the readings that its digest says."""
+    def ordered(self, wanted: Sequence[str], where: str, sound: set[str]) -> WindowSet:
+        """The windows of these digests, in this order, each with the readings that its digest says.
+
+        Args:
+            wanted: digests.
+            where: the library, for errors.
+            sound: digests that were compared before; those of now are added.
+        """
         place = {digest: row for row, digest in enumerate(self.digests)}
         _require_all("window", wanted, place, where)
         if not wanted:
             return WindowSet.from_arrays([])
-        windows = self._windows()[np.array([place[digest] for digest in wanted], np.intp)]
-        for digest, found in zip(wanted, window_digests(windows), strict=True):
+        windows = self._windows()
+        new = [digest for digest in dict.fromkeys(wanted) if digest not in sound]
+        for digest, found in zip(new, window_digests(windows[[place[own] for own in new]]), strict=True):
             _require_same("window", digest, found, where)
-        return windows
+        sound.update(new)
+        return windows[np.array([place[digest] for digest in wanted], np.intp)]
 
     def _windows(self) -> WindowSet:
         sets = {own: number for number, own in enumerate(dict.fromkeys(self.channels))}
@@ -259,12 +281,12 @@ def find_new(digests: Sequence[str], known: Iterable[str]) -> list[int]:
 
 def _require_all(what: str, wanted: Sequence[str], found: Mapping[str, object], where: str) -> None:
     if missing := next((digest for digest in wanted if digest not in found), None):
-        raise StoreError(f"The {what} {missing} is missing from {where}. {ADVICE.format(where=where)}")
+        raise DamageError(f"The {what} {missing} is missing from {where}. {ADVICE.format(where=where)}")
 
 
 def _require_same(what: str, digest: str, found: str, where: str) -> None:
     if found != digest:
-        raise StoreError(f"The {what} {digest} of {where} is damaged. {ADVICE.format(where=where)}")
+        raise DamageError(f"The {what} {digest} of {where} is damaged. {ADVICE.format(where=where)}")
 
 
 ADVICE = "`readbench cases check {where}` lists what is damaged, and `--repair` keeps the rest."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from inspect import Parameter, Signature
+from dataclasses import asdict, replace
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +33,7 @@ from readbench.cli.options import (
     open_library,
     output,
     roles,
+    say,
     told_context,
 )
 from readbench.cli.progress import Terminal
@@ -62,7 +63,8 @@ WINDOW_OPTIONS: dict[str, tuple[Any, Any]] = {
 def add_questions(app: typer.Typer) -> None:
     """Give a command line all declared questions."""
     for question in QUESTIONS.values():
-        app.command(question.name)(build_command(question))
+        build = build_check if question.name == "check" else build_command
+        app.command(question.name)(build(question))
 
 
 def build_command(question: Question[Any]) -> Callable[..., None]:
@@ -82,6 +84,57 @@ def build_command(question: Question[Any]) -> Callable[..., None]:
     command.__signature__ = Signature(_command_parameters(question))
     command.__doc__ = "\n\n".join(part for part in (question.summary, question.example) if part)
     return ask
+
+
+def build_check(question: Question[Any]) -> Callable[..., None]:
+    """The command that checks a window, or without one the library itself."""
+    ask: Any = build_command(question)
+
+    def check(where: str, *, window: str, repair: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401
+        if not window:
+            _check_library(where, repair, as_json)
+            return
+        if repair:
+            raise UsageError("--repair is for a library: give no window beside it.")
+        ask(where, window=window, as_json=as_json, **given)
+
+    command: Any = check
+    own = dict(signature(ask).parameters)
+    own["window"] = own["window"].replace(
+        annotation=Annotated[str, typer.Argument(help="A file, or the name of a case; none to check the library.")],
+        default="",
+    )
+    repair = Annotated[bool, typer.Option("--repair", help="Of a library: rebuild what can be; stop services first.")]
+    own["repair"] = Parameter("repair", Parameter.KEYWORD_ONLY, annotation=repair, default=False)
+    command.__signature__ = Signature(list(own.values()))
+    command.__doc__ = "\n\n".join(
+        (
+            question.summary,
+            "Without a window: whether the library's files and what they hold are as they were written.",
+            *([question.example] if question.example else []),
+        )
+    )
+    return check
+
+
+def _check_library(where: str, repair: bool, as_json: bool) -> None:
+    """Say what is damaged in a library, and fail where that is left so."""
+    from readbench.cases import check_library
+
+    with Terminal() as progress:
+        checked = check_library(where, repair=repair, progress=progress)
+    left = [own for own in checked.findings if not own.done]
+    if as_json:
+        print(json.dumps(asdict(checked), indent=1))  # noqa: T201 - this is the output
+    else:
+        for own in checked.findings:
+            say(f"{own.what} {own.done}".strip())
+        say(
+            f"{checked.changes} rows of the journal, {checked.windows} windows, {checked.contexts} contexts and"
+            f" {checked.vectors} vectors were looked at; {len(checked.findings)} are damaged, {len(left)} left so"
+        )
+    if left:
+        raise typer.Exit(1)
 
 
 def read_window(window: str, roles: Roles, interval: tuple[str, str], told: ToldContext) -> ReadRecording | str:

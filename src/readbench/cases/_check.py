@@ -1,0 +1,303 @@
+"""Whether a library is what was written into it, and what can be rebuilt where it is not.
+
+First the files of a folder, by their ledger: small ones are restored from their copies, indices and vectors are made
+again, of a table whose data are damaged the rows that can be read are kept. Then what they hold, wherever it is kept:
+the order of the journal, windows and contexts against their hashes, vectors. A case whose window is lost is taken out
+by a change of its own. What is replaced stays in the folder `damaged` of the library.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from readbench.cases import _journal as journal
+from readbench.cases._journal import DELETE, EDIT, JournalEntry, What, sign_changes
+from readbench.cases._lance import TABLES, connect, is_failure, make_index
+from readbench.cases._ledger import FileDamage, FileLedger
+from readbench.cases._library import Library
+from readbench.cases._store import Store
+from readbench.common.files import exclusive
+from readbench.common.progress import SILENT, Progress
+from readbench.errors import DamageError, StoreError
+
+ASIDE = "damaged"
+"""Folder in that of the library for what was replaced."""
+READ_AT_ONCE = 512
+MOST_NAMED = 5
+ROUNDS = 4
+"""A table whose description is restored may have damaged data, too."""
+AUTHOR = "cases check --repair"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is not as it was written: `what` it is, and what was `done` about it, "" where nothing was."""
+
+    what: str
+    done: str = ""
+
+
+@dataclass(frozen=True)
+class LibraryCheck:
+    """What was looked at, and what was found.
+
+    Args:
+        where: the library.
+        changes: rows of the journal.
+        windows: that the journal names.
+        contexts: likewise.
+        vectors: that are kept.
+        findings: damage; none where all is well.
+    """
+
+    where: str
+    changes: int
+    windows: int
+    contexts: int
+    vectors: int
+    findings: tuple[Finding, ...]
+
+
+def check_library(where: str | Path, *, repair: bool = False, progress: Progress = SILENT) -> LibraryCheck:
+    """Look at everything that a library holds.
+
+    Args:
+        where: its folder or address.
+        repair: rebuild what can be rebuilt; stop services that use the library first.
+        progress: told how many windows were looked at.
+    """
+    place = str(where)
+    folder = None if "://" in place else Path(place)
+    found = _check_files(folder, repair=repair) if folder and folder.is_dir() else []
+    try:
+        library = Library.open(where)
+        if repair and library.store.release():
+            found.append(Finding("A writer that was killed had left its name.", "Others can write again."))
+        return _check_content(library, found, progress, repair=repair)
+    except StoreError as error:
+        if all(own.done for own in found):
+            found.append(Finding(str(error)))
+        return LibraryCheck(place, 0, 0, 0, 0, tuple(found))
+
+
+def _check_files(folder: Path, *, repair: bool) -> list[Finding]:
+    """Damaged files of all tables."""
+    found = []
+    with exclusive(folder / "writer.lock") if repair else nullcontext():
+        ledger = FileLedger(folder)
+        for table in TABLES:
+            for _ in range(ROUNDS if repair else 1):
+                ledger.refresh()
+                damages = ledger.find_damage(table)
+                found += [
+                    Finding(f"{damage.path} {damage.what}.", _repair(folder, ledger, damage) if repair else "")
+                    for damage in damages
+                ]
+                if not damages:
+                    break
+            if not damages and not _can_be_read(folder, table):
+                done = "{} of {} rows are kept.".format(*_rebuild(folder, ledger, table)) if repair else ""
+                found.append(Finding(f"{table}.lance cannot be read.", done))
+    return found
+
+
+def _can_be_read(folder: Path, name: str) -> bool:
+    """Whether all rows of a table can be; a table that is not there is found out when the library is opened."""
+    try:
+        database = connect(str(folder))
+        if not (folder / f"{name}.lance").is_dir():
+            return True
+        table = database.open_table(name)
+        for start in range(0, (count := int(table.count_rows())), READ_AT_ONCE):
+            table.take_offsets(list(range(start, min(start + READ_AT_ONCE, count)))).to_arrow()
+    except BaseException as error:
+        if not is_failure(error):
+            raise
+        return False
+    return True
+
+
+def _repair(folder: Path, ledger: FileLedger, damage: FileDamage) -> str:
+    """Put a file right, or its table without it; says how."""
+    if not _find(ledger, damage):
+        return "Put right with another file of its table."
+    if ledger.restore(damage, folder / ASIDE):
+        return "Restored from its copy."
+    if damage.kind == "_versions":
+        _set_aside(folder, damage.path)
+        ledger.forget()
+        return f"{damage.table} is as it was a change earlier."
+    if damage.kind == "_indices":
+        table, index = connect(str(folder)).open_table(damage.table), Path(damage.path).parts[2]
+        for own in table.list_indices():
+            if str(own.index_uuid) == index:
+                table.drop_index(own.name)
+                make_index(table, own.columns[0])
+        ledger.record(damage.table)
+        return "The index is made again."
+    kept, count = _rebuild(folder, ledger, damage.table)
+    if damage.table == "vectors":
+        return f"{kept} of {count} vectors are kept; searches compute the others again."
+    return f"{kept} of {count} rows of {damage.table} are kept."
+
+
+def _find(ledger: FileLedger, damage: FileDamage) -> bool:
+    return any(own.path == damage.path for own in ledger.find_damage(damage.table))
+
+
+def _rebuild(folder: Path, ledger: FileLedger, name: str) -> tuple[int, int]:
+    """A table of the rows that can be read, in the place of another; how many they are, and how many there were.
+
+    Of vectors, nothing else says what they should be: none are kept.
+    """
+    old = connect(str(folder)).open_table(name)
+    count = int(old.count_rows())
+    rows = old.schema.empty_table() if name == "vectors" else _salvage(old, count)
+    fresh = folder / ASIDE / "new"
+    rmtree(fresh, ignore_errors=True)
+    table = connect(str(fresh)).create_table(name, schema=old.schema)
+    if len(rows):
+        table.add(rows)
+    _set_aside(folder, f"{name}.lance")
+    (fresh / f"{name}.lance").rename(folder / f"{name}.lance")
+    fresh.rmdir()
+    ledger.forget(name)
+    ledger.record(name)
+    return len(rows), count
+
+
+def _salvage(table: Any, count: int) -> pa.Table:  # noqa: ANN401 - a LanceDB table
+    """The rows of a table that can be read."""
+    parts = [table.schema.empty_table()]
+    pending = [range(start, min(start + READ_AT_ONCE, count)) for start in range(0, count, READ_AT_ONCE)]
+    while pending:
+        some = pending.pop(0)
+        try:
+            parts.append(table.take_offsets(list(some)).to_arrow().cast(table.schema))
+        except BaseException as error:
+            if not is_failure(error):
+                raise
+            middle = len(some) // 2
+            pending = [part for part in (some[:middle], some[middle:]) if middle] + pending
+    return pa.concat_tables(parts)
+
+
+def _set_aside(folder: Path, name: str) -> None:
+    """Move a file or folder out of the way, to where it can be looked at."""
+    path = folder / name
+    if not path.exists():
+        return
+    number = 0
+    while (target := folder / ASIDE / f"{name}.{number}").exists():
+        number += 1
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path.rename(target)
+
+
+def _check_content(library: Library, found: list[Finding], progress: Progress, *, repair: bool) -> LibraryCheck:
+    """The journal, windows, contexts and vectors."""
+    store, state = library.store, library.snapshot().state
+    rows = store.journal()
+    found += _check_order(sorted(rows["step"].to_pylist()), store.where)
+    windows = [own for own in dict.fromkeys(rows["digest"].to_pylist()) if own]
+    named = rows["context"].to_pylist() if "context" in rows.column_names else []
+    contexts = [own for own in dict.fromkeys(named) if own]
+    entries = [*state.cases.values(), *state.normals.values()]
+    for what, digests, read in (("windows", windows, store.windows), ("contexts", contexts, store.contexts)):
+        lost = _find_bad(read, digests, progress, f"looking at {what}")
+        if not lost:
+            continue
+        own = [entry for entry in entries if (entry.digest if what == "windows" else entry.context) in lost]
+        entries = [entry for entry in entries if entry not in own]
+        done = "" if own else "Only states of the past need them."
+        if repair:
+            done = _let_go(library, what, own) if own else done
+            with store.writing():
+                store.discard("windows" if what == "windows" else "contexts", sorted(lost))
+        found.append(Finding(_describe_lost(what, lost, own, store.where), done))
+    vectors, bad = _check_vectors(store, windows)
+    if bad:
+        found.append(Finding(f"{len(bad)} vectors of {store.where} are damaged.", "Dropped." if repair else ""))
+        if repair:
+            store.discard("vectors", sorted(bad))
+    return LibraryCheck(store.where, len(rows), len(windows), len(contexts), vectors, tuple(found))
+
+
+def _check_order(steps: list[int], where: str) -> list[Finding]:
+    """Steps of the journal that are missing or there twice."""
+    missing = sorted(set(range(steps[-1] + 1 if steps else 0)) - set(steps))
+    twice = sorted({one for one, other in pairwise(steps) if one == other})
+    return [
+        Finding(f"The journal of {where} {what} {_name_some([str(step) for step in own])}. Compare it with a backup.")
+        for what, own in (("lacks steps", missing), ("has more than one row of steps", twice))
+        if own
+    ]
+
+
+def _find_bad(read: Callable[[Sequence[str]], object], digests: list[str], progress: Progress, doing: str) -> set[str]:
+    """Digests of what is missing or damaged."""
+    bad: set[str] = set()
+    pending = [digests[start : start + READ_AT_ONCE] for start in range(0, len(digests), READ_AT_ONCE)]
+    done = 0
+    while pending:
+        some = pending.pop(0)
+        progress(doing, done, len(digests))
+        try:
+            read(some)
+        except DamageError:  # of any other, nobody knows what it means for a window
+            middle = len(some) // 2
+            if middle:
+                pending = [some[:middle], some[middle:], *pending]
+                continue
+            bad.add(some[0])
+        done += len(some)
+    progress(doing, len(digests), len(digests))
+    return bad
+
+
+def _check_vectors(store: Store, digests: list[str]) -> tuple[int, set[str]]:
+    """How many vectors there are, and the windows of those that are none."""
+    count, bad = 0, set[str]()
+    for encoder in store.encoders():
+        found = store.vectors(encoder, digests)
+        widths = [len(vector) for vector in found.values()]
+        usual = max(set(widths), key=widths.count, default=0)
+        count += len(found)
+        bad |= {name for name, own in found.items() if len(own) != usual or not np.isfinite(own).all()}
+    return count, bad
+
+
+def _describe_lost(what: str, lost: set[str], entries: list[JournalEntry], where: str) -> str:
+    cases = f" Cases: {_name_some([entry.case.id for entry in entries])}." if entries else ""
+    return f"{len(lost)} {what} of {where} are lost or damaged.{cases}"
+
+
+def _let_go(library: Library, what: str, entries: list[JournalEntry]) -> str:
+    """Take cases out whose windows are lost, and the context from those whose context is."""
+    if what == "windows":
+        _write(library, entries, DELETE)
+        return f"{len(entries)} are taken out: import them again from a backup, or `undo` it once the file is back."
+    _write(library, [replace(entry, context="") for entry in entries], EDIT)
+    return f"{len(entries)} are kept without their context."
+
+
+def _write(library: Library, entries: list[JournalEntry], what: What) -> None:
+    with sign_changes(AUTHOR), library.store.writing():
+        state = library.snapshot().state
+        rows = journal.journal_rows(entries, what, state.change + 1, state.steps, clock.time())
+        library.store.append(rows)
+
+
+def _name_some(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
