@@ -40,7 +40,7 @@ AUTHOR = "cases check --repair"
 
 
 @dataclass(frozen=True)
-class Finding:
+class DamageFound:
     """One thing that is not as it was written: `what` it is, and what was `done` about it, "" where nothing was."""
 
     what: str
@@ -65,7 +65,7 @@ class LibraryCheck:
     windows: int
     contexts: int
     vectors: int
-    findings: tuple[Finding, ...]
+    findings: tuple[DamageFound, ...]
 
 
 def check_library(where: str | Path, *, repair: bool = False, progress: Progress = SILENT) -> LibraryCheck:
@@ -82,15 +82,15 @@ def check_library(where: str | Path, *, repair: bool = False, progress: Progress
     try:
         library = Library.open(where)
         if repair and library.store.release():
-            found.append(Finding("A writer that was killed had left its name.", "Others can write again."))
+            found.append(DamageFound("A writer that was killed had left its name.", "Others can write again."))
         return _check_content(library, found, progress, repair=repair)
     except StoreError as error:
         if all(own.done for own in found):
-            found.append(Finding(str(error)))
+            found.append(DamageFound(str(error)))
         return LibraryCheck(place, 0, 0, 0, 0, tuple(found))
 
 
-def _check_files(folder: Path, *, repair: bool) -> list[Finding]:
+def _check_files(folder: Path, *, repair: bool) -> list[DamageFound]:
     """Damaged files of all tables."""
     found = []
     with exclusive(folder / "writer.lock") if repair else nullcontext():
@@ -100,14 +100,14 @@ def _check_files(folder: Path, *, repair: bool) -> list[Finding]:
                 ledger.refresh()
                 damages = ledger.find_damage(table)
                 found += [
-                    Finding(f"{damage.path} {damage.what}.", _repair(folder, ledger, damage) if repair else "")
+                    DamageFound(f"{damage.path} {damage.what}.", _repair(folder, ledger, damage) if repair else "")
                     for damage in damages
                 ]
                 if not damages:
                     break
             if not damages and not _can_be_read(folder, table):
                 done = "{} of {} rows are kept.".format(*_rebuild(folder, ledger, table)) if repair else ""
-                found.append(Finding(f"{table}.lance cannot be read.", done))
+                found.append(DamageFound(f"{table}.lance cannot be read.", done))
     return found
 
 
@@ -204,7 +204,7 @@ def _set_aside(folder: Path, name: str) -> None:
     path.rename(target)
 
 
-def _check_content(library: Library, found: list[Finding], progress: Progress, *, repair: bool) -> LibraryCheck:
+def _check_content(library: Library, found: list[DamageFound], progress: Progress, *, repair: bool) -> LibraryCheck:
     """The journal, windows, contexts and vectors."""
     store, state = library.store, library.snapshot().state
     rows = store.journal()
@@ -224,21 +224,23 @@ def _check_content(library: Library, found: list[Finding], progress: Progress, *
             done = _let_go(library, what, own) if own else done
             with store.writing():
                 store.discard("windows" if what == "windows" else "contexts", sorted(lost))
-        found.append(Finding(_describe_lost(what, lost, own, store.where), done))
+        found.append(DamageFound(_describe_lost(what, lost, own, store.where), done))
     vectors, bad = _check_vectors(store, windows)
     if bad:
-        found.append(Finding(f"{len(bad)} vectors of {store.where} are damaged.", "Dropped." if repair else ""))
+        found.append(DamageFound(f"{len(bad)} vectors of {store.where} are damaged.", "Dropped." if repair else ""))
         if repair:
             store.discard("vectors", sorted(bad))
     return LibraryCheck(store.where, len(rows), len(windows), len(contexts), vectors, tuple(found))
 
 
-def _check_order(steps: list[int], where: str) -> list[Finding]:
+def _check_order(steps: list[int], where: str) -> list[DamageFound]:
     """Steps of the journal that are missing or there twice."""
     missing = sorted(set(range(steps[-1] + 1 if steps else 0)) - set(steps))
     twice = sorted({one for one, other in pairwise(steps) if one == other})
     return [
-        Finding(f"The journal of {where} {what} {_name_some([str(step) for step in own])}. Compare it with a backup.")
+        DamageFound(
+            f"The journal of {where} {what} {_name_some([str(step) for step in own])}. Compare it with a backup."
+        )
         for what, own in (("lacks steps", missing), ("has more than one row of steps", twice))
         if own
     ]
