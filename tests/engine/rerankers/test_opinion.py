@@ -14,12 +14,10 @@ from readbench.engine.protocols import View, unit_vectors
 from readbench.engine.rerankers import sharpen
 from readbench.engine.rerankers._opinion import (
     EXPONENTS,
-    FLOOR,
     HeldOutValues,
     best_exponent,
     give_opinions,
     informative_cases,
-    nonconformity,
     prediction_sets,
 )
 from readbench.engine.rerankers._ridge import FittedVerdict, fit_verdict
@@ -95,12 +93,6 @@ def test_too_few_groups_rule_nothing_out() -> None:
 def test_the_most_likely_type_is_never_ruled_out() -> None:
     surprise = HeldOutValues.of(np.zeros(99), np.arange(99))
     assert prediction_sets(np.array([[0.3, 0.4, 0.3]]), surprise, 0.1).tolist() == [[False, True, False]]
-
-
-def test_doubt_and_the_unexplained_both_make_strange() -> None:
-    posterior = np.array([[0.9, 0.1], [0.5, 0.5], [0.9, 0.1], [1.0, 0.0]])
-    found = nonconformity(posterior, np.array([0.2, 0.2, 0.4, 0.4]))
-    np.testing.assert_allclose(found, [0.12 * 0.2, 0.52 * 0.2, 0.12 * 0.4, FLOOR * 0.4])
 
 
 def spoken(rng: np.random.Generator, cases: int, exponent: float) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

@@ -11,8 +11,8 @@ and Willett, 2023); cases of one group may resemble each other as they like.
 * Probabilities are the ridge's, sharpened by an exponent, p(c | q)^a / sum, under which held-out cases are most likely,
   each group having one vote: a long recording says no more than a short one about how certain one may be of a new one.
 * A fault type c stays in the prediction set where p(1 - p(c | q)) > alpha.
-* A query is as strange as it is both doubtful and unexplained, s = (1 - max p(c | q) + `FLOOR`) v(q); its novelty is
-  1 - p(s), and it is called novel where p(s) <= false_alarms.
+* A query is strange where its fault type is in doubt and its views tell no known story (`_novelty`); its novelty is
+  1 - p(s) of its strangeness s, and it is called novel where p(s) <= false_alarms.
 
 What the labels of a corpus teach is learned once and used for every query (`LabelModel`). It depends on the items,
 their labels and their recordings, never on a query. Besides opinions on queries it says of an item how likely it shares
@@ -30,13 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.engine.protocols import Vectors, View
-from readbench.engine.rerankers._ridge import TINY, Array, FittedVerdict, Novelty, find_single_group_cases, fit_novelty
+from readbench.engine.rerankers._novelty import Strangeness
+from readbench.engine.rerankers._ridge import TINY, Array, FittedVerdict, find_single_group_cases
 from readbench.engine.windows import UNLABELLED
 
 ALPHA = 0.1
 FALSE_ALARMS = 0.05
-FLOOR = 0.02
-"""Least doubt: what no case explains is strange even where one fault type is certain."""
 EXPONENTS = 2.0 ** np.arange(-3, 3.01, 1 / 16)
 """Exponents of the posterior that are tried; 1 leaves it as it is."""
 DECIMALS = 12
@@ -118,15 +117,15 @@ class Calibration:
     """How held-out cases fare, which no query changes.
 
     Args:
-        reach: how much of a window the cases leave unexplained.
         exponent: sharpens posteriors.
         surprise: 1 - p(true class) of held-out cases.
-        strange: their strangeness.
+        strangeness: what makes a window strange.
+        strange: the strangeness of held-out cases.
     """
 
-    reach: Novelty
     exponent: float
     surprise: HeldOutValues
+    strangeness: Strangeness
     strange: HeldOutValues
 
     @classmethod
@@ -134,16 +133,16 @@ class Calibration:
         """Measured on the cases of a judgement."""
         cases = judgement.cases
         labels, groups = judgement.labels[cases], judgement.groups[cases]
-        reach = fit_novelty(judgement.item_likeness(cases), labels, groups, judgement.penalty)
         codes = np.searchsorted(judgement.classes, labels)
         exponent = best_exponent(judgement.held_out, codes, groups)
         held_out = sharpen(judgement.held_out, exponent)
         use = informative_cases(codes, groups)
+        strangeness = Strangeness.of(judgement, sharpen(judgement.from_elsewhere, exponent), use)
         return cls(
-            reach=reach,
             exponent=exponent,
             surprise=HeldOutValues.of(1.0 - held_out[np.arange(len(cases)), codes][use], groups[use]),
-            strange=HeldOutValues.of(nonconformity(held_out, reach.held_out)[use], groups[use]),
+            strangeness=strangeness,
+            strange=HeldOutValues.of(strangeness.held_out[use], groups[use]),
         )
 
 
@@ -167,7 +166,7 @@ def give_opinions(
     fitted, classes = calibration or Calibration.of(judgement), judgement.classes
     posterior = sharpen(judgement.query_posterior(queries), fitted.exponent)
     possible = prediction_sets(posterior, fitted.surprise, alpha)
-    own = nonconformity(posterior, fitted.reach.unexplained_share(judgement.query_likeness(queries)))
+    own = fitted.strangeness.measure(judgement, queries, posterior)
     p = fitted.strange.p_values(own)
     threshold = max(0.0, 1.0 - fitted.surprise.largest_above(alpha))
     return [
@@ -218,12 +217,6 @@ def informative_cases(codes: NDArray[np.intp], groups: NDArray[np.integer]) -> N
     """
     several = ~find_single_group_cases(codes, groups)
     return several if several.any() else np.ones(len(codes), bool)
-
-
-def nonconformity(posterior: Array, unexplained: Array) -> Array:
-    """(Q,) from posteriors (Q, K) and the shares (Q,) that the cases leave unexplained."""
-    strange: Array = (1.0 - posterior.max(axis=1) + FLOOR) * unexplained
-    return strange
 
 
 def prediction_sets(posterior: Array, surprise: HeldOutValues, alpha: float) -> NDArray[np.bool_]:

@@ -66,6 +66,7 @@ class Ridge:
         temperature: decision values times this are the logits of the posterior.
         loss: mean negative log-likelihood of held-out cases, weighted by rarity.
         held_out: (L, K) posteriors of the cases by cases of other groups.
+        from_elsewhere: (L, K) the same by cases of other assets, where views are pooled; else as `held_out`.
     """
 
     classes: NDArray[np.int32]
@@ -74,6 +75,7 @@ class Ridge:
     temperature: float
     loss: float
     held_out: Array
+    from_elsewhere: Array
 
     def logits(self, kernel: Array) -> Array:
         """(Q, K) decision values from likenesses (Q, L) to the cases, times the temperature."""
@@ -108,7 +110,8 @@ def fit_ridge(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.integ
 
 def _certain(labels: NDArray[np.int32]) -> Ridge:
     """What cases of one class teach."""
-    return Ridge(labels[:1], np.zeros((len(labels), 1)), 1.0, 1.0, 0.0, np.ones((len(labels), 1)))
+    certain = np.ones((len(labels), 1))
+    return Ridge(labels[:1], np.zeros((len(labels), 1)), 1.0, 1.0, 0.0, certain, certain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,13 +153,12 @@ class _Problem:
         solution = self.vectors @ ((self.vectors.T @ (root * self.targets)) / (self.values + penalty)[:, None])
         half = self.vectors / np.sqrt(self.values + penalty)
         decision = _without_own_block(half, solution, root, self.targets, blocks)
-        if certain_by is None:
-            temperature, loss = _calibrated(decision, self.codes, self.weights)
-        else:
+        other = decision
+        if certain_by is not None:
             other = _without_own_block(half, solution, root, self.targets, certain_by)
-            temperature, loss = _calibrated(other, self.codes, self.weights)
-        held_out = _softmax(temperature * decision)
-        return Ridge(self.classes, root * solution, penalty, temperature, loss, held_out)
+        temperature, loss = _calibrated(other, self.codes, self.weights)
+        held_out, from_elsewhere = _softmax(temperature * decision), _softmax(temperature * other)
+        return Ridge(self.classes, root * solution, penalty, temperature, loss, held_out, from_elsewhere)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,6 +297,8 @@ class FittedVerdict:
         experts: fitted on the cases; where there are several, their logits are averaged.
         temperature: of the mean of their logits.
         held_out: (L, K) posteriors of the cases by cases of other groups.
+        from_elsewhere: (L, K) the same by cases of other assets, where views are pooled; else as `held_out`.
+        alone: the best ridge on each single view, by which it is judged whether the views tell a known story.
     """
 
     views: tuple[View, ...]
@@ -304,6 +308,8 @@ class FittedVerdict:
     experts: tuple[Expert, ...]
     temperature: float
     held_out: Array
+    from_elsewhere: Array
+    alone: tuple[Expert, ...]
 
     @property
     def classes(self) -> NDArray[np.int32]:
@@ -347,6 +353,12 @@ class FittedVerdict:
     def item_posterior(self, items: NDArray[np.intp]) -> Array:
         """(M, K) probabilities of the classes of corpus items (M,), by the cases alone."""
         return self._posterior([view.items[items] for view in self.views])
+
+    def query_decisions(self, queries: NDArray[np.intp]) -> tuple[list[Array], NDArray[np.bool_]]:
+        """Logits (M, K) of queries (M,) by each ridge on a single view, and (M, views) whether that sees them."""
+        vectors = [view.queries[queries] for view in self.views]
+        logits = [expert.ridge.logits(self._likeness(vectors, expert.views)) for expert in self.alone]
+        return logits, np.stack([vectors[expert.views[0]].any(axis=1) for expert in self.alone], axis=1)
 
     def votes(self, query: int, column: int) -> Array:
         """(L,) what each case adds to the decision value of one class for a query; of several ridges the mean."""
@@ -436,12 +448,30 @@ def fit_verdict(
     if assets is None or not pooling:
         fits = [Expert(chosen, fit_ridge(kernel, own, groups[cases])) for chosen, kernel in joined]
         best = min(fits, key=lambda expert: expert.ridge.loss)
-        return FittedVerdict(views, labels, groups, cases, (best,), 1.0, best.ridge.held_out)
+        known = best.ridge.held_out
+        return FittedVerdict(views, labels, groups, cases, (best,), 1.0, known, known, _choose_alone(fits))
     experts = _fit_pool(joined, own, groups[cases], assets[cases])
     codes = np.unique(own, return_inverse=True)[1]
-    mean = np.mean([np.log(np.maximum(expert.ridge.held_out, TINY)) for expert in experts], axis=0)
+    mean = _mean_logs([expert.ridge.held_out for expert in experts])
     temperature, _ = _calibrated(mean, codes, case_weights(codes))
-    return FittedVerdict(views, labels, groups, cases, experts, temperature, _softmax(temperature * mean))
+    elsewhere = _softmax(temperature * _mean_logs([expert.ridge.from_elsewhere for expert in experts]))
+    known, alone = _softmax(temperature * mean), _choose_alone(experts)
+    return FittedVerdict(views, labels, groups, cases, experts, temperature, known, elsewhere, alone)
+
+
+def _mean_logs(posteriors: list[Array]) -> Array:
+    mean: Array = np.mean([np.log(np.maximum(own, TINY)) for own in posteriors], axis=0)
+    return mean
+
+
+def _choose_alone(experts: Iterable[Expert]) -> tuple[Expert, ...]:
+    """Of the ridges on each single view the one that explains held-out cases best."""
+    best: dict[int, Expert] = {}
+    for expert in experts:
+        view = expert.views[0]
+        if len(expert.views) == 1 and (view not in best or expert.ridge.loss < best[view].ridge.loss):
+            best[view] = expert
+    return tuple(best.values())
 
 
 def _fit_pool(

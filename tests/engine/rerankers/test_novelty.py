@@ -1,0 +1,143 @@
+"""Strangeness: clouds of decision values against a slow version, and what makes a window strange."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from readbench.common.calibration import auroc
+from readbench.engine.protocols import View, unit_vectors
+from readbench.engine.rerankers._novelty import (
+    FOLDS,
+    ClassGaussians,
+    Clouds,
+    Scale,
+    centre_logs,
+    log_odds_of_doubt,
+    shrink_covariance,
+)
+from readbench.engine.rerankers._opinion import Calibration, give_opinions
+from readbench.engine.rerankers._ridge import FittedVerdict, fit_verdict
+from tests.naive import novelty as naive
+
+Values = NDArray[np.float64]
+
+
+def clouds_of(seed: int, shape: str) -> tuple[Values, NDArray[np.intp], NDArray[np.intp]]:
+    """Values of three classes, of unequal sizes, in groups."""
+    rng = np.random.default_rng(seed)
+    codes = np.repeat([0, 1, 2], [12, 9, 1 if shape == "a class of one case" else 6])
+    values = rng.standard_normal((len(codes), 4)) * [1.0, 2.0, 0.5, 1.0] + codes[:, None]
+    if shape == "values that add up to zero":
+        values -= values.mean(axis=1, keepdims=True)
+    groups = np.zeros(len(codes), int) if shape == "one group" else rng.integers(0, 14, len(codes))
+    return values, codes, groups
+
+
+SHAPES = ["usual", "a class of one case", "values that add up to zero", "one group"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_surprisal_is_that_of_the_slow_version(shape: str) -> None:
+    values, codes, _ = clouds_of(0, shape)
+    asked = values[::5] + 0.1
+    if shape == "values that add up to zero":
+        asked = values[::5]
+    found = ClassGaussians.of(values, codes).surprisal(asked)
+    np.testing.assert_allclose(found, naive.surprisal(values, codes.tolist(), asked), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_held_out_surprisal_is_that_of_fitting_again(shape: str) -> None:
+    values, codes, groups = clouds_of(1, shape)
+    found = Clouds.of(values, codes, groups, np.ones(len(codes), bool))
+    slow = naive.held_out_surprisal(values, codes.tolist(), groups.tolist(), FOLDS)
+    np.testing.assert_allclose(found.held_out, slow, rtol=1e-6)
+
+
+def test_shrinking_is_that_of_the_slow_version_and_stays_a_covariance() -> None:
+    rng = np.random.default_rng(2)
+    for rows in (rng.standard_normal((30, 5)), rng.standard_normal((3, 5)), np.zeros((4, 5)), np.ones((1, 5))):
+        np.testing.assert_allclose(shrink_covariance(rows), naive.shrunk(list(rows)), atol=1e-12)
+        assert np.linalg.eigvalsh(shrink_covariance(rows)).min() >= -1e-12
+
+
+def test_a_long_recording_has_one_vote_for_the_scale() -> None:
+    values, groups = np.array([0.0] * 98 + [3.0, 6.0]), np.array([0] * 98 + [1, 2])
+    scale = Scale.of(values, groups)
+    assert scale.mean == pytest.approx(3.0)
+    assert scale.standardise(np.array([3.0]))[0] == pytest.approx(0.0)
+    assert Scale.of(np.ones(4), np.arange(4)).standardise(np.array([7.0])).tolist() == [0.0]
+
+
+def test_doubt_grows_with_the_odds_of_being_wrong() -> None:
+    odds = log_odds_of_doubt(np.array([[1.0, 0.0], [0.9, 0.1], [0.6, 0.4], [0.5, 0.5]]))
+    assert (np.diff(odds) > 0).all()
+    assert np.isfinite(odds).all()
+
+
+class TwoViews:
+    """Three fault types that each of two views tells apart, and queries whose views agree or contradict each other."""
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(0)
+        centres = 2.0 * rng.standard_normal((2, 3, 24))
+        self.labels = np.repeat(np.arange(1, 4), 40).astype(np.int32)
+        self.groups = np.arange(120) // 2
+        first = np.repeat([0, 1, 2], 10)
+        self.contradict = np.repeat([False, True], 30)
+        told = np.concatenate([first, first]), np.concatenate([first, (first + 1) % 3])
+
+        def draw(view: int, types: NDArray[np.intp]) -> NDArray[np.float32]:
+            own = centres[view, types] + rng.standard_normal((len(types), 24))
+            return unit_vectors(own.astype(np.float32))
+
+        self.views = tuple(View(draw(v, told[v]), draw(v, np.repeat([0, 1, 2], 40))) for v in (0, 1))
+
+    def judge(self, views: tuple[View, ...] | None = None) -> FittedVerdict:
+        return fit_verdict(views or self.views, np.arange(120), self.labels, self.groups)
+
+
+@pytest.fixture(scope="module")
+def two() -> TwoViews:
+    return TwoViews()
+
+
+def test_views_that_contradict_each_other_are_strange(two: TwoViews) -> None:
+    found = give_opinions(two.judge(), np.arange(60))
+    strange = np.array([one.strangeness for one in found])
+    assert auroc(strange[two.contradict], strange[~two.contradict]) > 0.98
+    assert np.mean([one.novel for one in found[30:]]) > 0.8
+    assert np.mean([one.novel for one in found[:30]]) < 0.15
+
+
+def test_a_view_that_sees_nothing_of_a_query_does_not_make_it_strange(two: TwoViews) -> None:
+    blind = replace(two.views[1], queries=np.zeros_like(two.views[1].queries))
+    pooled = fit_verdict((two.views[0], blind), np.arange(120), two.labels, two.groups, np.arange(120) % 4)
+    found = give_opinions(pooled, np.arange(60))
+    assert np.mean([one.novel for one in found]) < 0.15
+
+
+def test_logits_come_back_from_held_out_posteriors(two: TwoViews) -> None:
+    """What queries and held-out cases are compared by has one scale."""
+    judgement = two.judge()
+    again = replace(judgement, views=tuple(View(view.items, view.items) for view in two.views))
+    logits, sees = again.query_decisions(np.arange(120))
+    assert sees.all()
+    for own, expert in zip(logits, judgement.alone, strict=True):
+        np.testing.assert_allclose(own.sum(axis=1), 0.0, atol=1e-6)
+        posterior = np.exp(own) / np.exp(own).sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(centre_logs(posterior), own, atol=1e-6)
+        assert np.corrcoef(centre_logs(expert.ridge.held_out).ravel(), own.ravel())[0, 1] > 0.9
+
+
+def test_few_cases_give_finite_strangeness(two: TwoViews) -> None:
+    for rows in ([0], [0, 1], [0, 40], [0, 40, 41, 80]):
+        views = tuple(View(view.queries, view.items[rows]) for view in two.views)
+        judgement = fit_verdict(views, np.arange(len(rows)), two.labels[rows], two.groups[rows])
+        found = give_opinions(judgement, np.arange(60), calibration=Calibration.of(judgement))
+        assert np.isfinite([one.strangeness for one in found]).all()
+        assert not any(one.novel for one in found)
