@@ -33,6 +33,7 @@ from pydantic import BaseModel, ConfigDict
 
 from readbench.cases._journal import Snapshot
 from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer, Fault, Filter, Hit, HitGroup, Remark, Vote
+from readbench.cases._normal import NormalOpinion
 from readbench.cases._plausibility import FALSE_ALARMS
 from readbench.cases._search import SearchResult
 from readbench.engine.rerankers import Opinion
@@ -117,13 +118,15 @@ def make_answer(
     query: int,
     request: SearchRequest,
     odd: tuple[Remark, ...] = (),
-    normal: float | None = None,
+    operation: NormalOpinion | None = None,
 ) -> Answer:
     """One answer, to one of the windows that were asked about, with what is odd and how likely it is normal."""
     said, judgeable = _Said.of(found, query), all(remark.judgeable for remark in odd)
+    new = _new(said, judgeable=judgeable)
+    normal = None if operation is None else operation.beside(said.most_likely * (1.0 - new))
     if not judgeable and normal is not None:
         normal *= FALSE_ALARMS  # what cannot be judged is not normal, either
-    faults, new = _faults(snapshot, said, normal, judgeable=judgeable)
+    faults = _faults(snapshot, said, new, normal, judgeable=judgeable)
     found_hits = _hits(snapshot, said, request, 1.0 - (1.0 - new) * (1.0 - (normal or 0.0)))
     listed = tuple(islice(found_hits, request.k))
     return Answer(
@@ -164,6 +167,11 @@ class _Said:
     votes: NDArray[np.float64]
     voters: NDArray[np.int64]
     unseen: float = 1.0
+
+    @property
+    def most_likely(self) -> float:
+        """Probability of the most likely known type, if it is one of them; 0 without labels."""
+        return 0.0 if self.opinion is None else float(self.opinion.posterior.max())
 
     @classmethod
     def of(cls, found: SearchResult, query: int) -> _Said:
@@ -217,17 +225,22 @@ def group_hits(
     return tuple(HitGroup(label=own, probability=shares.get(own or ""), hits=tuple(groups[own])) for own in by_share)
 
 
-def _faults(snapshot: Snapshot, said: _Said, normal: float | None, *, judgeable: bool) -> tuple[list[Fault], float]:
-    """The options, most likely first, and the probability of a new type; nothing without labels."""
+def _new(said: _Said, *, judgeable: bool) -> float:
+    """The probability of a new type; nothing without labels."""
     if said.opinion is None:
-        return [], 0.0
-    new = novelty_probability(1.0 - said.opinion.novelty, said.unseen, judgeable=judgeable)
+        return 0.0
     if not said.opinion.posterior.sum():  # everything known is ruled out
-        new = 1.0
-    options = list_fault_options(
+        return 1.0
+    return novelty_probability(1.0 - said.opinion.novelty, said.unseen, judgeable=judgeable)
+
+
+def _faults(snapshot: Snapshot, said: _Said, new: float, normal: float | None, *, judgeable: bool) -> list[Fault]:
+    """The options, most likely first; none without labels."""
+    if said.opinion is None:
+        return []
+    return list_fault_options(
         said.opinion, said.opinion.posterior, new, snapshot.classes, normal=normal, judgeable=judgeable
     )
-    return options, new
 
 
 def _votes(snapshot: Snapshot, said: _Said, itself: str | None) -> tuple[Vote, ...]:

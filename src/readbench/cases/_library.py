@@ -588,7 +588,7 @@ class Library:
         with self._lock:
             snapshot, spec = self.snapshot(), parse(request.method)
             answers, model = list[Answer](), self._know_normal()
-            normal = [None] * len(windows) if model is None else model.probabilities(windows).tolist()
+            normal = [None] * len(windows) if model is None else model.judge(windows)
             for found in self._engine.search(snapshot, spec, windows, ruled_out, progress or self.progress):
                 for query in range(len(found.ranking)):
                     i = len(answers)

@@ -42,12 +42,13 @@ SHAPES = ["usual", "a class of one case", "values that add up to zero", "one gro
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_surprisal_is_that_of_the_slow_version(shape: str) -> None:
-    values, codes, _ = clouds_of(0, shape)
+    values, codes, groups = clouds_of(0, shape)
     asked = values[::5] + 0.1
     if shape == "values that add up to zero":
         asked = values[::5]
-    found = ClassGaussians.of(values, codes).surprisal(asked)
-    np.testing.assert_allclose(found, naive.surprisal(values, codes.tolist(), asked), rtol=1e-6)
+    found = ClassGaussians.of(values, codes, groups).surprisal(asked)
+    slow = naive.surprisal(values, codes.tolist(), groups.tolist(), asked)
+    np.testing.assert_allclose(found, slow, rtol=1e-6)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -61,8 +62,10 @@ def test_held_out_surprisal_is_that_of_fitting_again(shape: str) -> None:
 def test_shrinking_is_that_of_the_slow_version_and_stays_a_covariance() -> None:
     rng = np.random.default_rng(2)
     for rows in (rng.standard_normal((30, 5)), rng.standard_normal((3, 5)), np.zeros((4, 5)), np.ones((1, 5))):
-        np.testing.assert_allclose(shrink_covariance(rows), naive.shrunk(list(rows)), atol=1e-12)
-        assert np.linalg.eigvalsh(shrink_covariance(rows)).min() >= -1e-12
+        votes = rng.random(len(rows)) + 0.1
+        found = shrink_covariance(rows, votes, len(rows))
+        np.testing.assert_allclose(found, naive.shrunk(list(rows), votes.tolist(), len(rows)), atol=1e-12)
+        assert np.linalg.eigvalsh(found).min() >= -1e-12
 
 
 def test_a_long_recording_has_one_vote_for_the_scale() -> None:

@@ -298,6 +298,7 @@ class FittedVerdict:
         temperature: of the mean of their logits.
         held_out: (L, K) posteriors of the cases by cases of other groups.
         from_elsewhere: (L, K) the same by cases of other assets, where views are pooled; else as `held_out`.
+        apart: (L,) what each case is held out with for it: its asset where views are pooled, else its group.
         alone: the best ridge on each single view, by which it is judged whether the views tell a known story.
     """
 
@@ -309,6 +310,7 @@ class FittedVerdict:
     temperature: float
     held_out: Array
     from_elsewhere: Array
+    apart: NDArray[np.integer]
     alone: tuple[Expert, ...]
 
     @property
@@ -339,8 +341,10 @@ class FittedVerdict:
         return estimate_unseen_share(self.labels[self.cases], self.groups[self.cases])
 
     def query_likeness(self, queries: NDArray[np.intp]) -> Array:
-        """(M, L) mean cosine, over the chosen views, of queries (M,) and the cases."""
-        return self._mean_likeness([view.queries[queries] for view in self.views])
+        """(M, L) mean cosine, over the chosen views that see them, of queries (M,) and the cases."""
+        vectors = [view.queries[queries] for view in self.views]
+        seeing = np.mean([vectors[v].any(axis=1) for v in self.chosen], axis=0)
+        return self._mean_likeness(vectors) / np.where(seeing > 0, seeing, 1.0)[:, None]
 
     def item_likeness(self, items: NDArray[np.intp]) -> Array:
         """(M, L) mean cosine, over the chosen views, of corpus items (M,) and the cases."""
@@ -449,14 +453,16 @@ def fit_verdict(
         fits = [Expert(chosen, fit_ridge(kernel, own, groups[cases])) for chosen, kernel in joined]
         best = min(fits, key=lambda expert: expert.ridge.loss)
         known = best.ridge.held_out
-        return FittedVerdict(views, labels, groups, cases, (best,), 1.0, known, known, _choose_alone(fits))
+        alone = _choose_alone(fits)
+        return FittedVerdict(views, labels, groups, cases, (best,), 1.0, known, known, groups[cases], alone)
     experts = _fit_pool(joined, own, groups[cases], assets[cases])
     codes = np.unique(own, return_inverse=True)[1]
     mean = _mean_logs([expert.ridge.held_out for expert in experts])
     temperature, _ = _calibrated(mean, codes, case_weights(codes))
     elsewhere = _softmax(temperature * _mean_logs([expert.ridge.from_elsewhere for expert in experts]))
     known, alone = _softmax(temperature * mean), _choose_alone(experts)
-    return FittedVerdict(views, labels, groups, cases, experts, temperature, known, elsewhere, alone)
+    apart = held_out_assets(codes, groups[cases], assets[cases])
+    return FittedVerdict(views, labels, groups, cases, experts, temperature, known, elsewhere, apart, alone)
 
 
 def _mean_logs(posteriors: list[Array]) -> Array:
