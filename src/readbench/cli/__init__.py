@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from readbench import __version__
-from readbench.cli import audit, bench, cache, cases, catalogue, data, doctor, report, run, studies
+from readbench.cli import audit, bench, cache, cases, catalogue, data, doctor, models, report, run, studies
 from readbench.errors import ReadbenchError, UsageError
 
 app = typer.Typer(
@@ -43,6 +43,7 @@ app.command("bench")(bench.bench_command)
 app.command("cache")(cache.cache_command)
 app.command("doctor")(doctor.doctor_command)
 app.add_typer(data.app, name="data")
+app.add_typer(models.app, name="models")
 app.add_typer(cases.app, name="cases")
 
 

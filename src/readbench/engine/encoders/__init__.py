@@ -3,12 +3,14 @@
 from readbench.engine.encoders._departure import Departure, FactEncoder, Residual
 from readbench.engine.encoders._foundation import Chronos2, Mantis, TimesFM, TiRex
 from readbench.engine.encoders._orders import Orders
+from readbench.engine.encoders._pretrained import FrozenEncoder
 from readbench.engine.encoders._programs import Charm, Onnx, Program
 from readbench.engine.encoders._raw import Raw
 from readbench.engine.encoders._rocket import Rocket
 from readbench.engine.encoders._shortcuts import BeforeLevel, Presence
 from readbench.engine.encoders._sonde import Sonde
 from readbench.engine.encoders._ts2vec import TS2Vec
+from readbench.engine.encoders._weights import HeldWeights, find_weights, locate_weights
 
 __all__ = [
     "BeforeLevel",
@@ -16,6 +18,8 @@ __all__ = [
     "Chronos2",
     "Departure",
     "FactEncoder",
+    "FrozenEncoder",
+    "HeldWeights",
     "Mantis",
     "Onnx",
     "Orders",
@@ -28,4 +32,6 @@ __all__ = [
     "TS2Vec",
     "TiRex",
     "TimesFM",
+    "find_weights",
+    "locate_weights",
 ]

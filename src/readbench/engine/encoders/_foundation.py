@@ -71,6 +71,7 @@ class Mantis(FrozenEncoder):
     name: ClassVar = "mantis"
     distribution: ClassVar = "mantis-tsfm"
     files: ClassVar = MANTIS_FILES
+    licence: ClassVar = "MIT (Mantis-8M); the page of MantisV2 names none, its package is Apache-2.0"
 
     weights: str = MANTIS_WEIGHTS
     length: Annotated[int, ParameterRange(SHORTEST, 8192)] | None = None
@@ -149,6 +150,7 @@ class Chronos2(FrozenEncoder):
     name: ClassVar = "chronos-2"
     distribution: ClassVar = "chronos-forecasting"
     files: ClassVar = CHRONOS2_FILES
+    licence: ClassVar = "Apache-2.0"
 
     weights: str = CHRONOS2_WEIGHTS
 
@@ -200,6 +202,7 @@ class TiRex(FrozenEncoder):
     name: ClassVar = "tirex"
     distribution: ClassVar = "tirex-ts"
     files: ClassVar = TIREX_FILES
+    licence: ClassVar = "NXAI Community License"
 
     weights: str = TIREX_WEIGHTS
     batch: Annotated[int, ParameterRange(1)] = 512
@@ -309,6 +312,7 @@ class TimesFM(FrozenEncoder):
     name: ClassVar = "timesfm"
     distribution: ClassVar = "transformers"
     files: ClassVar = TIMESFM_FILES
+    licence: ClassVar = "Apache-2.0"
 
     weights: str = TIMESFM_WEIGHTS
 

@@ -68,6 +68,8 @@ class FrozenEncoder(ChannelEncoder):
     """The package whose code runs the network; its version counts for the fingerprint."""
     files: ClassVar[tuple[str, ...]]
     """File names of the network, as published."""
+    licence: ClassVar[str] = ""
+    """Of the weights, as their page says."""
     corpus_dependent: ClassVar[bool] = False
 
     weights: str = ""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -48,6 +49,35 @@ def explain_missing_weights(weights: str, files: tuple[str, ...]) -> str:
     'finds no ./nowhere: give the folder that holds model.ckpt.'
     """
     return _reason(_place(weights, files), weights, files)
+
+
+@dataclass(frozen=True)
+class HeldWeights:
+    """Files of a network on this machine.
+
+    Args:
+        paths: where they are.
+        revision: of the hub, where they came from its cache; "" for a folder of one's own.
+        size: bytes.
+        digest: SHA-256 of the last file, which holds the numbers.
+    """
+
+    paths: tuple[Path, ...]
+    revision: str
+    size: int
+    digest: str
+
+
+def find_weights(weights: str, files: tuple[str, ...]) -> HeldWeights | None:
+    """What this machine has of a network; nothing is downloaded."""
+    place = _place(weights, files)
+    if place is None or _lacking(place, files):
+        return None
+    paths = (place,) if place.is_file() else tuple(place / name for name in files)
+    revision = place.name if place.parent.name == "snapshots" else ""
+    stats = [path.stat() for path in paths]
+    size = sum(own.st_size for own in stats)
+    return HeldWeights(paths, revision, size, _file_digest(paths[-1], stats[-1].st_size, stats[-1].st_mtime_ns))
 
 
 def digest_weights(paths: tuple[Path, ...]) -> str:

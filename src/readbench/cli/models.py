@@ -1,0 +1,90 @@
+"""`readbench models`: weights of published networks, on this machine and on the hub."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from readbench.cli.options import Json, output
+
+if TYPE_CHECKING:
+    from readbench.engine.registry import Entry
+
+app = typer.Typer(no_args_is_help=True, help="Weights of published networks: which are here, and how to get them.")
+
+
+@app.command("status")
+def status_command(as_json: Json = False) -> None:
+    """Say which weights are on this machine, from where, how large, and their digest.
+
+    Example: `readbench models status`
+    """
+    facts = [_facts(entry) for entry in _published()]
+    if as_json:
+        print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
+        return
+    table = Table("Encoder", "Weights", "Revision", "Size", "SHA-256", "Licence of the weights", "Where")
+    for fact in facts:
+        size = f"{fact['bytes'] / 1e6:.1f} MB" if fact["bytes"] else ""
+        where = fact["where"] or f"not here: readbench models fetch {fact['encoder']}"
+        shown = fact["encoder"], fact["weights"], fact["revision"][:12], size, fact["sha256"][:16], fact["licence"]
+        table.add_row(*shown, where)
+    output().print(table)
+
+
+@app.command("fetch")
+def fetch_command(
+    encoder: Annotated[str, typer.Argument(help="Name of an encoder.")],
+    revision: Annotated[str, typer.Option(help="Commit or tag of the hub; the newest where it is left out.")] = "",
+) -> None:
+    """Get the weights of an encoder from the Hugging Face hub, into its cache.
+
+    Example: `readbench models fetch mantis`
+    """
+    from readbench.engine.encoders import locate_weights
+    from readbench.engine.registry import ENCODERS
+    from readbench.errors import UsageError
+
+    entry = ENCODERS.get(encoder)
+    if entry not in _published():
+        names = ", ".join(own.name for own in _published())
+        raise UsageError(f"{encoder} has no published weights. Encoders that have: {names}.")
+    weights = str(entry.parameters["weights"].default)
+    weights = f"{weights}@{revision}" if revision else weights
+    place = locate_weights(weights, entry.factory.files, entry.name)[0].parent  # type: ignore[attr-defined]
+    method = f"{entry.name}(weights={weights})" if revision else entry.name
+    output().print(f"{weights} is at {place}. Methods: {method}")
+
+
+def _published() -> Iterator[Entry]:
+    """Encoders whose default weights are on the hub."""
+    from readbench.engine.encoders import FrozenEncoder
+    from readbench.engine.registry import ENCODERS
+
+    return iter(
+        [
+            entry
+            for entry in ENCODERS
+            if isinstance(entry.factory, type) and issubclass(entry.factory, FrozenEncoder) and entry.factory.weights
+        ]
+    )
+
+
+def _facts(entry: Entry) -> dict[str, Any]:
+    from readbench.engine.encoders import find_weights
+
+    weights = str(entry.parameters["weights"].default)
+    found = find_weights(weights, entry.factory.files)  # type: ignore[attr-defined]
+    return {
+        "encoder": entry.name,
+        "weights": weights,
+        "licence": entry.factory.licence,  # type: ignore[attr-defined]
+        "revision": found.revision if found else "",
+        "bytes": found.size if found else 0,
+        "sha256": found.digest if found else "",
+        "where": str(found.paths[0].parent) if found else "",
+    }
