@@ -12,6 +12,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from readbench.cases import UNSEEN, Library, sign_changes
+from readbench.cases.server import AuditLog
+from readbench.cases.server._app import create_app
 from readbench.errors import ConflictError
 from tests.cases.server.test_api import csv, sent
 from tests.cases.server.test_keys import bearer
@@ -133,6 +135,16 @@ def test_the_same_file_is_the_same_case(client: TestClient, library: Library) ->
     assert client.post("/api/v1/cases", json=body).json()["id"] == "named"
     assert client.post("/api/v1/cases", json=body | {"window": sent("noise")}).status_code == 409
     assert client.post("/api/v1/cases", json=body | {"id": "another"}).json()["id"] == "another"
+
+
+def test_nothing_is_done_that_cannot_be_recorded(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "audit.jsonl").mkdir()
+    app = create_app(library, audit=AuditLog(tmp_path / "audit.jsonl", None))
+    with TestClient(app, base_url="http://localhost") as client:
+        refused = client.patch("/api/v1/cases/w0", json={"tags": ["a"]})
+        assert (refused.status_code, "audit log cannot be written" in refused.json()["detail"]) == (503, True)
+        assert client.get("/healthz").status_code == 200
+    assert library.case("w0").tags == ()
 
 
 def test_the_record_says_what_was_changed(guarded: TestClient, keys: dict[str, str], tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ The role that a route asks for is looked at before its body is received (`_recep
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from readbench.cases.server._service import CHANGES, CaseService, service_of
 from readbench.common import web
 from readbench.errors import ReadbenchError
 
+log = logging.getLogger("readbench.service")
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MOST_LISTED = 20
@@ -87,6 +89,7 @@ class Gate:
 
         try:
             self._check_sender(scope)
+            self._check_record(scope)
             await self.app(scope, body, answer)
         except RefusedError as refused:
             await JSONResponse({"detail": str(refused)}, refused.status)(scope, receive, answer)
@@ -103,6 +106,18 @@ class Gate:
         origin = headers.get("origin")
         if origin and scope["method"] not in SAFE and urlsplit(origin).netloc != host.netloc:
             raise RefusedError(403, "The request comes from a page of another site.")
+
+    def _check_record(self, scope: Scope) -> None:
+        """Nothing is done that could not be recorded."""
+        if scope["path"].startswith(UNRECORDED):
+            return
+        try:
+            self.service.audit.check()
+        except OSError as error:
+            raise RefusedError(
+                503,
+                f"The audit log cannot be written ({error.strerror}), so nothing is done. Ask its operator.",
+            ) from error
 
     def _admit(self, scope: Scope) -> bool:
         """Refuse a body that its sender may not bring to its route; whether the route needs a key."""
@@ -130,7 +145,10 @@ class Gate:
                 received=received,
                 changes=tuple(changes[:MOST_LISTED]),
             )
-            self.service.audit.record(event)
+            try:
+                self.service.audit.record(event)
+            except OSError:
+                log.exception("the line of %s %s is not in the audit log", event.method, event.path)
 
 
 def _complete(headers: MutableHeaders, scope: Scope) -> None:

@@ -7,6 +7,7 @@ Who did what and when, as JSON lines: never what was in it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import json
@@ -25,6 +26,8 @@ from readbench.errors import DataError, UnknownNameError, UsageError
 
 PREFIX = "rb_"
 TOKEN_BYTES = 32
+LEAST_FREE = 2**16
+"""Bytes on the disk of the record below which it counts as full."""
 MOST_NAME = 80
 
 
@@ -199,6 +202,17 @@ class AuditLog:
     def __init__(self, path: Path | None, echo: TextIO | None = sys.stderr) -> None:
         self.path = path
         self.echo = echo
+
+    def check(self) -> None:
+        """Raise `OSError` where no line could be written: asked before a request is worked on, not after."""
+        if self.path is None:
+            return
+        with self.path.open("ab"):
+            pass
+        if hasattr(os, "statvfs"):
+            folder = os.statvfs(self.path.parent)
+            if folder.f_bavail * folder.f_frsize < LEAST_FREE:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def record(self, event: Event) -> None:
         """Write one line; one that a killed process left unfinished is ended first."""
