@@ -20,6 +20,7 @@ from readbench.cases import (
     read_recording,
 )
 from readbench.cases.server._service import CaseService, Settings
+from readbench.common.layouts import MOST_NAME
 from readbench.engine.window_tables import Roles
 from readbench.engine.windows import WindowSet, concatenate
 from readbench.errors import DataError, UsageError
@@ -276,6 +277,8 @@ def _matrix(values: Rows, channels: tuple[str, ...], what: str) -> np.ndarray:
         raise UsageError(f"{what} has the same number of readings in all channels; put null where one is missing.")
     if len(set(channels)) != len(channels):
         raise UsageError(f"Two channels of {what.lower()} have the same name. Rename one.")
+    if (longest := max(map(len, channels))) > MOST_NAME:
+        raise UsageError(f"The name of a channel has {longest:,} characters: at most {MOST_NAME} are taken.")
     if not values[0]:
         raise UsageError(f"{what} has no readings.")
     rows = [[np.nan if value is None else value for value in row] for row in values]
