@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from readbench.cases import _journal as journal
 from readbench.cases._ledger import LEDGER, FileDamage, FileLedger
 from readbench.cases._store import (
-    ADVICE,
     FORMAT,
     ListedContext,
     StoredArray,
     StoredContext,
     StoredTable,
     StoredWindows,
+    advise,
     find_new,
     join_contexts,
 )
@@ -324,7 +324,7 @@ class LanceStore:
     def _open(self, name: str) -> Any:  # noqa: ANN401 - a LanceDB table
         """A table; vectors that are damaged are dropped."""
         if name not in _names(self._database):
-            raise StoreError(f"{name}.lance is missing from {self.where}. {ADVICE.format(where=self.where)}")
+            raise StoreError(f"{name}.lance is missing from {self.where}. {advise(self.where)}")
         try:
             with self._explain(name):
                 return self._database.open_table(name)
@@ -402,10 +402,10 @@ class LanceStore:
         if damage := self._find_damage(name):
             return self._damaged(damage)
         short = said.removeprefix("lance error: ").partition(", /")[0][:200]
-        return StoreError(f"{name}.lance of {self.where} cannot be used: {short}. {ADVICE.format(where=self.where)}")
+        return StoreError(f"{name}.lance of {self.where} cannot be used: {short}. {advise(self.where)}")
 
     def _damaged(self, damage: FileDamage) -> StoreError:
-        return StoreError(f"{self.where}/{damage.path} {damage.what}. {ADVICE.format(where=self.where)}")
+        return StoreError(f"{self.where}/{damage.path} {damage.what}. {advise(self.where)}")
 
     def _holds_contexts(self) -> bool:
         """Whether there is a table of contexts; another process may have made it."""

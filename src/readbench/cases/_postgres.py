@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -327,7 +328,9 @@ class PostgresStore:
     def _require(self, connection: Connection) -> None:
         found = self._format(connection)
         if found is None:
-            raise UsageError(f"There is no case library at {self.where}. Make one: readbench cases init {self.where}")
+            raise UsageError(
+                f"There is no case library at {self.where}. Make one: readbench cases init {shlex.quote(self.where)}"
+            )
         if found != FORMAT:
             raise DataError(
                 f"{self.where} has format {found!r}, this version reads {FORMAT!r}. Export it and import it."

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from shlex import quote
 from typing import Literal, Protocol
 
 import numpy as np
@@ -281,13 +282,18 @@ def find_new(digests: Sequence[str], known: Iterable[str]) -> list[int]:
 
 def _require_all(what: str, wanted: Sequence[str], found: Mapping[str, object], where: str) -> None:
     if missing := next((digest for digest in wanted if digest not in found), None):
-        raise DamageError(f"The {what} {missing} is missing from {where}. {ADVICE.format(where=where)}")
+        raise DamageError(f"The {what} {missing} is missing from {where}. {advise(where)}")
 
 
 def _require_same(what: str, digest: str, found: str, where: str) -> None:
     if found != digest:
-        raise DamageError(f"The {what} {digest} of {where} is damaged. {ADVICE.format(where=where)}")
+        raise DamageError(f"The {what} {digest} of {where} is damaged. {advise(where)}")
 
 
-ADVICE = "`readbench cases check {where}` lists what is damaged, and `--repair` keeps the rest."
-"""What to do about damage."""
+def advise(where: str) -> str:
+    """What to do about damage.
+
+    >>> advise("plant")
+    '`readbench cases check plant` lists what is damaged, and `--repair` keeps the rest.'
+    """
+    return f"`readbench cases check {quote(where)}` lists what is damaged, and `--repair` keeps the rest."
