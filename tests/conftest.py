@@ -39,6 +39,7 @@ SLOW_PLACES = (
     "cases/server/test_openapi.py",
     "cases/test_benchmark.py",
     "cases/test_bulk.py",
+    "cases/test_check.py",
     "cases/test_cli.py",
     "cases/test_postgres.py",
     "cases/test_store.py",
