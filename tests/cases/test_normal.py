@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from readbench.cases import NORMAL_OPERATION, Answer, Library
+from readbench.cases._normal import LIKELY, MOST_NAMED, NormalOpinion, bound_faults, name_held_out
+from readbench.engine.windows import NORMAL
 from tests.cases.samples import CHANNELS, FAST, filled, normals, window, windows
 
 
@@ -42,3 +44,32 @@ def test_labelling_false_alarms_changes_the_answers(tmp_path: Path) -> None:
     for number in range(10):
         library.label(f"alarm {number}", "normal")
     assert share(library.search(alarms[0], channels=CHANNELS, method=FAST)) > share(before) + 0.1
+
+
+def test_a_bound_leaves_as_many_named_normals_as_allowed_and_recordings_vote() -> None:
+    rng = np.random.default_rng(0)
+    faults, named, groups = rng.random(400), np.full(400, 0.9), np.arange(400) // 2
+    bound = bound_faults(faults, named, groups)
+    assert np.mean((faults * named > LIKELY) & (faults > bound)) <= MOST_NAMED
+    assert np.mean((faults * named > LIKELY) & (faults >= bound)) > MOST_NAMED
+    assert bound_faults(faults, np.full(400, 0.4), groups) == 0.0
+    one_long = np.array([0] * 300 + list(range(1, 101)))
+    often = np.array([0.99] * 300 + [0.1] * 100)
+    assert bound_faults(often, np.ones(400), one_long) == 0.0
+
+
+def test_faults_are_named_for_normals_by_other_recordings_only() -> None:
+    """A normal window beside a fault of its own recording is not told by it."""
+    types = np.array([NORMAL, 1, 2, 1, 2, 1, 2], np.int32)
+    kernel = np.eye(7) + 0.9 * (types[:, None] == types) * (types > 0) * (1 - np.eye(7))
+    kernel[0, 1] = kernel[1, 0] = 1.0
+    apart, together = np.arange(7), np.array([0, 0, 2, 3, 4, 1, 6])
+    assert name_held_out([kernel], types, apart)[0] > name_held_out([kernel], types, together)[0]
+
+
+def test_where_normal_is_not_ruled_out_no_fault_is_above_one_half() -> None:
+    for likeliest in (0.3, 0.6, 1.0):
+        share = NormalOpinion(0.1, ruled_out=False).beside(likeliest)
+        assert (1 - share) * likeliest <= LIKELY + 1e-12
+        assert share <= LIKELY
+    assert NormalOpinion(0.1, ruled_out=True).beside(1.0) == 0.1

@@ -46,7 +46,7 @@ FOLDS = 5
 """Parts of the recordings whose faults are held out in turn, to name faults for the normal windows of the same part."""
 FARTHEST = 8.0
 LEAST_SPREAD = 0.05
-CHOICES = ((0,), (1,), (0, 1))
+CHOICES: tuple[tuple[int, ...], ...] = ((0,), (1,), (0, 1))
 """Views by which normal windows are told from faults."""
 
 
@@ -162,7 +162,7 @@ def bound_faults(faults: Array, named: Array, groups: NDArray[np.intp]) -> float
     _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
     votes = np.where(faults * named > LIKELY, 1.0 / (counts[own] * len(counts)), 0.0)
     order = np.argsort(-faults, kind="stable")
-    above = np.cumsum(votes[order]) > MOST_NAMED
+    above = np.round(np.cumsum(votes[order]), 12) > MOST_NAMED  # sums of shares: equal ones are equal
     return float(faults[order][above.argmax()]) if above.any() else 0.0
 
 
