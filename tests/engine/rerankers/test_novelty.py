@@ -117,11 +117,15 @@ def test_views_that_contradict_each_other_are_strange(two: TwoViews) -> None:
     assert np.mean([one.novel for one in found[:30]]) < 0.15
 
 
-def test_a_view_that_sees_nothing_of_a_query_does_not_make_it_strange(two: TwoViews) -> None:
+def test_a_view_that_sees_nothing_of_a_query_is_left_out_of_its_clouds(two: TwoViews) -> None:
     blind = replace(two.views[1], queries=np.zeros_like(two.views[1].queries))
-    pooled = fit_verdict((two.views[0], blind), np.arange(120), two.labels, two.groups, np.arange(120) % 4)
-    found = give_opinions(pooled, np.arange(60))
-    assert np.mean([one.novel for one in found]) < 0.15
+    judgement = two.judge((two.views[0], blind))
+    _, sees = judgement.query_decisions(np.arange(60))
+    assert sees.tolist() == [[True, False]] * 60
+    strangeness = Calibration.of(judgement).strangeness
+    assert strangeness.clouds((0,)).gaussians.means.shape == (3, 3)
+    assert strangeness.clouds((0, 1)).gaussians.means.shape == (3, 6)
+    assert np.isfinite(strangeness.measure(judgement, np.arange(60), judgement.query_posterior(np.arange(60)))).all()
 
 
 def test_logits_come_back_from_held_out_posteriors(two: TwoViews) -> None:

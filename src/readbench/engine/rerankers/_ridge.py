@@ -341,10 +341,8 @@ class FittedVerdict:
         return estimate_unseen_share(self.labels[self.cases], self.groups[self.cases])
 
     def query_likeness(self, queries: NDArray[np.intp]) -> Array:
-        """(M, L) mean cosine, over the chosen views that see them, of queries (M,) and the cases."""
-        vectors = [view.queries[queries] for view in self.views]
-        seeing = np.mean([vectors[v].any(axis=1) for v in self.chosen], axis=0)
-        return self._mean_likeness(vectors) / np.where(seeing > 0, seeing, 1.0)[:, None]
+        """(M, L) mean cosine, over the chosen views, of queries (M,) and the cases."""
+        return self._mean_likeness([view.queries[queries] for view in self.views])
 
     def item_likeness(self, items: NDArray[np.intp]) -> Array:
         """(M, L) mean cosine, over the chosen views, of corpus items (M,) and the cases."""
