@@ -30,8 +30,10 @@ from readbench.engine.preparation import Normalisation, Scaler, channel_axis, de
 from readbench.engine.protocols import (
     Retriever,
     Scores,
+    Vectors,
     View,
     check_scores,
+    unit_vectors,
 )
 from readbench.engine.registry import ENCODERS, RETRIEVERS, TRANSFORMS, Registry
 from readbench.engine.retrievers import EmbeddingRetriever, top
@@ -44,6 +46,8 @@ C = TypeVar("C")
 P = TypeVar("P")
 RETRIEVER_MEMBERS = ("uses_labels", "corpus_dependent", "fit", "score")
 """What an object needs to be a `Retriever`."""
+MOST_KEPT = 256
+"""Queries whose vectors are kept until others come."""
 STAGES = ("encode", "fit", "score", "rerank")
 """Stages whose wall time is reported, in seconds."""
 
@@ -229,6 +233,7 @@ class FittedLeg:
         self.built = built
         self._corpus, self._normals = built.see(corpus), built.see(normals)
         self._fitted = False
+        self._asked: tuple[WindowSet, Vectors] | None = None
 
     def __repr__(self) -> str:
         return f"FittedLeg({str(self.built.leg)!r}, {len(self._corpus)} windows)"
@@ -246,7 +251,11 @@ class FittedLeg:
 
     def score(self, queries: WindowSet) -> Scores:
         """(Q, N) checked scores of concealed queries."""
-        scores = self.fit().built.retriever.score(self.built.see(queries))
+        self.fit()
+        if embedding := self.built.embedding:
+            scores = embedding.compare(self._encode(embedding, queries))
+        else:
+            scores = self.built.retriever.score(self.built.see(queries))
         return check_scores(scores, len(queries), len(self._corpus), str(self.built.spec))
 
     def measure(self, queries: WindowSet) -> Scored:
@@ -269,16 +278,32 @@ class FittedLeg:
 
         Without queries, the first of the corpus stands for them.
         """
-        queries = self._corpus[:1] if queries is None else self.built.see(queries)
+        queries = self._corpus[:1] if queries is None else queries
         if embedding := self.built.embedding:
             self.fit()
-            return View(embedding.represent(queries), embedding.vectors_)
+            return View(self._encode(embedding, queries), embedding.vectors_)
+        queries = self.built.see(queries)
         scaling = self.built.part.able(ScalesWindows)
         norm: Normalisation = scaling.norm if scaling and scaling.norm != "normals" else "channel"
         both = [*map(Scaler.of(norm, self._corpus, self._normals), (queries, self._corpus))]
         axis, length = channel_axis(*both), int(max(windows.lengths.max(initial=1) for windows in both))
         flat = [dense(windows, channels=axis, length=length).reshape(len(windows), -1) for windows in both]
         return View(flat[0], flat[1])
+
+    def unit_items(self, view: View) -> Vectors:
+        """(N, D) the items of a view of this leg with length one: those that it has, where the view has no others."""
+        embedding = self.built.embedding
+        own = embedding is not None and self._fitted and view.items is embedding.vectors_
+        return embedding.units if embedding and own else unit_vectors(view.items)
+
+    def _encode(self, embedding: EmbeddingRetriever, queries: WindowSet) -> Vectors:
+        """(Q, D) vectors of concealed queries; those of a few are kept until others come: two steps need them."""
+        asked = self._asked
+        if asked is not None and asked[0] is queries:
+            return asked[1]
+        vectors = embedding.represent(self.built.see(queries))
+        self._asked = (queries, vectors) if len(queries) <= MOST_KEPT else None
+        return vectors
 
     def search(self, queries: WindowSet, k: int) -> Hits:
         """The k best for each of the concealed queries: by the leg's own search, else the top of all its scores."""

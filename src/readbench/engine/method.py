@@ -388,8 +388,7 @@ class FittedMethod:
     def units(self) -> tuple[Vectors, ...]:
         """(N, D) the corpus as each view sees it, rows of length one."""
         if self._units is None:
-            views = (self.memo.view(leg, None) for leg in self.viewing)
-            self._units = tuple(unit_vectors(view.items) for view in views)
+            self._units = tuple(leg.unit_items(self.memo.view(leg, None)) for leg in self.viewing)
         return self._units
 
     @property

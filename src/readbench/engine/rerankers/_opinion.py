@@ -29,7 +29,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.engine.protocols import Vectors, View
+from readbench.engine.protocols import Vectors
 from readbench.engine.rerankers._novelty import Strangeness
 from readbench.engine.rerankers._ridge import TINY, Array, FittedVerdict, find_single_group_cases
 from readbench.engine.windows import UNLABELLED
@@ -294,9 +294,7 @@ class LabelModel:
     @cached_property
     def judgement(self) -> FittedVerdict:
         """What the labelled cases teach, with the queries in its views."""
-        own = self.fitted.judgement
-        views = tuple(View(queries, view.items) for queries, view in zip(self.queries, own.views, strict=True))
-        return replace(own, views=views)
+        return self.fitted.judgement.beside(self.queries)
 
     @property
     def calibration(self) -> Calibration:

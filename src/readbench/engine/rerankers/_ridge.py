@@ -29,8 +29,9 @@ unseen types, for Verdict's order and for a library's "unlike anything here".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Self
 
@@ -286,6 +287,28 @@ class Expert:
 
 
 @dataclass(frozen=True, eq=False)
+class _Cosines:
+    """M windows beside L cases.
+
+    Args:
+        views: (M, L) cosines in each view, by its number.
+        sees: (M, V) whether a view sees anything of a window.
+    """
+
+    views: dict[int, Vectors]
+    sees: NDArray[np.bool_]
+
+    def rows(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> _Cosines:
+        """Some of the windows."""
+        return _Cosines({v: own[chosen] for v, own in self.views.items()}, self.sees[chosen])
+
+    def mean(self, views: tuple[int, ...]) -> Array:
+        """(M, L) over some views."""
+        mean: Array = np.mean([self.views[v] for v in views], axis=0, dtype=np.float64)
+        return mean
+
+
+@dataclass(frozen=True, eq=False)
 class FittedVerdict:
     """What one set of labelled cases teaches: posteriors of queries and of items.
 
@@ -342,62 +365,77 @@ class FittedVerdict:
 
     def query_likeness(self, queries: NDArray[np.intp]) -> Array:
         """(M, L) mean cosine, over the chosen views, of queries (M,) and the cases."""
-        return self._mean_likeness([view.queries[queries] for view in self.views])
+        return self._asked.rows(queries).mean(self.chosen)
 
     def item_likeness(self, items: NDArray[np.intp]) -> Array:
         """(M, L) mean cosine, over the chosen views, of corpus items (M,) and the cases."""
-        return self._mean_likeness([view.items[items] for view in self.views])
+        return self._compare([view.items[items] for view in self.views]).mean(self.chosen)
 
     def query_posterior(self, queries: NDArray[np.intp]) -> Array:
         """(M, K) probabilities of the classes of queries (M,)."""
-        return self._posterior([view.queries[queries] for view in self.views])
+        return self._posterior(self._asked.rows(queries))
 
     def item_posterior(self, items: NDArray[np.intp]) -> Array:
         """(M, K) probabilities of the classes of corpus items (M,), by the cases alone."""
-        return self._posterior([view.items[items] for view in self.views])
+        return self._posterior(self._compare([view.items[items] for view in self.views]))
 
     def query_decisions(self, queries: NDArray[np.intp]) -> tuple[list[Array], NDArray[np.bool_]]:
         """Logits (M, K) of queries (M,) by each ridge on a single view, and (M, views) whether that sees them."""
-        vectors = [view.queries[queries] for view in self.views]
-        logits = [expert.ridge.logits(self._likeness(vectors, expert.views)) for expert in self.alone]
-        return logits, np.stack([vectors[expert.views[0]].any(axis=1) for expert in self.alone], axis=1)
+        asked = self._asked.rows(queries)
+        logits = [expert.ridge.logits(asked.mean(expert.views)) for expert in self.alone]
+        return logits, np.stack([asked.sees[:, expert.views[0]] for expert in self.alone], axis=1)
 
     def votes(self, query: int, column: int) -> Array:
         """(L,) what each case adds to the decision value of one class for a query; of several ridges the mean."""
-        vectors = [view.queries[query : query + 1] for view in self.views]
-        asked = self._asked(vectors)[0]
-        likeness = [self._likeness(vectors, expert.views)[0] + 1.0 for expert in asked]
-        votes = [own * expert.ridge.dual[:, column] for own, expert in zip(likeness, asked, strict=True)]
-        mean: Array = np.average(votes, axis=0, weights=[expert.ridge.temperature for expert in asked])
+        beside = self._asked.rows(np.array([query]))
+        able = self._experts_for(beside)[0]
+        likeness = [beside.mean(expert.views)[0] + 1.0 for expert in able]
+        votes = [own * expert.ridge.dual[:, column] for own, expert in zip(likeness, able, strict=True)]
+        mean: Array = np.average(votes, axis=0, weights=[expert.ridge.temperature for expert in able])
         return mean
 
-    def _posterior(self, vectors: list[Vectors]) -> Array:
-        asked = self._asked(vectors)
+    @cached_property
+    def _asked(self) -> _Cosines:
+        """The queries beside the cases, compared once for all that is asked of them."""
+        return self._compare([view.queries for view in self.views])
+
+    def _posterior(self, beside: _Cosines) -> Array:
+        asked = self._experts_for(beside)
         logits = np.empty((len(asked), len(self.classes)))
         for experts in dict.fromkeys(asked):
             rows = np.array([own is experts for own in asked])
-            some = [own[rows] for own in vectors]
-            logits[rows] = np.mean([e.ridge.logits(self._likeness(some, e.views)) for e in experts], axis=0)
+            some = beside.rows(rows)
+            logits[rows] = np.mean([e.ridge.logits(some.mean(e.views)) for e in experts], axis=0)
         return _softmax(self.temperature * logits)
 
-    def _asked(self, vectors: list[Vectors]) -> list[tuple[Expert, ...]]:
+    def _experts_for(self, beside: _Cosines) -> list[tuple[Expert, ...]]:
         """The experts that each window is shown to: of several, those whose views all see something of it."""
         if len(self.experts) == 1:
-            return [self.experts] * len(vectors[0])
-        sees = np.stack([own.any(axis=1) for own in vectors], axis=1)
+            return [self.experts] * len(beside.sees)
         known: dict[bytes, tuple[Expert, ...]] = {}
-        for row in np.unique(sees, axis=0):
+        for row in np.unique(beside.sees, axis=0):
             able = tuple(expert for expert in self.experts if row[list(expert.views)].all())
             known[row.tobytes()] = able or self.experts
-        return [known[row.tobytes()] for row in sees]
+        return [known[row.tobytes()] for row in beside.sees]
 
-    def _mean_likeness(self, vectors: list[Vectors]) -> Array:
-        return self._likeness(vectors, self.chosen)
+    def _compare(self, vectors: list[Vectors]) -> _Cosines:
+        """Windows beside the cases, in the views that are used."""
+        cosines = {v: vectors[v] @ taught.T for v, taught in self._taught.items()}
+        return _Cosines(cosines, np.stack([own.any(axis=1) for own in vectors], axis=1))
 
-    def _likeness(self, vectors: list[Vectors], chosen: tuple[int, ...]) -> Array:
-        cosines = [vectors[v] @ self.views[v].items[self.cases].T for v in chosen]
-        mean: Array = np.mean(cosines, axis=0, dtype=np.float64)
-        return mean
+    @cached_property
+    def _taught(self) -> dict[int, Vectors]:
+        """(L, D) the cases in the views that are used."""
+        whole = len(self.cases) == len(self.labels)
+        used = sorted({*self.chosen, *(view for expert in self.alone for view in expert.views)})
+        return {v: self.views[v].items if whole else self.views[v].items[self.cases] for v in used}
+
+    def beside(self, queries: Sequence[Vectors]) -> FittedVerdict:
+        """The same judgement with other queries in its views."""
+        views = tuple(View(own, view.items) for own, view in zip(queries, self.views, strict=True))
+        other = replace(self, views=views)
+        other.__dict__["_taught"] = self._taught  # no query changes it
+        return other
 
     def shared(self, queries: NDArray[np.intp], items: NDArray[np.int64]) -> Array:
         """(M, K) probability that each item shares the fault type of its query.
@@ -443,7 +481,8 @@ def fit_verdict(
     cases = subsample_cases(cases, labels, MOST_POOLED if pooling else MOST_CASES)
     seeing = [v for v, view in enumerate(views) if 2 * view.items[cases].any(axis=1).sum() >= len(cases)]
     numbers = seeing or [*range(len(views))]
-    kernels = {v: views[v].items[cases].astype(np.float64) @ views[v].items[cases].T for v in numbers}
+    taught = {v: views[v].items[cases].astype(np.float64) for v in numbers}
+    kernels = {v: own @ own.T for v, own in taught.items()}
     choices = [chosen for size in range(len(numbers)) for chosen in combinations(numbers, size + 1)]
     joined = ((chosen, np.mean([kernels[v] for v in chosen], axis=0)) for chosen in choices)
     own = labels[cases]

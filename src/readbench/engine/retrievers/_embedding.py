@@ -200,13 +200,26 @@ class EmbeddingRetriever:
             transform.fit(reference)
             vectors, reference = self._apply(transform, vectors, corpus), self._apply(transform, reference, normals)
         self.vectors_ = self._fill(self.stored, corpus) if self.stored else vectors
+        self._units: Vectors | None = None
         return self
+
+    @property
+    def units(self) -> Vectors:
+        """(N, D) the vectors of the corpus with length one; made once, but for a corpus that is too large for it."""
+        if self.stored:
+            return unit_vectors(self.vectors_)
+        if self._units is None:
+            self._units = unit_vectors(self.vectors_)
+        return self._units
 
     def score(self, queries: WindowSet) -> Scores:
         """(Q, N) cosine similarities or negative Euclidean distances."""
-        vectors = self.represent(queries)
+        return self.compare(self.represent(queries))
+
+    def compare(self, vectors: Vectors) -> Scores:
+        """(Q, N) the same of vectors (Q, D) that represent queries."""
         if self.metric == "cosine":
-            return unit_vectors(vectors) @ unit_vectors(self.vectors_).T
+            return unit_vectors(vectors) @ self.units.T
         return np.negative(euclidean_distances(vectors, self.vectors_))
 
     def search(self, queries: WindowSet, k: int) -> Hits:
