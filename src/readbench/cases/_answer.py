@@ -88,6 +88,16 @@ def list_fault_options(
     return sorted(found, key=lambda fault: -fault.probability)
 
 
+def describe_learning(behind: int) -> str:
+    """What an answer says while the library learns from its last changes.
+
+    >>> describe_learning(1)
+    'Learning from the last change: probabilities follow from the library before it.'
+    """
+    last = "the last change" if behind == 1 else f"the last {behind} changes"
+    return f"Learning from {last}: probabilities follow from the library before {'it' if behind == 1 else 'them'}."
+
+
 MOST_VOTES = 10
 FEW_LABELS = 10
 BEST_OF_TYPE = 3
@@ -126,7 +136,7 @@ def make_answer(
     normal = None if operation is None else operation.beside(said.most_likely * (1.0 - new))
     if not judgeable and normal is not None:
         normal *= FALSE_ALARMS  # what cannot be judged is not normal, either
-    faults = _faults(snapshot, said, new, normal, judgeable=judgeable)
+    faults = _faults(found.classes, said, new, normal, judgeable=judgeable)
     found_hits = _hits(snapshot, said, request, 1.0 - (1.0 - new) * (1.0 - (normal or 0.0)))
     listed = tuple(islice(found_hits, request.k))
     return Answer(
@@ -138,9 +148,9 @@ def make_answer(
         votes=_votes(snapshot, said, request.itself),
         method=request.method,
         change=snapshot.state.change,
-        compared=len(found.positions),
+        compared=int((found.positions >= 0).sum()),
         total=len(snapshot),
-        remarks=tuple(_remarks(snapshot, said, request)),
+        remarks=tuple(_remarks(snapshot, said, request, found.behind)),
         plausibility=odd,
         judgeable=judgeable,
     )
@@ -178,6 +188,7 @@ class _Said:
         """Taken from a ranking."""
         ranking = found.ranking
         order = ranking.order[query]
+        order = order[found.positions[order] >= 0]
         scores = ranking.scores if ranking.judged is None else ranking.judged
         positions, own = found.positions[order], scores[query][order]
         lesson, opinions = ranking.lesson, ranking.opinions
@@ -186,7 +197,8 @@ class _Said:
         opinion = opinions[query]
         shared = (opinion.posterior @ lesson.guesses.T)[order]
         voters, unseen = found.positions[lesson.cases], lesson.judgement.unseen_share
-        return cls(positions, own, shared, opinion, lesson.votes(query, opinion), voters, unseen)
+        votes = lesson.votes(query, opinion)[voters >= 0]
+        return cls(positions, own, shared, opinion, votes, voters[voters >= 0], unseen)
 
 
 def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, other: float) -> Iterator[Hit]:
@@ -234,12 +246,14 @@ def _new(said: _Said, *, judgeable: bool) -> float:
     return novelty_probability(1.0 - said.opinion.novelty, said.unseen, judgeable=judgeable)
 
 
-def _faults(snapshot: Snapshot, said: _Said, new: float, normal: float | None, *, judgeable: bool) -> list[Fault]:
+def _faults(
+    classes: tuple[str, ...], said: _Said, new: float, normal: float | None, *, judgeable: bool
+) -> list[Fault]:
     """The options, most likely first; none without labels."""
     if said.opinion is None:
         return []
     return list_fault_options(
-        said.opinion, said.opinion.posterior, new, snapshot.classes, normal=normal, judgeable=judgeable
+        said.opinion, said.opinion.posterior, new, classes, normal=normal, judgeable=judgeable
     )
 
 
@@ -251,9 +265,11 @@ def _votes(snapshot: Snapshot, said: _Said, itself: str | None) -> tuple[Vote, .
     return tuple(vote for vote in votes if vote.case.id != itself)[:MOST_VOTES]
 
 
-def _remarks(snapshot: Snapshot, said: _Said, request: SearchRequest) -> list[str]:
+def _remarks(snapshot: Snapshot, said: _Said, request: SearchRequest, behind: int) -> list[str]:
     remarks = []
-    if len(said.positions) < len(snapshot):
+    if behind:
+        remarks.append(describe_learning(behind))
+    elif len(said.positions) < len(snapshot):
         remarks.append(
             f"The library is large: the {len(said.positions)} cases nearest at first sight were compared by the"
             f" method, out of {len(snapshot)}."
@@ -263,7 +279,7 @@ def _remarks(snapshot: Snapshot, said: _Said, request: SearchRequest) -> list[st
         remarks.append("No case has a label yet: the order is by likeness alone, and no fault type can be named.")
     elif resolved < FEW_LABELS:
         remarks.append(f"Only {resolved} cases have a label: take the probabilities with care.")
-    if not len(snapshot.normals):
+    if not snapshot.state.normals:
         remarks.append("The library has no normal windows: departures are measured by the cases themselves.")
     if request.itself and (label := snapshot.state.cases[request.itself].case.label):
         remarks.append(f"This case is already resolved as {label!r}, and the opinion knows that.")

@@ -83,6 +83,10 @@ def sign_changes(author: str) -> Iterator[list[str]]:
         _MADE.reset(tokens[1])
 
 
+CaseKey = tuple[str, str, str]
+"""Name of a case, digest of its window and of its context."""
+
+
 @dataclass(frozen=True)
 class JournalEntry:
     """One case or normal window as the journal knows it.
@@ -168,7 +172,8 @@ def advance(state: State, new: pa.Table) -> State | None:
     """The state after further rows, without reading the others again; None where they take something back."""
     if "undo" in set(new["what"].to_pylist()):
         return None
-    cases, normals = dict(state.cases), dict(state.normals)
+    touched = any(new["normal"].to_pylist())
+    cases, normals = dict(state.cases), dict(state.normals) if touched else state.normals
     for row in new.sort_by("step").to_pylist():
         entry, kept = _entry(row), normals if row["normal"] else cases
         if entry is None:
@@ -400,6 +405,16 @@ class Snapshot:
         return list(self.state.cases.values())
 
     @cached_property
+    def digests(self) -> list[str]:
+        """(N,) of the windows of the cases."""
+        return [entry.digest for entry in self.entries]
+
+    @cached_property
+    def keys(self) -> list[CaseKey]:
+        """(N,) what the cases are, whatever is known of them."""
+        return [(entry.case.id, entry.digest, entry.context) for entry in self.entries]
+
+    @cached_property
     def _places(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.state.cases)}
 
@@ -489,6 +504,20 @@ class Snapshot:
         counts = Counter(name for i in range(len(windows)) for name in windows.channels(i))
         return tuple(name for name, count in counts.items() if 2 * count >= len(windows))
 
+    def after(self, earlier: Snapshot) -> Snapshot:
+        """This one, with what an earlier one has read that is still the same."""
+        if earlier.naming.fingerprint == self.naming.fingerprint and earlier.store is self.store:
+            taken = ["normals"] if earlier.state.normals is self.state.normals else []
+            if [earlier.digests[i] for i in earlier.first] == [self.digests[i] for i in self.first]:
+                taken += ["reference", "usual_steps", "usual_channels"]
+            vars(self).update({name: vars(earlier)[name] for name in taken if name in vars(earlier)})
+        return self
+
+    def describe(self, windows: WindowSet) -> WindowSet:
+        """Windows of all cases, which may have been read earlier, with what is known of them now."""
+        told = _tell(windows, [entry.case for entry in self.entries])
+        return replace(told, labels=self.labels, classes=self.classes)
+
     def _read(self, entries: list[JournalEntry]) -> WindowSet:
         return self.naming.rename_stored(_read_windows(self.store, entries))
 
@@ -499,6 +528,11 @@ class Snapshot:
         for entry in (*self.entries, *self.state.normals.values()):
             digest.update(f"{entry.digest}{int(entry.normal)}".encode())
         return digest.hexdigest()
+
+    @cached_property
+    def state_key(self) -> str:
+        """Hash of all that can be learned from."""
+        return f"{self.content}{self.knowledge}{self.surroundings}"
 
     @cached_property
     def surroundings(self) -> str:
@@ -514,10 +548,16 @@ class Snapshot:
 
 
 def _read_windows(store: Store, entries: list[JournalEntry]) -> WindowSet:
-    cases, count = [entry.case for entry in entries], len(entries)
     windows, contexts = store.windows([entry.digest for entry in entries]), [entry.context for entry in entries]
+    with_context = windows.with_context(store.contexts(contexts) if any(contexts) else None)
+    return _tell(with_context, [entry.case for entry in entries])
+
+
+def _tell(windows: WindowSet, cases: list[Case]) -> WindowSet:
+    """Windows with what is known of them, but for their labels."""
+    count = len(cases)
     return replace(
-        windows.with_context(store.contexts(contexts) if any(contexts) else None),
+        windows,
         ids=strings([case.id for case in cases], count),
         groups=strings([case.group or case.id for case in cases], count),
         assets=strings([case.asset for case in cases], count),

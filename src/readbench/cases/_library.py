@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -35,6 +35,7 @@ from readbench.cases._intake import (
     to_windows,
 )
 from readbench.cases._journal import MOST_NAMED, JournalEntry, Snapshot, State, What
+from readbench.cases._learning import BackgroundLearner, Kept, Learned
 from readbench.cases._models import (
     AddedCase,
     Answer,
@@ -64,6 +65,7 @@ from readbench.engine.windows import WindowSet
 from readbench.errors import UnknownNameError, UsageError
 
 R = TypeVar("R")
+Reviewed = TypeVar("Reviewed", Suggestion, Doubt)
 FEW_MORE = 1.05
 """Factor by which a library may have grown before cases on their way in are compared with what it is now."""
 BATCH = 1000
@@ -73,7 +75,8 @@ BATCH = 1000
 class Library:
     """Cases, normal windows, and the search through them; safe to use from several threads.
 
-    Every process may search; one at a time writes, and the others see the new state at their next call.
+    Every process may search; one at a time writes, and the others see the new state at their next call. Who reads waits
+    for nobody: a question is answered from the state in which the library was when it came.
 
     Args:
         store: where it lives; `Library.open` and `Library.create` take a folder or an address.
@@ -81,6 +84,9 @@ class Library:
         exact_cases: up to this many cases, the method compares all of them; above, a shortlist.
         shortlist: cases of the shortlist.
         progress: told how far cases have been encoded before a first question, and how many were added.
+        background: for processes that live long: what changes is searched at once, but learned from beside the
+            questions, which say so meanwhile (`readbench.cases._learning`). By default the next question learns from it
+            first.
     """
 
     def __init__(
@@ -91,27 +97,40 @@ class Library:
         exact_cases: int = EXACT_CASES,
         shortlist: int = SHORTLIST,
         progress: Progress = SILENT,
+        background: bool = False,
     ) -> None:
         self.store = store
         self.as_of = as_of
         self.progress = progress
-        self._engine = Engine(store, exact_cases, shortlist)
-        self._lock = RLock()
-        self._revision = -1
-        self._snapshot = Snapshot(State({}, {}, (), 0), store)
-        self._overview: tuple[Snapshot, LibraryOverview] | None = None
-        self._profile: tuple[str, int, LibraryProfile | None] | None = None
-        self._normal: tuple[str, NormalModel | None] | None = None
+        self._learner = BackgroundLearner() if background else None
+        self._engine = Engine(store, exact_cases, shortlist, self._learner, self.snapshot)
+        self._write_lock = RLock()
+        self._snapshot_lock = Lock()
+        self._current = -1, Snapshot(State({}, {}, (), 0), store)
+        self._overview = self._keep("overview", _changes_of, lambda snapshot, *_: draw_map(snapshot))
+        # Labels do not count for the profile, recordings and assets do: they are held out together.
+        self._profile = self._keep("profile", _state_of, lambda snapshot, *_: snapshot.profile)
+        self._normal = self._keep("normal", _state_of, lambda snapshot, *_: NormalModel.of(snapshot, snapshot.profile))
 
     @classmethod
-    def create(cls, where: str | Path, *, progress: Progress = SILENT, **options: int) -> Self:
+    def create(
+        cls, where: str | Path, *, progress: Progress = SILENT, background: bool = False, **options: int
+    ) -> Self:
         """A new, empty library; refused where there is one."""
-        return cls(open_store(where, create=True), progress=progress, **options)
+        return cls(open_store(where, create=True), progress=progress, background=background, **options)
 
     @classmethod
-    def open(cls, where: str | Path, *, as_of: int | None = None, progress: Progress = SILENT, **options: int) -> Self:
+    def open(
+        cls,
+        where: str | Path,
+        *,
+        as_of: int | None = None,
+        progress: Progress = SILENT,
+        background: bool = False,
+        **options: int,
+    ) -> Self:
         """A library that exists."""
-        return cls(open_store(where), as_of=as_of, progress=progress, **options)
+        return cls(open_store(where), as_of=as_of, progress=progress, background=background, **options)
 
     def __repr__(self) -> str:
         held = self.stats()
@@ -467,16 +486,12 @@ class Library:
             asked = self.window(window)
         else:
             asked = self.prepare(attach_context(to_windows(window, channels), before=before, units=units))
-        with self._lock:
-            return explain_match(self.snapshot(), asked[0], self.case(case))
+        snapshot = self.snapshot()
+        return explain_match(snapshot, asked[0], snapshot.case(snapshot.position(case)))
 
     def overview(self) -> LibraryOverview:
         """A map of the latest cases, and which are near-duplicates; looked at once after each change."""
-        with self._lock:
-            snapshot = self.snapshot()
-            if self._overview is None or self._overview[0] is not snapshot:
-                self._overview = snapshot, draw_map(snapshot)
-            return self._overview[1]
+        return self._overview.get(self.snapshot()).value
 
     def next_to_label(self, k: int = 10, method: str = DEFAULT_METHOD) -> list[Suggestion]:
         """The open cases whose labels would tell most about the others, most telling first.
@@ -487,11 +502,12 @@ class Library:
             k: most suggestions.
             method: of the grammar; its views say what is alike.
         """
-        return self._review(suggest_next, k, method)
+        found = self._review(suggest_next, k, method)
+        return [own for own in found if own.case.label is None][:k]
 
     def doubtful(self, k: int = 20, method: str = DEFAULT_METHOD) -> list[Doubt]:
         """The resolved cases that look like another fault type to all other recordings; arguments as above."""
-        return self._review(find_doubtful, k, method)
+        return self._review(find_doubtful, k, method)[:k]
 
     def warm(self, method: str = DEFAULT_METHOD, progress: Progress | None = None) -> int:
         """Do now what the first search would do: encode and fit; returns how many cases had to be encoded.
@@ -509,6 +525,14 @@ class Library:
             self._answer(own, request, first.rejected, self._check(own, None, first.id), progress)
         return self._engine.vectors.encoded - before
 
+    def settle(self, timeout_s: float | None = None) -> bool:
+        """Wait until the library has learned from its last changes; False where that takes longer than so long."""
+        return self._learner is None or self._learner.settle(timeout_s)
+
+    def count_known(self) -> int:
+        """Cases when the library was last read: at once, whatever goes on; it is read where it never was."""
+        return len(self.snapshot() if self._current[0] < 0 else self._current[1])
+
     def prepare(self, windows: WindowSet) -> WindowSet:
         """Windows and their context without gaps, under the site's names and in its units."""
         return self.naming()(prepare_windows(windows))
@@ -519,18 +543,26 @@ class Library:
 
     def snapshot(self) -> Snapshot:
         """The state of the library now, or at `as_of`."""
-        with self._lock:
-            revision = self.store.revision()
-            if revision != self._revision:
-                self._snapshot = Snapshot(self._state(), self.store, self.naming())
-                self._revision = revision
-            return self._snapshot
+        revision = self.store.revision()
+        known, snapshot = self._current
+        if revision == known:
+            return snapshot
+        with self._snapshot_lock:
+            known, snapshot = self._current
+            if revision != known:
+                snapshot = Snapshot(self._state(snapshot.state), self.store, self.naming()).after(snapshot)
+                self._current = revision, snapshot
+            return snapshot
 
     # Inside
 
-    def _state(self) -> State:
+    def _keep(
+        self, name: str, key_of: Callable[[Snapshot], str], learn: Callable[[Snapshot, Learned[R] | None, Progress], R]
+    ) -> Kept[R]:
+        return Kept(name, key_of, learn, self._learner, self.snapshot)
+
+    def _state(self, known: State) -> State:
         """What the journal says; of a journal that only grew, the new rows are read."""
-        known = self._snapshot.state
         if known.steps and self.as_of is None:
             state = journal.advance(known, self.store.journal(known.steps))
             if state is not None:
@@ -542,11 +574,16 @@ class Library:
             method=str(parse(method)), k=_check_count(k, "search"), where=where or Filter(), itself=itself
         )
 
-    def _review(self, look: Callable[[Review, int], list[R]], k: int, method: str) -> list[R]:
-        count, spec = _check_count(k, "a review"), parse(method)
-        with self._lock:
-            snapshot = self.snapshot()
-            return look(self._engine.review(snapshot, spec, self.progress), count) if len(snapshot) else []
+    def _review(self, look: Callable[[Review, int], list[Reviewed]], k: int, method: str) -> list[Reviewed]:
+        """What is found, of cases as they are now: those that changed since the review learned are left out."""
+        count, spec, snapshot = _check_count(k, "a review"), parse(method), self.snapshot()
+        if not len(snapshot):
+            return []
+        review = self._engine.review(snapshot, spec, self.progress)
+        known, learned = snapshot.state.cases, review.snapshot.state.cases
+        changed = [] if learned is known else [name for name, own in learned.items() if known.get(name) != own]
+        found = look(review, count + len(changed))
+        return [own for own in found if own.case.id not in set(changed)]
 
     def _check(
         self, windows: WindowSet, given: WindowSet | None, itself: str | None, *, exact: bool = True
@@ -557,25 +594,12 @@ class Library:
         count = range(len(windows))
         return [tuple(check_window(own, windows[i], None if given is None else given[i])) for i in count]
 
-    def _know_normal(self) -> NormalModel | None:
-        """What tells normal operation from faults here; learned again when the library changes."""
-        snapshot, profile = self.snapshot(), self._know_profile(exact=True)
-        key = f"{snapshot.content}{snapshot.knowledge}"
-        if self._normal is None or self._normal[0] != key:
-            self._normal = key, NormalModel.of(snapshot, profile)
-        return self._normal[1]
-
     def _know_profile(self, *, exact: bool) -> LibraryProfile | None:
         """What the windows of the library look like, as it is now or was a few cases ago."""
-        with self._lock:
-            snapshot, known = self.snapshot(), self._profile
-            if known and not exact and known[1] <= len(snapshot) <= known[1] * FEW_MORE:
-                return known[2]
-            # Labels do not count, recordings and assets do: they are held out together.
-            key = f"{snapshot.content}{snapshot.knowledge}{snapshot.surroundings}"
-            if known is None or known[0] != key:
-                known = self._profile = key, len(snapshot), snapshot.profile
-            return known[2]
+        snapshot, known = self.snapshot(), self._profile.known
+        if known and not exact and len(known.snapshot) <= len(snapshot) <= len(known.snapshot) * FEW_MORE:
+            return known.value
+        return self._profile.get(snapshot).value
 
     def _answer(
         self,
@@ -585,15 +609,17 @@ class Library:
         odd: list[tuple[Remark, ...]],
         progress: Progress | None = None,
     ) -> list[Answer]:
-        with self._lock:
-            snapshot, spec = self.snapshot(), parse(request.method)
-            answers, model = list[Answer](), self._know_normal()
-            normal = [None] * len(windows) if model is None else model.judge(windows)
-            for found in self._engine.search(snapshot, spec, windows, ruled_out, progress or self.progress):
-                for query in range(len(found.ranking)):
-                    i = len(answers)
-                    answers.append(make_answer(snapshot, found, query, request, odd[i], normal[i]))
-            return [_remark(answer, describe_still(windows[i : i + 1])) for i, answer in enumerate(answers)]
+        snapshot, spec = self.snapshot(), parse(request.method)
+        learned = self._normal.get(snapshot)
+        model, behind = learned.value, self._normal.count_behind(learned, snapshot)
+        normal = [None] * len(windows) if model is None else model.judge(windows)
+        answers = list[Answer]()
+        for found in self._engine.search(snapshot, spec, windows, ruled_out, progress or self.progress):
+            last = replace(found, behind=max(behind, found.behind))
+            for query in range(len(found.ranking)):
+                i = len(answers)
+                answers.append(make_answer(snapshot, last, query, request, odd[i], normal[i]))
+        return [_remark(answer, describe_still(windows[i : i + 1])) for i, answer in enumerate(answers)]
 
     def _take_in(
         self,
@@ -653,14 +679,23 @@ class Library:
         """Hold the writer's lock, with the state that nobody else can change meanwhile."""
         if self.as_of is not None:
             raise UsageError(f"This is the library as of change {self.as_of}: it can be searched, not changed.")
-        with self._lock, self.store.writing():
+        with self._write_lock, self.store.writing():
             yield self.snapshot().state
+        self.snapshot()  # what was written has been read, for those who ask what is known
 
     def _label_of(self, case: str) -> str:
         label = self.case(case).label
         if label is None:
             raise UsageError(f"Case {case!r} has no label yet. Label it first.")
         return label
+
+
+def _changes_of(snapshot: Snapshot) -> str:
+    return f"{snapshot.state.steps} {snapshot.naming.fingerprint}"
+
+
+def _state_of(snapshot: Snapshot) -> str:
+    return snapshot.state_key
 
 
 def _check_count(k: int, of: str) -> int:

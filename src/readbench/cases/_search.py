@@ -7,16 +7,19 @@ method. What a method does with them is `readbench.engine.method`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.cases._journal import Snapshot
+from readbench.cases._journal import CaseKey, Snapshot
+from readbench.cases._learning import BackgroundLearner, Kept, Learned
 from readbench.cases._store import LibraryVectors, Store, StoredArray
 from readbench.common.deadlines import check_deadline
-from readbench.common.progress import Progress, within
+from readbench.common.progress import Progress, during, within
 from readbench.engine.legs import conceal
 from readbench.engine.method import FittedMethod, Knowledge, Method, Ranking
 from readbench.engine.preparation import channel_axis
@@ -26,12 +29,29 @@ from readbench.engine.rerankers import LabelModel
 from readbench.engine.retrievers import top_k
 from readbench.engine.spec import MethodSpec
 from readbench.engine.vectors import encode_missing
-from readbench.engine.windows import WindowSet
+from readbench.engine.windows import UNLABELLED, WindowSet
 from readbench.errors import DataError, UsageError
 
 FEATURES = 996
 ENCODED_AT_ONCE = 2048
 """Cases read and encoded at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class _FirstLook:
+    """The coarse vectors of all cases of a snapshot.
+
+    Args:
+        first: what the encoder was fitted on.
+        encoder: fitted.
+        digests: of the N windows.
+        vectors: (N, D).
+    """
+
+    first: list[str]
+    encoder: Encoder
+    digests: list[str]
+    vectors: StoredArray
 
 
 class Shortlister:
@@ -43,42 +63,38 @@ class Shortlister:
 
     def __init__(self, vectors: LibraryVectors) -> None:
         self._store = vectors
-        self._first: list[str] = []
-        self._encoder: Encoder | None = None
-        self._name = ""
-        self._digests: list[str] = []
-        self._vectors: StoredArray = np.empty((0, 0), np.float32)
+        self._lock = Lock()
+        self._known: _FirstLook | None = None
 
     def find_nearest(self, snapshot: Snapshot, window: WindowSet, count: int, progress: Progress) -> NDArray[np.int64]:
         """Positions of the `count` nearest cases of one window, ascending."""
-        encoder = self._fit(snapshot)
-        self._update(snapshot, encoder, progress)
-        found = top_k(encoder.encode(bare(window)), self._vectors, count, encoder.metric).indices[0]
+        look = self._look(snapshot, progress)
+        found = top_k(look.encoder.encode(bare(window)), look.vectors, count, look.encoder.metric).indices[0]
         return np.sort(found)
 
-    def _fit(self, snapshot: Snapshot) -> Encoder:
-        """The encoder of the first cases, which rarely change."""
-        first = [snapshot.naming.fingerprint, *(snapshot.entries[i].digest for i in snapshot.first)]
-        if self._encoder is None or first != self._first:
-            self._encoder, self._first = coarse_encoder(snapshot), first
-        return self._encoder
+    def _look(self, snapshot: Snapshot, progress: Progress) -> _FirstLook:
+        """The vectors of a snapshot; those of cases that stayed are kept."""
+        wanted = snapshot.digests
+        with self._lock:  # taken for long only where something came in
+            known = self._known
+            first = [snapshot.naming.fingerprint, *(wanted[i] for i in snapshot.first)]
+            if known is not None and known.first == first and known.digests == wanted:
+                return known
+            if known is None or known.first != first:
+                known = _FirstLook(first, coarse_encoder(snapshot), [], np.empty((0, 0), np.float32))
+            self._known = self._extend(known, snapshot, progress)
+            return self._known
 
-    def _update(self, snapshot: Snapshot, encoder: Encoder, progress: Progress) -> None:
-        """Bring the vectors in line with the snapshot; those of cases that stayed are kept."""
-        wanted, name = [entry.digest for entry in snapshot.entries], encoder.fingerprint() + snapshot.naming.fingerprint
-        if name == self._name and wanted == self._digests:
-            return
-        same = name == self._name and wanted[: len(self._digests)] == self._digests
-        start = len(self._digests) if same else 0
-        pieces = []
+    def _extend(self, known: _FirstLook, snapshot: Snapshot, progress: Progress) -> _FirstLook:
+        wanted = snapshot.digests
+        start = len(known.digests) if wanted[: len(known.digests)] == known.digests else 0
+        pieces = [known.vectors] if start else []
         for at in range(start, len(wanted), ENCODED_AT_ONCE):
             progress("encoding: first look", at, len(wanted))
             some = bare(snapshot.windows(range(at, min(at + ENCODED_AT_ONCE, len(wanted)))))
-            pieces.append(encode_missing(self._store, encoder, some, block=ENCODED_AT_ONCE))
+            pieces.append(encode_missing(self._store, known.encoder, some, block=ENCODED_AT_ONCE))
         progress("encoding: first look", len(wanted), len(wanted))
-        new = np.concatenate(pieces) if pieces else self._vectors[:0]
-        self._vectors = np.concatenate([self._vectors, new]) if start else new
-        self._digests, self._name = wanted, name
+        return replace(known, digests=wanted, vectors=np.concatenate(pieces))
 
 
 def coarse_encoder(snapshot: Snapshot) -> Encoder:
@@ -99,36 +115,78 @@ SHORTLIST = 500
 """Cases of a larger library that the method compares."""
 REVIEWED = 1000
 """Latest cases of a larger library that are reviewed."""
-KEPT = 2
-"""Fitted methods that stay in memory."""
+KEPT = 4
+"""Fitted methods that stay in memory, those of reviews among them."""
+MOST_GROWN = 64
+"""New cases that one question takes into a fitted method; further ones wait for the next, or for the background."""
 OPINIONS_BY = "verdict"
 """The reranker that says what a window is where the method says nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """What a method says of windows, and the positions in the library that the ranked numbers mean."""
+    """What a method says of windows.
+
+    Args:
+        positions: (N,) what the ranked numbers mean: positions in the library; -1 for a case that is gone.
+        ranking: of N cases.
+        classes: names by label, as the ranking knows them.
+        behind: changes of the library that the method has not learned from yet.
+    """
 
     positions: NDArray[np.int64]
     ranking: Ranking
+    classes: tuple[str, ...]
+    behind: int = 0
 
 
 @dataclass(frozen=True, eq=False)
-class _Warm:
-    """A fitted method and the windows, labels and context that it was fitted on."""
+class _Corpus:
+    """The windows that a fitted method searches, as a snapshot knows them.
 
+    Args:
+        keys: what the items are, in order.
+        positions: (N,) in the snapshot; -1 for a case that is gone.
+        classes: names by label: those that were learned keep their numbers.
+        knowledge: labels and rejections of the items.
+    """
+
+    keys: list[CaseKey]
+    positions: NDArray[np.int64]
+    classes: tuple[str, ...]
+    knowledge: Knowledge
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> _Corpus:
+        """All cases of a snapshot."""
+        positions = np.arange(len(snapshot))
+        return cls(snapshot.keys, positions, snapshot.classes, know_labels(snapshot, positions))
+
+    def at(self, snapshot: Snapshot, most: int) -> _Corpus:
+        """The same items, and behind them at most so many others of a later snapshot, as that one knows them."""
+        known, places = set(self.keys), {key: i for i, key in enumerate(snapshot.keys)}
+        keys = [*self.keys, *[key for key in snapshot.keys if key not in known][:most]]
+        positions = np.array([places.get(key, -1) for key in keys], np.int64)
+        here, gone = np.flatnonzero(positions >= 0), positions < 0
+        classes = (*self.classes, *(name for name in snapshot.classes if name not in self.classes))
+        number = np.array([classes.index(name) for name in snapshot.classes], np.int32)
+        labels = np.full(len(keys), UNLABELLED, np.int32)
+        labels[: len(self.keys)] = np.where(gone[: len(self.keys)], self.knowledge.labels, UNLABELLED)
+        own = snapshot.labels[positions[here]]
+        labels[here] = np.where(own == UNLABELLED, UNLABELLED, number[own])
+        rejected = np.zeros((len(keys), len(classes)), np.bool_)
+        rejected[np.ix_(here, number)] = snapshot.rejections[positions[here]]
+        return _Corpus(keys, positions, classes, Knowledge(labels, rejected))
+
+
+@dataclass(frozen=True, eq=False)
+class _Grown:
+    """A fitted method that took in what changed since it learned."""
+
+    learned: Learned[FittedMethod]
+    snapshot: Snapshot
     fitted: FittedMethod
-    content: str
-    knowledge: str
-    surroundings: str
-
-    def fits(self, snapshot: Snapshot) -> bool:
-        """Whether it can answer as it is: the windows are the same and, where it uses them, labels and context too."""
-        method = self.fitted.method
-        same_labels = not method.legs_use_labels or self.knowledge == snapshot.knowledge
-        uses_context = any(leg.uses_context for leg in method.legs)
-        same_context = not uses_context or self.surroundings == snapshot.surroundings
-        return same_labels and same_context and self.content == snapshot.content
+    corpus: _Corpus
 
 
 class Engine:
@@ -138,14 +196,26 @@ class Engine:
         store: of the library.
         exact_cases: largest library whose cases are all compared.
         shortlist: cases compared of a larger one.
+        learner: fits in the background; None fits in the question.
+        latest: the state of the library, for the background.
     """
 
-    def __init__(self, store: Store, exact_cases: int = EXACT_CASES, shortlist: int = SHORTLIST) -> None:
+    def __init__(
+        self,
+        store: Store,
+        exact_cases: int,
+        shortlist: int,
+        learner: BackgroundLearner | None,
+        latest: Callable[[], Snapshot],
+    ) -> None:
         self.exact_cases = exact_cases
         self.shortlist = shortlist
         self.vectors = LibraryVectors(store)
+        self._learner, self._latest = learner, latest
         self._shortlister = Shortlister(self.vectors)
-        self._warm: dict[str, _Warm] = {}
+        self._lock = Lock()
+        self._kept: dict[str, Kept[FittedMethod]] = {}
+        self._grown: dict[str, _Grown] = {}
 
     def search(
         self,
@@ -166,48 +236,127 @@ class Engine:
         """
         if not len(snapshot):
             raise UsageError("The library has no cases yet. Add one: readbench cases add LIBRARY FILE")
-        mask = np.isin(snapshot.classes, ruled_out) if ruled_out else None
         if len(snapshot) <= self.exact_cases:
-            yield self._rank(self._fit(snapshot, spec, progress), snapshot, np.arange(len(snapshot)), windows, mask)
+            yield self._search_all(snapshot, spec, windows, ruled_out, progress)
             return
         for window in windows.blocks(1):
             positions = self._shortlister.find_nearest(snapshot, window, self.shortlist, progress)
             corpus = snapshot.searched(positions).with_stats(snapshot.reference)
             fitted = self._build(spec, progress).fit(corpus, snapshot.normals)
-            yield self._rank(fitted, snapshot, positions, window, mask)
+            known = _Corpus([], positions, snapshot.classes, know_labels(snapshot, positions))
+            yield _rank(fitted, known, windows=window, ruled_out=ruled_out)
 
     def review(self, snapshot: Snapshot, spec: MethodSpec, progress: Progress) -> Review:
-        """The cases of a library to look through, all or the latest, and the method on them."""
-        part = snapshot if len(snapshot) <= self.exact_cases else snapshot.latest(REVIEWED)
-        return Review(part, self._fit(part, spec, progress), know_labels(part, np.arange(len(part))))
+        """The cases of a library to look through, all or the latest, and the method on them.
 
-    def _rank(
+        In the background a change is learned from, as in `search`; meanwhile it is the library before it.
+        """
+        kept = self._keep(spec, latest=None if len(snapshot) <= self.exact_cases else REVIEWED)
+        learned = kept.get(snapshot, progress)
+        part = learned.snapshot if len(snapshot) <= self.exact_cases else learned.snapshot.latest(REVIEWED)
+        return Review(part, learned.value, know_labels(part, np.arange(len(part))))
+
+    def _search_all(
         self,
-        fitted: FittedMethod,
         snapshot: Snapshot,
-        positions: NDArray[np.int64],
+        spec: MethodSpec,
         windows: WindowSet,
-        ruled_out: NDArray[np.bool_] | None,
+        ruled_out: tuple[str, ...],
+        progress: Progress,
     ) -> SearchResult:
-        check_deadline()
-        _require_common_channels(fitted.corpus, windows)
-        knowledge = replace(know_labels(snapshot, positions), ruled_out=ruled_out)
-        return SearchResult(positions, fitted.rank(windows, knowledge=knowledge))
+        """By the method that learned from this state; else by the last one, with what changed since taken in."""
+        kept = self._keep(spec)
+        learned = kept.get(snapshot, progress)
+        if behind := kept.count_behind(learned, snapshot):
+            grown = self._grow(str(spec), learned, snapshot)
+            if grown:
+                return _rank(grown.fitted, grown.corpus, windows=windows, ruled_out=ruled_out, behind=behind)
+            learned = kept.learn_now(snapshot, progress)
+        return _rank(learned.value, _Corpus.of(snapshot), windows=windows, ruled_out=ruled_out)
 
-    def _fit(self, snapshot: Snapshot, spec: MethodSpec, progress: Progress) -> FittedMethod:
-        """The method on all cases, fitted, or as it is where only labels have changed."""
-        warm = self._warm.pop(str(spec), None)
-        if warm is None or not warm.fits(snapshot):
-            fitted = self._build(spec, progress).fit(snapshot.corpus(), snapshot.normals).prepare()
-            warm = _Warm(fitted, snapshot.content, snapshot.knowledge, snapshot.surroundings)
-        self._warm[str(spec)] = warm  # the last used one is the last
-        for name in list(self._warm)[:-KEPT]:
-            del self._warm[name]
-        return warm.fitted
+    def _grow(self, name: str, learned: Learned[FittedMethod], snapshot: Snapshot) -> _Grown | None:
+        """A method with all that changed since it learned, taken in once for each state; None where it cannot."""
+        if snapshot.naming.fingerprint != learned.snapshot.naming.fingerprint:
+            return None
+        with self._lock:
+            last = self._grown.get(name)
+            if last is None or last.learned is not learned:
+                last = _Grown(learned, learned.snapshot, learned.value, _Corpus.of(learned.snapshot))
+            if last.snapshot is snapshot and len(last.corpus.keys) >= len(snapshot):
+                return last
+            corpus = last.corpus.at(snapshot, MOST_GROWN)
+            more = snapshot.searched(corpus.positions[len(last.corpus.keys) :])
+            fitted = last.fitted.grow(more, corpus.knowledge)
+            if fitted is None:
+                return None
+            self._grown[name] = _Grown(learned, snapshot, fitted, corpus)
+            return self._grown[name]
+
+    def _keep(self, spec: MethodSpec, latest: int | None = None) -> Kept[FittedMethod]:
+        """Where a method is kept that is fitted on all cases, or on the latest."""
+        name = str(spec) if latest is None else f"{spec} on the latest {latest}"
+        with self._lock:
+            kept = self._kept.pop(name, None)
+            if kept is None:
+                part = _whole if latest is None else partial(_take_latest, latest)
+                learn = partial(self._fit, spec, part)
+                kept = Kept(name, lambda snapshot: part(snapshot).state_key, learn, self._learner, self._latest)
+            self._kept[name] = kept  # the last used one is the last
+            for old in list(self._kept)[:-KEPT]:
+                del self._kept[old]
+                self._grown.pop(old, None)
+            return kept
+
+    def _fit(
+        self,
+        spec: MethodSpec,
+        part: Callable[[Snapshot], Snapshot],
+        snapshot: Snapshot,
+        known: Learned[FittedMethod] | None,
+        progress: Progress,
+    ) -> FittedMethod:
+        """The method fitted on cases, and taught by their labels; fitted legs stay where only facts have changed."""
+        own = part(snapshot)
+        if known is not None and _fits_still(known.value, part(known.snapshot), own):
+            fitted = known.value.retell(own.describe(known.value.corpus))
+        else:
+            fitted = self._build(spec, progress).fit(own.corpus(), own.normals).prepare()
+        with during(progress, "learning from labels"):
+            lesson = fitted.lesson(know_labels(own, np.arange(len(own))))
+            if lesson:
+                lesson.prepare()
+        return fitted
 
     def _build(self, spec: MethodSpec, progress: Progress) -> Method:
         told = within(progress, "encoding")
         return Method(spec, vectors=self.vectors, progress=told, opinions_by=OPINIONS_BY)
+
+
+def _rank(
+    fitted: FittedMethod, corpus: _Corpus, *, windows: WindowSet, ruled_out: tuple[str, ...], behind: int = 0
+) -> SearchResult:
+    check_deadline()
+    _require_common_channels(fitted.corpus, windows)
+    mask = np.isin(corpus.classes, ruled_out) if ruled_out else None
+    ranking = fitted.rank(windows, knowledge=replace(corpus.knowledge, ruled_out=mask))
+    return SearchResult(corpus.positions, ranking, corpus.classes, behind)
+
+
+def _whole(snapshot: Snapshot) -> Snapshot:
+    return snapshot
+
+
+def _take_latest(count: int, snapshot: Snapshot) -> Snapshot:
+    return snapshot.latest(count)
+
+
+def _fits_still(fitted: FittedMethod, before: Snapshot, now: Snapshot) -> bool:
+    """Whether legs can stay as they are: the windows are the same and, where they use them, labels and context too."""
+    method = fitted.method
+    same_labels = not method.legs_use_labels or before.knowledge == now.knowledge
+    uses_context = any(leg.uses_context for leg in method.legs)
+    same_context = not uses_context or before.surroundings == now.surroundings
+    return same_labels and same_context and before.content == now.content
 
 
 @dataclass(frozen=True, eq=False)

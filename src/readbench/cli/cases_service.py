@@ -90,7 +90,7 @@ def serve_command(
     check_place(place, guarded=bool(key_file.all()))
     console = Console(stderr=True)
     with Terminal(console) as progress:
-        library = demo_library(Path(folder), progress) if demo else open_library(folder)
+        library = demo_library(Path(folder), progress) if demo else open_library(folder, background=True)
         methods = tuple(method or (LIBRARY_METHOD,))
         with during(progress, f"learning from {len(library)} cases, so that the first search is fast"):
             library.warm(methods[0], progress)
@@ -116,7 +116,7 @@ def mcp_command(
     _require("mcp")
     from readbench.cases.mcp import agent_server
 
-    agent_server(open_library(where), method=method, writable=write).run("stdio")
+    agent_server(open_library(where, background=True), method=method, writable=write).run("stdio")
 
 
 @keys_app.command("add")
@@ -176,11 +176,11 @@ def demo_library(where: Path, progress: Progress = SILENT) -> Library:
     from readbench.cases import Library
 
     if (where / SAMPLE).is_file():
-        return open_library(str(where))
+        return open_library(str(where), background=True)
     settings = Composition(corpus_cap=CASES, query_cap=OPEN + 1)
     with during(progress, "simulating a plant"):
         task = load_task(SOURCE, settings=settings)
-    library = Library.create(where)
+    library = Library.create(where, background=True)
     library.add_normals(task.normals[:NORMALS])
     library.add(task.corpus_at(0), _resolve(task), progress=progress)
     library.add(task.queries[1:], _leave_open(task.queries[1:]))

@@ -129,11 +129,16 @@ def told_context(onset: str, before: Path | None, rate: float | None, facts: lis
     return ToldContext(onset=onset, before=before, rate=rate, facts=parse_facts(facts) if facts else None)
 
 
-def open_library(where: str, as_of: int | None = None, progress: Progress = SILENT) -> Library:
-    """The case library at a place, as it is or as it was; `progress` is told of what takes long."""
+def open_library(
+    where: str, as_of: int | None = None, progress: Progress = SILENT, *, background: bool = False
+) -> Library:
+    """The case library at a place, as it is or as it was; `progress` is told of what takes long.
+
+    With `background` it learns from changes beside the questions, for commands that go on for long.
+    """
     from readbench.cases import Library
 
-    return Library.open(where, as_of=as_of, progress=progress)
+    return Library.open(where, as_of=as_of, progress=progress, background=background)
 
 
 @contextmanager

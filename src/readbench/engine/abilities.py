@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from readbench.engine.llm import ModelOptions, Spending
     from readbench.engine.preparation import Normalisation
-    from readbench.engine.protocols import Pool, Scores, Vectors
+    from readbench.engine.protocols import Pool, Retriever, Scores, Vectors
     from readbench.engine.rerankers import LabelModel
     from readbench.engine.windows import WindowSet
 
@@ -34,6 +34,14 @@ class Searcher(Protocol):
 
     def search(self, queries: WindowSet, k: int) -> Hits:
         """The k best of the corpus for each query, best first; ties keep corpus order."""
+        ...
+
+
+class Grows(Protocol):
+    """A retriever that takes in more windows as it is: what it settled when it was fitted stays."""
+
+    def grow(self, more: WindowSet) -> Retriever:
+        """A copy of it, fitted as before, that searches these windows too, behind those of its corpus."""
         ...
 
 
@@ -163,6 +171,7 @@ class GivesOpinion(Protocol):
 
 ABILITIES: tuple[type, ...] = (
     Searcher,
+    Grows,
     ScalesWindows,
     UsesContext,
     Indexed,

@@ -8,14 +8,15 @@ and nobody else does.
 from __future__ import annotations
 
 import time
-from copy import deepcopy
-from dataclasses import dataclass, field
+from copy import copy, deepcopy
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.abilities import (
     AsksModel,
+    Grows,
     Hits,
     Indexed,
     Keyed,
@@ -39,7 +40,7 @@ from readbench.engine.registry import ENCODERS, RETRIEVERS, TRANSFORMS, Registry
 from readbench.engine.retrievers import EmbeddingRetriever, top
 from readbench.engine.spec import Leg, MethodSpec, Stage
 from readbench.engine.vectors import StoredVectors, VectorStore
-from readbench.engine.windows import WindowSet
+from readbench.engine.windows import WindowSet, concatenate
 from readbench.errors import UsageError
 
 C = TypeVar("C")
@@ -154,6 +155,16 @@ class BuiltLeg:
         fresh = self._build(stored)
         return fresh.brief(*self._briefing) if self._briefing else fresh
 
+    def around(self, retriever: Retriever) -> BuiltLeg:
+        """The same leg with another retriever of its kind in it."""
+        other = copy(self)
+        other.retriever = retriever
+        if isinstance(retriever, EmbeddingRetriever):
+            other.embedding = retriever
+        else:
+            other.part = replace(self.part, component=retriever)
+        return other
+
     @property
     def uses_labels(self) -> bool:
         """Whether it reads corpus labels."""
@@ -241,6 +252,21 @@ class FittedLeg:
     def on(self, corpus: WindowSet, normals: WindowSet) -> FittedLeg:
         """The same leg on another corpus, shown as much of it as it may see."""
         return FittedLeg(self.built.again(), *_show(self.built, corpus, normals))
+
+    def grow(self, more: WindowSet) -> FittedLeg | None:
+        """The same leg, fitted as it is, with more windows behind its corpus; None where it cannot do that.
+
+        Args:
+            more: concealed; a leg that reads labels is fitted with them, and cannot take more in.
+        """
+        built, seen = self.built, self.built.see(more)
+        growing = built.embedding if built.embedding and not built.embedding.stored else built.part.able(Grows)
+        if growing is None or built.uses_labels:
+            return None
+        self.fit()
+        grown = FittedLeg(built.around(growing.grow(seen)), concatenate([self._corpus, seen]), self._normals)
+        vars(grown)["_fitted"] = True
+        return grown
 
     def fit(self) -> Self:
         """Fit now, if it is not fitted yet."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NoReturn, Protocol, Self
@@ -51,7 +52,7 @@ from readbench.engine.rerankers import LabelModel, Opinion
 from readbench.engine.retrievers import Fusion, top
 from readbench.engine.spec import MethodSpec, Stage, parse
 from readbench.engine.vectors import StoredVectors, VectorStore
-from readbench.engine.windows import UNLABELLED, WindowSet, WindowsLike
+from readbench.engine.windows import UNLABELLED, WindowSet, WindowsLike, concatenate
 from readbench.errors import MethodError, UsageError
 
 Labels = NDArray[np.int32]
@@ -334,6 +335,7 @@ class FittedMethod:
         self.legs = tuple(FittedLeg(leg, *((corpus, normals) if leg.uses_labels else hidden)) for leg in built)
         self._groups = group_numbers(corpus)
         self._assets = asset_numbers(corpus)
+        self._knows_assets = self._assets is not None and np.ptp(self._assets) > 0
         self._units: tuple[Vectors, ...] | None = None
         self._learned: tuple[str, LabelModel | None] | None = None
 
@@ -345,6 +347,45 @@ class FittedMethod:
         for leg in self.legs:
             leg.fit()
         return self
+
+    def retell(self, corpus: WindowSet) -> FittedMethod:
+        """The same fitted legs on the same windows, of which other facts are known: recordings, assets, labels."""
+        assets = asset_numbers(corpus)
+        several = assets is not None and np.ptp(assets) > 0
+        return self._varied(corpus=corpus, _assets=assets, _knows_assets=several, _learned=None)
+
+    def grow(self, more: WindowSet, knowledge: Knowledge) -> FittedMethod | None:
+        """The same method with more windows behind its corpus, as it was fitted and as it learned: nothing is refitted.
+
+        Args:
+            more: M windows, or none where only labels have changed.
+            knowledge: of all N + M windows. It says what items are; what was learned from the corpus stays, with the
+                numbers that classes had there.
+
+        Returns:
+            None where a leg can do no such thing, or where no vectors are compared.
+        """
+        legs = [leg.grow(conceal(more)) for leg in self.legs] if len(more) else [*self.legs]
+        if not self.viewing[0].built.embeds or None in legs:
+            return None
+        corpus = concatenate([self.corpus, replace(more, classes=self.corpus.classes)]) if len(more) else self.corpus
+        grown = self._varied(
+            corpus=corpus,
+            legs=tuple(legs),
+            _items=concatenate([self._items, conceal(more)]) if len(more) else self._items,
+            _assets=asset_numbers(corpus),
+        )
+        lesson = self._learned[1] if self._learned else None
+        if lesson:
+            lesson = lesson.grow(grown.units, knowledge.labels, grown.groups, knowledge.rejected)
+        vars(grown)["_learned"] = knowledge.key, lesson
+        return grown
+
+    def _varied(self, *, corpus: WindowSet, **changed: object) -> FittedMethod:
+        """A copy of it on another corpus; what is computed when it is first needed is computed again."""
+        other = copy(self)
+        vars(other).update(corpus=corpus, _groups=group_numbers(corpus), _units=None, **changed)
+        return other
 
     @property
     def encode_seconds(self) -> float:
@@ -409,7 +450,7 @@ class FittedMethod:
         more than the departure from it, and nothing can say otherwise.
         """
         embedding = tuple(leg for leg in self.legs if leg.built.embeds)
-        if self._assets is None or np.ptp(self._assets) == 0:
+        if not self._knows_assets:
             embedding = tuple(leg for leg in embedding if not leg.built.uses_context) or embedding
         return embedding or self.legs[:1]
 

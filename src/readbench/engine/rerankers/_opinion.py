@@ -248,25 +248,45 @@ class FittedLabels:
     Args:
         judgement: what the labelled cases teach.
         rejected: (N, K) classes, by label, that an item is known not to be; None where nothing is known.
+        measured: how held-out cases fare, where that is known already.
     """
 
     judgement: FittedVerdict
     rejected: NDArray[np.bool_] | None = None
+    measured: Calibration | None = None
 
     @cached_property
     def calibration(self) -> Calibration:
         """How held-out cases fare."""
-        return Calibration.of(self.judgement)
+        return self.measured or Calibration.of(self.judgement)
 
     @cached_property
     def guesses(self) -> Array:
         """(N, K) probabilities of the fault types of all items: their label, else what the others say of them."""
         items = np.arange(len(self.judgement.labels))
-        blocks = [self.judgement.opinion(items[start : start + BLOCK]) for start in range(0, len(items), BLOCK)]
-        guesses: Array = np.concatenate(blocks)
+        return np.concatenate([self.guess(items[start : start + BLOCK]) for start in range(0, len(items), BLOCK)])
+
+    def grow(self, judgement: FittedVerdict, rejected: NDArray[np.bool_] | None) -> FittedLabels:
+        """The same with more items, or other labels of them; only what changed is guessed again."""
+        grown, known = FittedLabels(judgement, rejected, self.calibration), len(self.judgement.labels)
+        same = np.zeros(len(judgement.labels), np.bool_)
+        same[:known] = judgement.labels[:known] == self.judgement.labels
+        if rejected is not None and self.rejected is not None:
+            classes = judgement.classes
+            same[:known] &= (rejected[:known, classes] == self.rejected[:, classes]).all(axis=1)
+        guesses = np.empty((len(same), self.guesses.shape[1]))
+        guesses[same] = self.guesses[same[:known]]
+        guesses[~same] = grown.guess(np.flatnonzero(~same))
+        grown.__dict__["guesses"] = guesses
+        return grown
+
+    def guess(self, items: NDArray[np.intp]) -> Array:
+        """(M, K) of some items."""
+        guesses = self.judgement.opinion(items)
         if self.rejected is not None:
-            silent = self.judgement.labels == UNLABELLED
-            guesses[silent] = _renormalise(guesses[silent], self.rejected[silent][:, self.judgement.classes])
+            silent = self.judgement.labels[items] == UNLABELLED
+            ruled_out = self.rejected[items[silent]][:, self.judgement.classes]
+            guesses[silent] = _renormalise(guesses[silent], ruled_out)
         return guesses
 
 
@@ -287,9 +307,32 @@ class LabelModel:
         """The lesson of a judgement, at the judgement's own queries."""
         return cls(FittedLabels(judgement, rejected), tuple(view.queries for view in judgement.views))
 
+    def prepare(self) -> Self:
+        """Compute now what is the same for all queries."""
+        _ = self.fitted.calibration, self.fitted.guesses
+        return self
+
     def at(self, queries: Sequence[Vectors]) -> LabelModel:
         """The same lesson, beside other queries."""
         return replace(self, queries=tuple(queries))
+
+    def grow(
+        self,
+        items: Sequence[Vectors],
+        labels: NDArray[np.int32],
+        groups: NDArray[np.int64],
+        rejected: NDArray[np.bool_] | None,
+    ) -> LabelModel:
+        """The same lesson where items came in behind the N of its corpus, or labels changed; it learns nothing new.
+
+        Args:
+            items: (N + M, D) all of them as each view sees them, rows of length one.
+            labels: (N + M,) what they are now, by the numbers that the lesson knows; others for types it does not.
+            groups: (N + M,) numbers of recordings.
+            rejected: (N + M, K) classes that they are known not to be.
+        """
+        judgement = self.fitted.judgement.on(items, labels, groups)
+        return LabelModel(self.fitted.grow(judgement, rejected), tuple(own[:0] for own in items))
 
     @cached_property
     def judgement(self) -> FittedVerdict:

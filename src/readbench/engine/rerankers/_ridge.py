@@ -361,7 +361,8 @@ class FittedVerdict:
     @property
     def unseen_share(self) -> float:
         """How likely a query is of a type that no case has."""
-        return estimate_unseen_share(self.labels[self.cases], self.groups[self.cases])
+        known = self.cases[self.labels[self.cases] != UNLABELLED]  # a label may have been taken back since
+        return estimate_unseen_share(self.labels[known], self.groups[known])
 
     def query_likeness(self, queries: NDArray[np.intp]) -> Array:
         """(M, L) mean cosine, over the chosen views, of queries (M,) and the cases."""
@@ -433,8 +434,15 @@ class FittedVerdict:
     def beside(self, queries: Sequence[Vectors]) -> FittedVerdict:
         """The same judgement with other queries in its views."""
         views = tuple(View(own, view.items) for own, view in zip(queries, self.views, strict=True))
-        other = replace(self, views=views)
-        other.__dict__["_taught"] = self._taught  # no query changes it
+        return self._alike(replace(self, views=views))
+
+    def on(self, items: Sequence[Vectors], labels: NDArray[np.int32], groups: NDArray[np.int64]) -> FittedVerdict:
+        """The same judgement on a corpus with more items behind those that taught it, or with other labels of them."""
+        views = tuple(View(own[:0], own) for own in items)
+        return self._alike(replace(self, views=views, labels=labels, groups=groups))
+
+    def _alike(self, other: FittedVerdict) -> FittedVerdict:
+        other.__dict__["_taught"] = self._taught  # what taught it stays
         return other
 
     def shared(self, queries: NDArray[np.intp], items: NDArray[np.int64]) -> Array:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from readbench.engine.abilities import Hits, ScalesWindows, Searcher
+from readbench.engine.abilities import Grows, Hits, ScalesWindows, Searcher
 from readbench.engine.kernels.threads import Team
 from readbench.engine.parameters import ParameterRange
 from readbench.engine.preparation import Alignment, Normalisation, Scaler, common_axis
 from readbench.engine.protocols import Scores
 from readbench.engine.registry import RETRIEVERS
 from readbench.engine.retrievers._search import require_places, top
-from readbench.engine.windows import WindowSet
+from readbench.engine.windows import WindowSet, concatenate
 from readbench.errors import ParameterError
 
 if TYPE_CHECKING:  # compiled code: imported where it is used
@@ -94,6 +95,12 @@ class _Warping:
         best = top(np.negative(distances), k)
         return Hits(np.take_along_axis(places, best.indices, axis=1), best.scores)
 
+    def grow(self, more: WindowSet) -> Self:
+        """The same scale and axis with more windows; tiles are laid out again when queries come."""
+        grown = copy(self)
+        vars(grown).update(corpus_=concatenate([self.corpus_, more]), _tiled=None)
+        return grown
+
     def __getstate__(self) -> dict[str, Any]:
         """Without the tiles, which are made again where they are needed."""
         return {**self.__dict__, "_tiled": None}
@@ -139,7 +146,7 @@ def _tiled_where(device: Processor) -> type[TiledCorpus | CudaCorpus]:
     return TiledCorpus
 
 
-@RETRIEVERS.register("dtw-i", title="DTW-I", family="distance", abilities=(Searcher, ScalesWindows))
+@RETRIEVERS.register("dtw-i", title="DTW-I", family="distance", abilities=(Searcher, Grows, ScalesWindows))
 class DtwIndependent(_Warping):
     """Dynamic time warping of each channel on its own, summed over channels.
 
@@ -156,7 +163,7 @@ class DtwIndependent(_Warping):
     _joint = False
 
 
-@RETRIEVERS.register("dtw-d", title="DTW-D", family="distance", abilities=(Searcher, ScalesWindows))
+@RETRIEVERS.register("dtw-d", title="DTW-D", family="distance", abilities=(Searcher, Grows, ScalesWindows))
 class DtwDependent(_Warping):
     """Dynamic time warping of all channels on one common path.
 

@@ -9,6 +9,7 @@ residuals (Eq. 3 of the paper). A fault is thus a departure from the normals nea
 from __future__ import annotations
 
 import time
+from copy import copy
 from typing import Annotated, Literal, Protocol, Self
 
 import numpy as np
@@ -221,6 +222,16 @@ class EmbeddingRetriever:
         if self.metric == "cosine":
             return unit_vectors(vectors) @ self.units.T
         return np.negative(euclidean_distances(vectors, self.vectors_))
+
+    def grow(self, more: WindowSet) -> Self:
+        """The same encoder and transforms with the vectors of more windows behind those of the corpus."""
+        vectors = self._encode(more, "corpus")
+        for transform in self.transforms:
+            vectors = self._apply(transform, vectors, more)
+        grown = copy(self)
+        units = np.concatenate([self.units, unit_vectors(vectors)])
+        vars(grown).update(vectors_=np.concatenate([self.vectors_, vectors]), _units=units)
+        return grown
 
     def search(self, queries: WindowSet, k: int) -> Hits:
         """The k most similar of the corpus for each query, in bounded memory; scores in double precision, rounded."""

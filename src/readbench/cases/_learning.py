@@ -1,0 +1,160 @@
+"""What a library learns from its cases, and when: in the question that needs it, or beside the questions.
+
+`Kept` holds one thing that was learned from a snapshot: what windows look like, what normal operation is, a fitted
+method. In a process that asks once, it is learned when it is needed and is exact. In one that lives long, such as a
+service, the question after a change is answered by what was learned last, a thread of a `BackgroundLearner` learns from the new
+state meanwhile, and the result is put in place when it is whole. What takes less than `QUICK_S` is always exact.
+
+Nobody waits for a lock to read: what is kept is replaced as one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Condition, Lock, Thread
+from typing import Generic, TypeVar
+
+from readbench.cases._journal import Snapshot
+from readbench.common.progress import SILENT, Progress
+from readbench.errors import ReadbenchError
+
+T = TypeVar("T")
+QUICK_S = 0.3
+"""What was learned in less time is learned again in the question itself."""
+MOST_REST_S = 10.0
+"""Longest pause after learning; questions have the processor meanwhile."""
+
+
+class BackgroundLearner:
+    """A thread that learns one thing after the other, and ends when nothing is left.
+
+    After each, it rests as long as it worked, `MOST_REST_S` at most: a library into which cases keep coming learns half
+    of the time.
+    """
+
+    def __init__(self) -> None:
+        self._state = Condition()
+        self._jobs: dict[str, Callable[[], None]] = {}
+        self._thread: Thread | None = None
+        self._hurried = 0
+
+    def submit(self, name: str, job: Callable[[], None]) -> None:
+        """Do a job soon; one of the same name that has not begun is replaced."""
+        with self._state:
+            self._jobs[name] = job
+            if self._thread is None:
+                self._thread = Thread(target=self._work, name="learner", daemon=True)
+                self._thread.start()
+
+    def settle(self, timeout_s: float | None = None) -> bool:
+        """Wait until nothing is left to learn; False where that takes longer."""
+        with self._state:
+            self._hurried += 1
+            self._state.notify_all()
+            done = self._state.wait_for(lambda: self._thread is None, timeout_s)
+            self._hurried -= 1
+            return done
+
+    def _work(self) -> None:
+        while True:
+            with self._state:
+                if not self._jobs:
+                    self._thread = None
+                    self._state.notify_all()
+                    return
+                job = self._jobs.pop(next(iter(self._jobs)))
+            began = time.perf_counter()
+            job()
+            with self._state:
+                rest = min(time.perf_counter() - began, MOST_REST_S)
+                self._state.wait_for(lambda: self._hurried > 0, rest)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned(Generic[T]):
+    """Something learned from a snapshot.
+
+    Args:
+        key: of the state that it follows from.
+        snapshot: that it was learned from.
+        value: what was learned.
+        seconds: that it took.
+    """
+
+    key: str
+    snapshot: Snapshot
+    value: T
+    seconds: float
+
+
+class Kept(Generic[T]):
+    """One thing that is learned, and learned again when the library changes.
+
+    Args:
+        name: of it.
+        key_of: says of a snapshot what the thing depends on.
+        learn: makes it, with what was learned last at hand, and says how far it has come.
+        learner: learns in the background; None where questions learn themselves.
+        latest: the state of the library when the background comes to it.
+
+    Attributes:
+        known: what was learned last.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        key_of: Callable[[Snapshot], str],
+        learn: Callable[[Snapshot, Learned[T] | None, Progress], T],
+        learner: BackgroundLearner | None,
+        latest: Callable[[], Snapshot],
+    ) -> None:
+        self.name = name
+        self._key_of = key_of
+        self._learn = learn
+        self._learner = learner
+        self._latest = latest
+        self._lock = Lock()
+        self.known: Learned[T] | None = None
+        self._failed = ""
+
+    def get(self, snapshot: Snapshot, progress: Progress = SILENT) -> Learned[T]:
+        """What follows from a snapshot, or what was learned last while that is learned."""
+        known, key = self.known, self._key_of(snapshot)
+        if known is not None and known.key == key:
+            return known
+        if known is None or self._learner is None or known.seconds < QUICK_S or self._failed == key:
+            return self.learn_now(snapshot, progress)
+        self._learner.submit(self.name, self._learn_latest)
+        return known
+
+    def count_behind(self, learned: Learned[T], snapshot: Snapshot) -> int:
+        """Changes of the library since something was learned, up to a snapshot; 0 where none of them matters."""
+        if learned.key == self._key_of(snapshot):
+            return 0
+        return max(1, snapshot.state.change - learned.snapshot.state.change)
+
+    def learn_now(self, snapshot: Snapshot, progress: Progress = SILENT) -> Learned[T]:
+        """What follows from a snapshot; who asks waits."""
+        from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
+
+        key = self._key_of(snapshot)
+        with self._lock:  # of several that need the same, one learns it
+            known = self.known
+            if known is not None and known.key == key:
+                return known
+            began = time.perf_counter()
+            with threadpool_limits(1):  # on a busy machine the threads of a decomposition wait for each other
+                value = self._learn(snapshot, known, progress)
+            self.known = Learned(key, snapshot, value, time.perf_counter() - began)
+            return self.known
+
+    def _learn_latest(self) -> None:
+        """In the background; what fails there fails again in the next question, which says why."""
+        snapshot = self._latest()
+        try:
+            self.learn_now(snapshot)
+        except (ReadbenchError, OSError, ValueError, ArithmeticError, MemoryError):
+            self._failed = self._key_of(snapshot)
