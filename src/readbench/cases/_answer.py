@@ -23,7 +23,7 @@ of the library still hold their true type in nine of ten cases (`Opinion.thresho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -137,11 +137,13 @@ def make_answer(
     if not judgeable and normal is not None:
         normal *= FALSE_ALARMS  # what cannot be judged is not normal, either
     faults = _faults(found.classes, said, new, normal, judgeable=judgeable)
-    found_hits = _hits(snapshot, said, request, 1.0 - (1.0 - new) * (1.0 - (normal or 0.0)))
-    listed = tuple(islice(found_hits, request.k))
+    other = 1.0 - (1.0 - new) * (1.0 - (normal or 0.0))
+    listed = tuple(islice(_hits(snapshot, said, request, other), request.k))
+    open_types = {fault.label for fault in faults if fault.possible}
+    further = _hits(snapshot, said, request, other, behind=len(listed), types=open_types)
     return Answer(
         hits=listed,
-        groups=group_hits(listed, found_hits, faults, min(request.k, BEST_OF_TYPE)),
+        groups=group_hits(listed, further, faults, min(request.k, BEST_OF_TYPE)),
         faults=tuple(faults),
         novelty=None if said.opinion is None else said.opinion.novelty,
         novel=said.opinion is not None and said.opinion.novel,
@@ -201,14 +203,33 @@ class _Said:
         return cls(positions, own, shared, opinion, votes, voters[voters >= 0], unseen)
 
 
-def _hits(snapshot: Snapshot, said: _Said, request: SearchRequest, other: float) -> Iterator[Hit]:
-    """All cases that may be listed, best first; `other` is how likely the window shows no known fault."""
+def _hits(
+    snapshot: Snapshot,
+    said: _Said,
+    request: SearchRequest,
+    other: float,
+    *,
+    behind: int = 0,
+    types: Collection[str | None] | None = None,
+) -> Iterator[Hit]:
+    """All cases that may be listed, best first.
+
+    Args:
+        snapshot: of the library.
+        said: the ranking.
+        request: which cases are listed.
+        other: how likely the window shows no known fault.
+        behind: places to leave out.
+        types: the fault types that are wanted; all by default.
+    """
     place = 0
     for at, position in enumerate(said.positions.tolist()):
         case = snapshot.case(position)
         if case.id == request.itself or not request.where.admits(case):
             continue
         place += 1
+        if place <= behind or (types is not None and case.label not in types):
+            continue
         shared = None if said.shared is None else float(said.shared[at]) * (1.0 - other)
         yield Hit(place=place, case=case, score=float(said.scores[at]), probability=shared)
 

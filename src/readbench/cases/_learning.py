@@ -2,8 +2,9 @@
 
 `Kept` holds one thing that was learned from a snapshot: what windows look like, what normal operation is, a fitted
 method. In a process that asks once, it is learned when it is needed and is exact. In one that lives long, such as a
-service, the question after a change is answered by what was learned last, a thread of a `BackgroundLearner` learns from the new
-state meanwhile, and the result is put in place when it is whole. What takes less than `QUICK_S` is always exact.
+service, the question after a change is answered by what was learned last, the thread of a `BackgroundLearner` learns
+from the new state meanwhile, and the result is put in place when it is whole. What takes less than `QUICK_S` is always
+exact.
 
 Nobody waits for a lock to read: what is kept is replaced as one.
 """

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, Self, TypeVar
@@ -415,9 +416,10 @@ class Library:
         if isinstance(window, str):
             if not (before is None and rate is None and units is None and facts is None):
                 raise UsageError(f"{window!r} is the name of a case, which has its own context. Give none beside it.")
-            case, request = self.case(window), self._request(k, method, where, window)
-            own = self.window(window)
-            return self._answer(own, request, case.rejected, self._check(own, None, window))[0]
+            snapshot, request = self.snapshot(), self._request(k, method, where, window)
+            position = snapshot.position(window)
+            own, ruled_out = snapshot.windows([position]), snapshot.case(position).rejected
+            return self._answer(snapshot, own, request, ruled_out, self._check(snapshot, own, None, window))[0]
         read = read_recording(window) if isinstance(window, Path) and channels is None else window
         own = attach_context(to_windows(read, channels), before=before, rate=rate, units=units, facts=facts)
         if len(own) != 1:
@@ -435,19 +437,18 @@ class Library:
         where: Filter | None = None,
     ) -> list[Answer]:
         """The same for several windows at once, given as in `add`."""
-        given = to_windows(windows, channels)
-        own = self.prepare(given)
-        answers = self._answer(own, self._request(k, method, where, None), (), self._check(own, given, None))
-        known = self.snapshot().usual_channels
+        given, snapshot = to_windows(windows, channels), self.snapshot()
+        own, request = snapshot.naming(prepare_windows(given)), self._request(k, method, where, None)
+        answers = self._answer(snapshot, own, request, (), self._check(snapshot, own, given, None))
         return [
-            _remark(answer, compare_channels(given.channels(i), own.channels(i), known))
+            _remark(answer, compare_channels(given.channels(i), own.channels(i), snapshot.usual_channels))
             for i, answer in enumerate(answers)
         ]
 
     def check(self, window: AskedWindow, *, channels: Sequence[str] | None = None) -> WindowCheck:
         """What is odd about a window, given as in `search`, beside the cases and normals of the library."""
         if isinstance(window, str):
-            odd = self._check(self.window(window), None, window)[0]
+            odd = self._check(self.snapshot(), self.window(window), None, window)[0]
         else:
             own = to_windows(window, channels)
             if len(own) != 1:
@@ -467,7 +468,7 @@ class Library:
                 come in.
         """
         own = to_windows(windows, channels)
-        return self._check(self.prepare(own), own, None, exact=exact)
+        return self._check(self.snapshot(), self.prepare(own), own, None, exact=exact)
 
     def explain(
         self,
@@ -522,7 +523,8 @@ class Library:
             first = snapshot.case(0)
             request = self._request(1, method, None, first.id)
             own = snapshot.windows([0])
-            self._answer(own, request, first.rejected, self._check(own, None, first.id), progress)
+            odd = self._check(snapshot, own, None, first.id)
+            self._answer(snapshot, own, request, first.rejected, odd, progress)
         return self._engine.vectors.encoded - before
 
     def settle(self, timeout_s: float | None = None) -> bool:
@@ -535,7 +537,7 @@ class Library:
 
     def prepare(self, windows: WindowSet) -> WindowSet:
         """Windows and their context without gaps, under the site's names and in its units."""
-        return self.naming()(prepare_windows(windows))
+        return self.snapshot().naming(prepare_windows(windows))
 
     def naming(self) -> ChannelNames:
         """What the site calls its channels."""
@@ -571,7 +573,7 @@ class Library:
 
     def _request(self, k: int, method: str, where: Filter | None, itself: str | None) -> SearchRequest:
         return SearchRequest(
-            method=str(parse(method)), k=_check_count(k, "search"), where=where or Filter(), itself=itself
+            method=_read_method(method), k=_check_count(k, "search"), where=where or Filter(), itself=itself
         )
 
     def _review(self, look: Callable[[Review, int], list[Reviewed]], k: int, method: str) -> list[Reviewed]:
@@ -586,31 +588,31 @@ class Library:
         return [own for own in found if own.case.id not in set(changed)]
 
     def _check(
-        self, windows: WindowSet, given: WindowSet | None, itself: str | None, *, exact: bool = True
+        self, snapshot: Snapshot, windows: WindowSet, given: WindowSet | None, itself: str | None, *, exact: bool = True
     ) -> list[tuple[Remark, ...]]:
         """What is odd about windows: prepared, as they were given, and the case that is asked about."""
-        profile = self._know_profile(exact=exact)
+        profile = self._know_profile(snapshot, exact=exact)
         own = profile and profile.without(itself)
         count = range(len(windows))
         return [tuple(check_window(own, windows[i], None if given is None else given[i])) for i in count]
 
-    def _know_profile(self, *, exact: bool) -> LibraryProfile | None:
+    def _know_profile(self, snapshot: Snapshot, *, exact: bool) -> LibraryProfile | None:
         """What the windows of the library look like, as it is now or was a few cases ago."""
-        snapshot, known = self.snapshot(), self._profile.known
+        known = self._profile.known
         if known and not exact and len(known.snapshot) <= len(snapshot) <= len(known.snapshot) * FEW_MORE:
             return known.value
         return self._profile.get(snapshot).value
 
     def _answer(
         self,
+        snapshot: Snapshot,
         windows: WindowSet,
         request: SearchRequest,
         ruled_out: tuple[str, ...],
         odd: list[tuple[Remark, ...]],
         progress: Progress | None = None,
     ) -> list[Answer]:
-        snapshot, spec = self.snapshot(), parse(request.method)
-        learned = self._normal.get(snapshot)
+        spec, learned = parse(request.method), self._normal.get(snapshot)
         model, behind = learned.value, self._normal.count_behind(learned, snapshot)
         normal = [None] * len(windows) if model is None else model.judge(windows)
         answers = list[Answer]()
@@ -688,6 +690,12 @@ class Library:
         if label is None:
             raise UsageError(f"Case {case!r} has no label yet. Label it first.")
         return label
+
+
+@lru_cache(maxsize=64)
+def _read_method(text: str) -> str:
+    """The canonical text of a method, which takes longer to find than some searches."""
+    return str(parse(text))
 
 
 def _changes_of(snapshot: Snapshot) -> str:

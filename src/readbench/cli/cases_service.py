@@ -80,7 +80,7 @@ def serve_command(
     Example: `readbench cases serve --demo`, then open http://127.0.0.1:8000
     """
     _require("fastapi")
-    from readbench.cases.server import AuditLog, KeyFile, Place, Settings, check_place, serve
+    from readbench.cases.server import AuditLog, KeyFile, Place, Settings, check_place, serve, share_processors
 
     if bool(where) == demo:
         raise UsageError("Give a library, or --demo for one that is made up.")
@@ -94,6 +94,7 @@ def serve_command(
         methods = tuple(method or (LIBRARY_METHOD,))
         with during(progress, f"learning from {len(library)} cases, so that the first search is fast"):
             library.warm(methods[0], progress)
+    share_processors()
     sample = Path(folder) / SAMPLE if demo else None
     settings = Settings(methods=methods, max_bytes=max_mb * 2**20, sample=sample)
 

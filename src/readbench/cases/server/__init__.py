@@ -2,7 +2,7 @@
 
 from readbench.cases.server._app import Place, check_place, serve
 from readbench.cases.server._keys import AuditLog, KeyFile, Role
-from readbench.cases.server._service import Settings
+from readbench.cases.server._service import Settings, share_processors
 
 __all__ = [
     "AuditLog",
@@ -12,4 +12,5 @@ __all__ = [
     "Settings",
     "check_place",
     "serve",
+    "share_processors",
 ]

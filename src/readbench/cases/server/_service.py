@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import secrets
 import time
 from collections.abc import Callable
@@ -111,6 +112,17 @@ class ServiceMetrics:
 
 
 Result = TypeVar("Result")
+
+
+def share_processors() -> None:
+    """From now on, let each request work in one thread: many share the processors, and none waits for others' threads.
+
+    `READBENCH_THREADS` goes first for the compiled loops.
+    """
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
+
+    os.environ.setdefault("READBENCH_THREADS", "1")
+    threadpool_limits(1)
 
 
 class BusyError(Exception):

@@ -1,8 +1,11 @@
-"""How fast a service answers: so many clients ask without pause for so long.
+"""How fast a service answers: so many clients ask without pause for so long, while cases come in or none do.
 
 ```
 python -m readbench.cases.server.load http://127.0.0.1:8000 --clients 1,16 --seconds 60
+python -m readbench.cases.server.load http://127.0.0.1:8000 --clients 4 --writes 1
 ```
+
+With `--writes` the library grows by that many cases a second: copies of its own, which stay.
 """
 
 from __future__ import annotations
@@ -35,6 +38,8 @@ class Load:
         per_second: answers in a second.
         p50_ms: median time of a search.
         p95_ms: 95th percentile.
+        written: cases that came in meanwhile.
+        health_ms: longest that `/healthz` and `/readyz` took, asked ten times a second.
     """
 
     clients: int
@@ -43,6 +48,8 @@ class Load:
     per_second: float
     p50_ms: float
     p95_ms: float
+    written: int
+    health_ms: float
 
 
 @dataclass(eq=False)
@@ -84,17 +91,28 @@ class Asker:
             return 0, b""
 
 
-def measure(address: str, clients: int, seconds: float, key: str = "") -> Load:
-    """Search for windows of the library itself, sent as any new window would be."""
+def measure(address: str, clients: int, seconds: float, key: str = "", writes: float = 0.0) -> Load:
+    """Search for windows of the library itself, sent as any new window would be.
+
+    Args:
+        address: `http://host:port`.
+        clients: that ask at the same time.
+        seconds: how long.
+        key: of the role read, or write where cases are to come in.
+        writes: cases that come in, a second.
+    """
     with Asker(address, key) as first:
         bodies = _bodies(first)
         first.ask("POST", "/api/v1/search", bodies[0])  # whatever is fitted first is not measured
-    tallies = [_Tally() for _ in range(clients)]
+    tallies, written, health = [_Tally() for _ in range(clients)], _Tally(), _Tally()
     end = time.perf_counter() + seconds
     threads = [
         threading.Thread(target=_client, args=(Asker(address, key), bodies[i % len(bodies) :] + bodies, end, tally))
         for i, tally in enumerate(tallies)
     ]
+    threads.append(threading.Thread(target=_watch, args=(Asker(address, key), end, health)))
+    if writes:
+        threads.append(threading.Thread(target=_write, args=(Asker(address, key), bodies, end, writes, written)))
     began = time.perf_counter()
     for thread in threads:
         thread.start()
@@ -104,10 +122,12 @@ def measure(address: str, clients: int, seconds: float, key: str = "") -> Load:
     return Load(
         clients=clients,
         answers=len(spent),
-        failures=sum(tally.failures for tally in tallies),
+        failures=sum(tally.failures for tally in (*tallies, written, health)),
         per_second=round(len(spent) / (time.perf_counter() - began), 2),
         p50_ms=round(1000 * float(np.quantile(spent, 0.5)), 1) if len(spent) else 0.0,
         p95_ms=round(1000 * float(np.quantile(spent, 0.95)), 1) if len(spent) else 0.0,
+        written=len(written.seconds),
+        health_ms=round(1000 * max(health.seconds, default=0.0), 1),
     )
 
 
@@ -125,14 +145,37 @@ def _bodies(asker: Asker) -> list[bytes]:
 def _client(asker: Asker, bodies: list[bytes], end: float, tally: _Tally) -> None:
     with asker:
         for body in cycle(bodies):
+            if time.perf_counter() >= end:
+                return
+            _time(asker, "POST", "/api/v1/search", body, tally)
+
+
+def _watch(asker: Asker, end: float, tally: _Tally) -> None:
+    with asker:
+        for path in cycle(("/healthz", "/readyz")):
+            if time.perf_counter() >= end:
+                return
+            _time(asker, "GET", path, None, tally)
+            time.sleep(0.1)
+
+
+def _write(asker: Asker, bodies: list[bytes], end: float, writes: float, tally: _Tally) -> None:
+    with asker:
+        for body in cycle(bodies):
             began = time.perf_counter()
             if began >= end:
                 return
-            status, _ = asker.ask("POST", "/api/v1/search", body)
-            if status == 200:
-                tally.seconds.append(time.perf_counter() - began)
-            else:
-                tally.failures += 1
+            _time(asker, "POST", "/api/v1/cases", body, tally)
+            time.sleep(max(0.0, began + 1 / writes - time.perf_counter()))
+
+
+def _time(asker: Asker, method: str, path: str, body: bytes | None, tally: _Tally) -> None:
+    began = time.perf_counter()
+    status, _ = asker.ask(method, path, body)
+    if status in (200, 201):
+        tally.seconds.append(time.perf_counter() - began)
+    else:
+        tally.failures += 1
 
 
 def main() -> None:
@@ -141,10 +184,12 @@ def main() -> None:
     parser.add_argument("address", help="http://host:port")
     parser.add_argument("--clients", default="1,16", help="numbers of clients, separated by commas")
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--key", default="", help="a key with the role read")
+    parser.add_argument("--key", default="", help="a key with the role read, or write with --writes")
+    parser.add_argument("--writes", type=float, default=0.0, help="cases that come in, a second; they stay")
     given = parser.parse_args()
     for clients in given.clients.split(","):
-        print(json.dumps(asdict(measure(given.address, int(clients), given.seconds, given.key))), flush=True)  # noqa: T201
+        load = measure(given.address, int(clients), given.seconds, given.key, given.writes)
+        print(json.dumps(asdict(load)), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":
