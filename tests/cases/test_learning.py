@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from readbench.cases import Library, _learning
+from readbench.cases import Library, _learning, encode_cases
 from readbench.common.files import exclusive
+from readbench.engine.spec import parse
 from readbench.errors import DataError
 from tests.cases.samples import CHANNELS, FAST, FAULTS, filled, normals, window, windows
 
@@ -156,3 +157,11 @@ def test_readers_do_not_wait_for_a_writer_that_waits(living: Library) -> None:
         assert writer.is_alive(), "it still waits for the other process"
     writer.join()
     assert living.case("w0").label == "noise"
+
+
+def test_a_large_library_is_encoded_beside_the_searches(tmp_path: Path) -> None:
+    filled(tmp_path / "library", 24)
+    library = Library.open(tmp_path / "library", background=True, exact_cases=4, shortlist=4)
+    library.search(QUESTIONS[:1], method="raw")
+    assert library.settle(WAIT_S)
+    assert encode_cases(library.snapshot(), parse("raw"), exact_cases=4) == 0

@@ -267,15 +267,11 @@ def _new(said: _Said, *, judgeable: bool) -> float:
     return novelty_probability(1.0 - said.opinion.novelty, said.unseen, judgeable=judgeable)
 
 
-def _faults(
-    classes: tuple[str, ...], said: _Said, new: float, normal: float | None, *, judgeable: bool
-) -> list[Fault]:
+def _faults(classes: tuple[str, ...], said: _Said, new: float, normal: float | None, *, judgeable: bool) -> list[Fault]:
     """The options, most likely first; none without labels."""
     if said.opinion is None:
         return []
-    return list_fault_options(
-        said.opinion, said.opinion.posterior, new, classes, normal=normal, judgeable=judgeable
-    )
+    return list_fault_options(said.opinion, said.opinion.posterior, new, classes, normal=normal, judgeable=judgeable)
 
 
 def _votes(snapshot: Snapshot, said: _Said, itself: str | None) -> tuple[Vote, ...]:

@@ -12,7 +12,7 @@ Nobody waits for a lock to read: what is kept is replaced as one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Condition, Lock, Thread
 from typing import Generic, TypeVar
@@ -22,6 +22,7 @@ from readbench.common.progress import SILENT, Progress
 from readbench.errors import ReadbenchError
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 QUICK_S = 0.3
 """What was learned in less time is learned again in the question itself."""
 MOST_REST_S = 10.0
@@ -71,6 +72,14 @@ class BackgroundLearner:
             with self._state:
                 rest = min(time.perf_counter() - began, MOST_REST_S)
                 self._state.wait_for(lambda: self._hurried > 0, rest)
+
+
+def work_half_time(work: Callable[[Item], T], items: Sequence[Item], /) -> Iterator[T]:
+    """What `map` gives, with a rest after each item as long as it took."""
+    for item in items:
+        began = time.perf_counter()
+        yield work(item)
+        time.sleep(min(time.perf_counter() - began, MOST_REST_S))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ import math
 import time as clock
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, Self, TypeVar
@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from readbench.cases import _journal as journal
 from readbench.cases._answer import SearchRequest, make_answer
 from readbench.cases._asking import DEFAULT_METHOD, AskedWindow
+from readbench.cases._bulk import encode_cases
 from readbench.cases._channels import ChannelNames, check_unit, compare_channels
 from readbench.cases._evidence import explain_match
 from readbench.cases._intake import (
@@ -36,7 +37,7 @@ from readbench.cases._intake import (
     to_windows,
 )
 from readbench.cases._journal import MOST_NAMED, JournalEntry, Snapshot, State, What
-from readbench.cases._learning import BackgroundLearner, Kept, Learned
+from readbench.cases._learning import BackgroundLearner, Kept, Learned, work_half_time
 from readbench.cases._models import (
     AddedCase,
     Answer,
@@ -61,9 +62,9 @@ from readbench.cases._store import Store, open_store
 from readbench.common.progress import SILENT, Progress
 from readbench.common.tables import split_header
 from readbench.engine.context import Facts
-from readbench.engine.spec import parse
+from readbench.engine.spec import MethodSpec, parse
 from readbench.engine.windows import WindowSet
-from readbench.errors import UnknownNameError, UsageError
+from readbench.errors import ReadbenchError, UnknownNameError, UsageError
 
 R = TypeVar("R")
 Reviewed = TypeVar("Reviewed", Suggestion, Doubt)
@@ -104,6 +105,8 @@ class Library:
         self.as_of = as_of
         self.progress = progress
         self._learner = BackgroundLearner() if background else None
+        self._encoding = BackgroundLearner() if background else None
+        self._encoded_ahead = set[str]()
         self._engine = Engine(store, exact_cases, shortlist, self._learner, self.snapshot)
         self._write_lock = RLock()
         self._snapshot_lock = Lock()
@@ -528,8 +531,8 @@ class Library:
         return self._engine.vectors.encoded - before
 
     def settle(self, timeout_s: float | None = None) -> bool:
-        """Wait until the library has learned from its last changes; False where that takes longer than so long."""
-        return self._learner is None or self._learner.settle(timeout_s)
+        """Wait until nothing is learned or encoded in the background; False where one takes longer than so long."""
+        return all(own.settle(timeout_s) for own in (self._learner, self._encoding) if own)
 
     def count_known(self) -> int:
         """Cases when the library was last read: at once, whatever goes on; it is read where it never was."""
@@ -621,7 +624,16 @@ class Library:
             for query in range(len(found.ranking)):
                 i = len(answers)
                 answers.append(make_answer(snapshot, last, query, request, odd[i], normal[i]))
+        if len(snapshot) > self._engine.exact_cases:
+            self._encode_ahead(spec)
         return [_remark(answer, describe_still(windows[i : i + 1])) for i, answer in enumerate(answers)]
+
+    def _encode_ahead(self, spec: MethodSpec) -> None:
+        """Encode all cases of a large library beside the searches, once: a shortlist of unknown ones takes long."""
+        if self._encoding and str(spec) not in self._encoded_ahead:
+            self._encoded_ahead.add(str(spec))
+            encode = partial(encode_cases, exact_cases=self._engine.exact_cases)
+            self._encoding.submit(str(spec), lambda: _try_encoding(encode, self.snapshot(), spec))
 
     def _take_in(
         self,
@@ -690,6 +702,12 @@ class Library:
         if label is None:
             raise UsageError(f"Case {case!r} has no label yet. Label it first.")
         return label
+
+
+def _try_encoding(encode: Callable[..., int], snapshot: Snapshot, spec: MethodSpec) -> None:
+    """In the background; what fails there is encoded, or fails again, in the search that needs it."""
+    with suppress(ReadbenchError, OSError):
+        encode(snapshot, spec, work_half_time)
 
 
 @lru_cache(maxsize=64)

@@ -28,7 +28,7 @@ from readbench.engine.registry import ENCODERS
 from readbench.engine.rerankers import LabelModel
 from readbench.engine.retrievers import top_k
 from readbench.engine.spec import MethodSpec
-from readbench.engine.vectors import encode_missing
+from readbench.engine.vectors import blocks_of, encode_missing
 from readbench.engine.windows import UNLABELLED, WindowSet
 from readbench.errors import DataError, UsageError
 
@@ -88,13 +88,26 @@ class Shortlister:
     def _extend(self, known: _FirstLook, snapshot: Snapshot, progress: Progress) -> _FirstLook:
         wanted = snapshot.digests
         start = len(known.digests) if wanted[: len(known.digests)] == known.digests else 0
-        pieces = [known.vectors] if start else []
-        for at in range(start, len(wanted), ENCODED_AT_ONCE):
-            progress("encoding: first look", at, len(wanted))
-            some = bare(snapshot.windows(range(at, min(at + ENCODED_AT_ONCE, len(wanted)))))
-            pieces.append(encode_missing(self._store, known.encoder, some, block=ENCODED_AT_ONCE))
-        progress("encoding: first look", len(wanted), len(wanted))
-        return replace(known, digests=wanted, vectors=np.concatenate(pieces))
+        vectors = self._vectors_of(snapshot, np.arange(start, len(wanted)), known.encoder, progress)
+        return replace(known, digests=wanted, vectors=np.concatenate([known.vectors, vectors]) if start else vectors)
+
+    def _vectors_of(
+        self, snapshot: Snapshot, positions: NDArray[np.intp], encoder: Encoder, progress: Progress
+    ) -> StoredArray:
+        """(M, D) vectors of cases; windows are read only where a vector is missing, or where channels were renamed."""
+        renamed = bool(snapshot.naming.aliases)
+        digests = [snapshot.digests[i] for i in positions]
+        found = {} if renamed else self._store.read(self._store.key_of(encoder), digests)
+        missing = [int(i) for i, digest in zip(positions, digests, strict=True) if digest not in found]
+        done = len(snapshot) - len(missing)
+        for some in blocks_of(missing, ENCODED_AT_ONCE):
+            progress("encoding: first look", done, len(snapshot))
+            done += len(some)
+            vectors = encode_missing(self._store, encoder, bare(snapshot.windows(some)), block=ENCODED_AT_ONCE)
+            found |= dict(zip((snapshot.digests[i] for i in some), vectors, strict=True))
+        if missing:
+            progress("encoding: first look", len(snapshot), len(snapshot))
+        return np.stack([found[digest] for digest in digests])
 
 
 def coarse_encoder(snapshot: Snapshot) -> Encoder:
