@@ -353,7 +353,8 @@ class WindowSet:
         """The same windows, with this context; None for none."""
         if context is not None and len(context) != len(self):
             raise DataError(f"Got the context of {len(context)} windows for {len(self)}.")
-        return replace(self, context=context if context is not None and context.known else None)
+        known = context if context is not None and context.known else None
+        return self if known is self.context else replace(self, context=known)
 
     def require_finite(self) -> None:
         """Raise `NotFiniteError` naming the first window and channel that hold NaN or infinity."""

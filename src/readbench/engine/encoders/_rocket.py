@@ -84,8 +84,16 @@ class Rocket(BatchEncoder):
         bank, shortest = _bank(self.kind, self.features, self.seed)
         self.grid_ = ChannelGrid.of(corpus, normals, self.norm, shortest=shortest)
         self.bank_ = bank.fit(self.grid_(_sample(corpus, self.grid_, self.seed)))
+        self._first: tuple[WindowSet, Vectors] | None = None
         self.mean_, self.deviation_ = self._moments(corpus)
         return self
+
+    def encode(self, windows: WindowSet) -> Vectors:
+        """(N, D) float32; the features of a small corpus are those that it was fitted with."""
+        first, self._first = self._first, None
+        if first is None or first[0] is not windows:
+            return super().encode(windows)
+        return self._scale(first[1])
 
     def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
         """(N,) numbers of each window, on the grid as well, and of its features."""
@@ -93,9 +101,7 @@ class Rocket(BatchEncoder):
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
         """(B, D) float32; D is the number of features that vary over the corpus."""
-        kept = self.deviation_ > 0
-        vectors: Vectors = (self._features(windows)[:, kept] - self.mean_[kept]) / self.deviation_[kept]
-        return vectors
+        return self._scale(self._features(windows))
 
     def fingerprint(self) -> str:
         """Hash of the parameters that shape a vector, the grid, the convolutions and the moments."""
@@ -104,6 +110,11 @@ class Rocket(BatchEncoder):
         for part in (*self.bank_.state(), self.mean_.tobytes(), self.deviation_.tobytes()):
             digest.update(part)
         return digest.hexdigest()[:16]
+
+    def _scale(self, features: Vectors) -> Vectors:
+        kept = self.deviation_ > 0
+        vectors: Vectors = (features[:, kept] - self.mean_[kept]) / self.deviation_[kept]
+        return vectors
 
     def _features(self, windows: WindowSet) -> Vectors:
         return self.bank_.transform(self.grid_(windows))
@@ -116,7 +127,10 @@ class Rocket(BatchEncoder):
         shift: NDArray[np.float64] = self._features(corpus[:1])[0].astype(np.float64)
         total, square = np.zeros_like(shift), np.zeros_like(shift)
         for batch in self.batches(corpus) if self.standardise else ():
-            centred = self._features(batch) - shift
+            features = self._features(batch)
+            if len(batch) == len(corpus):
+                self._first = corpus, features
+            centred = features - shift
             total += centred.sum(axis=0)
             square += np.einsum("nf,nf->f", centred, centred)
         offset = total / len(corpus)
