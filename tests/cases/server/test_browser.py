@@ -137,6 +137,20 @@ def test_a_file_can_be_looked_at_without_being_kept(page: Any, library: Library)
     assert len(library) == before
 
 
+def test_a_window_of_zeros_is_not_judged_and_the_page_says_why(page: Any) -> None:  # noqa: ANN401
+    rows = "\n".join(",".join(["0"] * len(CHANNELS)) for _ in range(40))
+    page.goto("/")
+    page.uncheck("input[name=keep]")
+    content = f"{','.join(CHANNELS)}\n{rows}\n".encode()
+    page.set_input_files("#file", {"name": "zeros.csv", "mimeType": "text/csv", "buffer": content})
+    page.click("text=Find cases")
+    page.wait_for_selector("#plots")
+    odd = page.locator("section[aria-label='What is odd']")
+    assert "cannot be judged" in odd.inner_text()
+    assert odd.locator("li.serious").count() > 0
+    assert not [share for share in re.findall(r"(\d+) %", page.inner_text(".kind >> nth=0")) if int(share) > 50]
+
+
 def long_csv(steps: int = 200) -> str:
     """A recording that is normal until its last 40 steps, which are a leak."""
     rng = np.random.default_rng(3)
