@@ -25,12 +25,12 @@ from readbench.benchmark.report import Results, leaderboard, read_results
 from readbench.benchmark.runs import WHOLE, Executor, Plan, RunFolder, executor_of, parse_shard
 from readbench.common.files import cache_root
 from readbench.common.progress import SILENT, Progress
-from readbench.engine.llm import ModelOptions
+from readbench.engine.llm import ModelOptions, explain_silence
 from readbench.engine.method import Method, Ranking
 from readbench.engine.protocols import Retriever
 from readbench.engine.registry import METRICS
 from readbench.engine.spec import parse, parse_dataset, split_specs
-from readbench.errors import UnknownNameError, UsageError
+from readbench.errors import RunError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -228,6 +228,8 @@ def _evaluate_task(
     for rho in levels:
         with threadpool_limits(1):  # as in a run: sums do not depend on the number of processors
             ranking = rank(rho)
+        if silence := explain_silence(ranking.usage):
+            raise RunError(f"{task.info.name} seed {task.seed} at {rho} %: {silence}")
         labels = task.corpus_at(rho).labels
         judged = judging.evaluate(ranking.order, task.queries.labels, labels, metrics)
         queries = tuple(map(str, task.queries.ids))

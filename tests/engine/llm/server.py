@@ -54,10 +54,16 @@ class Asked:
 
 @dataclass
 class Answered:
-    """What goes back over the wire; `text` is wrapped as the protocol of the path wants it."""
+    """What goes back over the wire; `text` is wrapped as the protocol of the path wants it.
+
+    `stop` is a reason to stop in the protocol's own words, `model` the model that answers; by default it was done, and
+    the one that was asked.
+    """
 
     text: str = ""
     status: int = 200
+    stop: str = ""
+    model: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     raw: bytes | None = None
 
@@ -98,7 +104,7 @@ def serving(script: Script) -> Iterator[Loopback]:
             if answered.status == HANG_UP:
                 self.close_connection = True
                 return
-            content = json.dumps(wrapped(asked.path, answered.text)).encode() if answered.raw is None else answered.raw
+            content = json.dumps(wrapped(asked, answered)).encode() if answered.raw is None else answered.raw
             self.send_response(answered.status)
             for name, value in answered.headers.items():
                 self.send_header(name, value)
@@ -121,18 +127,27 @@ def serving(script: Script) -> Iterator[Loopback]:
         thread.join()
 
 
-def wrapped(path: str, text: str) -> dict[str, Any]:
+REFUSED = {"anthropic": "refusal", "bedrock": "refusal", "openai": "content_filter", "chatts-http": "content_filter"}
+CUT = {"anthropic": "max_tokens", "bedrock": "max_tokens", "openai": "length", "chatts-http": "length"}
+"""How providers say that a model would not answer, and that its answer was cut off."""
+
+
+def wrapped(asked: Asked, answered: Answered) -> dict[str, Any]:
     """A reply in the form of the protocol."""
+    path, text, model = asked.path, answered.text, answered.model or asked.model
     if path.endswith("/chat/completions"):
         message = {"role": "assistant", "content": text}
         usage = {"prompt_tokens": 100, "completion_tokens": 10}
-        return {"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}
+        choice = {"index": 0, "message": message, "finish_reason": answered.stop or "stop"}
+        head = {"id": "c", "object": "chat.completion", "created": 0, "model": model}
+        return {**head, "choices": [choice], "usage": usage}
     usage = {"input_tokens": 100, "output_tokens": 10}
     if path.endswith("/answer"):
         return {"text": text, "usage": usage}
     thinking = {"type": "thinking", "thinking": '{"ranked_ids": ["sample_00001"]}', "signature": "x"}
     content = [thinking, {"type": "text", "text": text}]
-    return {"type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn", "usage": usage}
+    head = {"id": "m", "type": "message", "role": "assistant", "model": model}
+    return {**head, "content": content, "stop_reason": answered.stop or "end_turn", "usage": usage}
 
 
 def write_profiles(path: Path, profiles: dict[str, dict[str, object]]) -> Path:

@@ -14,7 +14,7 @@ from readbench.engine.llm._examiner import ModelCaller
 from readbench.engine.llm._providers import CallError, Scripted, client_for
 from readbench.engine.llm._settings import Profile
 from readbench.errors import RunError, UsageError
-from tests.engine.llm.server import KEYS, Answered, serving
+from tests.engine.llm.server import CUT, KEYS, REFUSED, Answered, serving
 
 GOOD = '{"similarity": 50}'
 
@@ -71,6 +71,31 @@ def test_a_model_without_an_answer_is_an_error(tmp_path: Path, kind: Any, calls:
         caller_of(tmp_path, replies).ask([question()], [read_similarity])
     assert replies.count == calls
     assert caller_of(tmp_path, Replies(GOOD)).ask([question()], [read_similarity]) == [50.0]
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "bedrock", "openai", "chatts-http"])
+@pytest.mark.parametrize(("reasons", "kind"), [(REFUSED, "refusal"), (CUT, "truncated")])
+@pytest.mark.usefixtures("keys")
+def test_refusals_and_truncations_are_counted_and_not_asked_for_again(
+    provider: str, reasons: dict[str, str], kind: str, tmp_path: Path
+) -> None:
+    with serving(lambda _: Answered('{"similarity": 5', stop=reasons[provider])) as loopback:
+        profile = Profile(provider=provider, model="m", base_url=loopback.base(provider))  # type: ignore[arg-type]
+        caller = ModelCaller("m", profile, client_for(profile), tmp_path)
+        for asked in (1, 2):
+            assert caller.ask([question()], [read_similarity]) == [None]
+            assert (caller.usage[kind], caller.usage["given_up"], caller.usage["questions"]) == (asked,) * 3
+        assert len(loopback.asked) == 1
+
+
+@pytest.mark.usefixtures("keys")
+def test_a_refusal_with_a_number_in_it_is_no_answer_but_one_that_ends_late_is(tmp_path: Path) -> None:
+    stops = iter(["refusal", "max_tokens"])
+    with serving(lambda _: Answered(GOOD, stop=next(stops))) as loopback:
+        profile = Profile(provider="anthropic", model="m", base_url=loopback.url, concurrency=1)
+        caller = ModelCaller("m", profile, client_for(profile), tmp_path)
+        assert caller.ask([question("a"), question("b")], [read_similarity] * 2) == [None, 50.0]
+    assert "truncated" not in caller.usage
 
 
 def test_waits_double_and_are_at_least_what_the_server_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from readbench.engine.llm import read_match, read_ranking, read_scores, read_similarity
-from readbench.engine.llm._messages import UnreadableError, first_object
+from readbench.engine.llm._messages import UnreadableError, find_object
 
 IDS = ["sample_00001", "sample_00002", "sample_00003"]
 anything = st.recursive(
@@ -24,18 +24,24 @@ anything = st.recursive(
     [
         ('{"a": 1}', {"a": 1}),
         ('Sure:\n```json\n{"a": [1, {"b": 2}]}\n```', {"a": [1, {"b": 2}]}),
-        ('{broken {"a": 1} {"a": 2}', {"a": 1}),
+        ('{broken {"a": 1} {"a": 2}', {"a": 2}),
         ('{"a": "}{"}', {"a": "}{"}),
+        ('<think>{"a": 1}? {"a": 2}?</think>{"a": 3} That is {"b": 4}.', {"a": 3}),
+        ('{"a": 1} {"a": 2}</think>\n{"a": 3}', {"a": 3}),
+        ('<Thinking>{"a": 1}</Thinking><think>{"a": 2}</think>{"a": 3}', {"a": 3}),
+        ('{"a": 3}<think>{"a": 1}', {"a": 3}),
     ],
 )
-def test_the_first_object_counts(text: str, found: dict[str, object]) -> None:
-    assert first_object(text) == found
+def test_the_last_object_with_what_was_asked_for_counts_and_thoughts_never(text: str, found: dict[str, object]) -> None:
+    assert find_object(text, "a") == found
 
 
-@pytest.mark.parametrize("text", ["", "nothing", "[1, 2]", "{", "{" * 5000, '{"a": '])
+@pytest.mark.parametrize(
+    "text", ["", "nothing", "[1, 2]", "{", "{" * 5000, '{"a": ', '<think>{"a": 1}', '{"a": 1}</think>']
+)
 def test_a_text_without_an_object_is_unreadable(text: str) -> None:
     with pytest.raises(UnreadableError):
-        first_object(text)
+        find_object(text, "a")
 
 
 def test_foreign_and_repeated_ids_are_left_out() -> None:

@@ -13,6 +13,18 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from readbench.benchmark.report import (
+    Declared,
+    TableStudy,
+    method_tables,
+    overview,
+    paper_tables,
+    rank_submissions,
+    read_results,
+    write_bundle,
+    write_standings,
+)
+from readbench.benchmark.report.site import write_site
 from readbench.benchmark.runs import Plan, run
 from tests.engine.llm.conftest import Configure
 from tests.engine.llm.server import Answered, Asked, serving
@@ -21,6 +33,7 @@ from tests.engine.llm.test_rerank import backwards
 POOL = 4
 LIST = f"euclidean+llm(model=m,pool={POOL},channels=2,points=16)"
 BASE = "euclidean"
+CLASSIFY = "classify(model=m,channels=2,points=16)"
 
 
 def plan(*datasets: str, methods: tuple[str, ...] = (BASE, LIST)) -> Plan:
@@ -75,6 +88,43 @@ def test_a_model_that_fails_fails_its_own_cells_and_says_why(configure: Configur
         summary = run(plan("sim_ecg"), tmp_path / "run")
     assert (summary.computed, len(summary.failures)) == (1, 1)
     assert "status 401: who are you?" in summary.failures[0].failure
+
+
+@pytest.mark.parametrize(
+    ("share", "method"), [(0.04, LIST), (0.3, LIST), (0.6, LIST), (0.6, CLASSIFY), (0.3, CLASSIFY)]
+)
+def test_unanswered_questions_are_marked_everywhere_and_fail_the_cell_where_most_are(
+    share: float, method: str, configure: Configure, tmp_path: Path
+) -> None:
+    answered = iter(range(1000))
+
+    def model(asked: Asked) -> Answered:
+        if next(answered) % 100 < 100 * share:
+            return Answered("I cannot help", stop="refusal")
+        return Answered('{"scores": {"1": 5}}') if "EXAMPLE 1" in asked.text else backwards(asked)
+
+    with serving(model) as loopback:
+        configure("m", provider="anthropic", base_url=loopback.url, images="none", concurrency=1)
+        summary = run(plan("sim_ecg", methods=(BASE, method)), tmp_path / "run")
+        assert len(loopback.asked) == 100
+    assert usage(tmp_path / "run")["refusal"] == usage(tmp_path / "run")["given_up"] == 100 * share
+    results = read_results(tmp_path / "run")
+    if share > 0.5:
+        assert "no readable answer to 60 of 100 questions (refusal 60)" in summary.failures[0].failure
+        return
+    mark = {0.04: "[4% unanswered]", 0.3: "[! 30% unanswered]"}[share]
+    assert not summary.failures
+    assert results.title(method).endswith(mark)
+    assert results.title(BASE) == "Euclidean"
+    shown = [*overview(results).tables, *paper_tables(TableStudy(results)), *method_tables(TableStudy(results))]
+    named = [table for table in shown if "LLM" in table.markdown() or "Classify" in table.markdown()]
+    assert {"leaderboard", "datasets", "answers", "language-models"} <= {table.name for table in named}
+    assert all(mark in table.markdown() for table in named)
+    assert mark in write_site(tmp_path / "run", tmp_path / "site").read_text()
+    bundle = write_bundle(results, Declared(name="one", trained_on=()), tmp_path / "one.readbench.zip")
+    board = write_standings(rank_submissions([bundle]), tmp_path / "board")
+    assert all(mark in path.read_text() for path in board if path.suffix in (".md", ".html"))
+    assert ("have no answer" in (tmp_path / "board" / "leaderboard.md").read_text()) == (share > 0.05)
 
 
 def test_a_model_that_is_not_configured_fails_its_own_cells_and_says_what_to_do(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from readbench.benchmark.report._results import Results
 from readbench.benchmark.runs import (
     DONE,
     KEY,
+    UNANSWERED,
     WHOLE,
     Cell,
     Plan,
@@ -304,7 +305,11 @@ def _check_rows(bundle: Bundle) -> None:
     metrics = metric_columns(header)
     built_in = tuple(metric.name for metric in METRICS if metric.origin == BUILT_IN)
     named = all(METRIC_NAME.fullmatch(name.partition("@")[0]) for name in metrics)
-    if header != score_columns(metrics) or metrics[: len(built_in)] != built_in or not named:
+    if (
+        header != score_columns(metrics, asked=UNANSWERED in header)
+        or metrics[: len(built_in)] != built_in
+        or not named
+    ):
         raise DataError("scores.csv has no rows, or other columns than a run writes")
     cells = [str(_cell(row)) for row in bundle.rows]
     plan, methods = bundle.plan, bundle.manifest.methods

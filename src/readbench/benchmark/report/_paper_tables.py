@@ -227,7 +227,7 @@ def language_rows(study: TableStudy) -> Sequence[GridRow]:
     for pool, methods in study.methods.language.items():
         block = f"reranking {title(pool)}" if pool else "classification, no retrieval"
         base = [GridRow((title(pool), "base"), (pool,), block, reference=True)] if pool else []
-        rows += base + [GridRow((title(text), block), (text,), block) for text in methods]
+        rows += base + [GridRow((study.results.title(text), block), (text,), block) for text in methods]
     return rows
 
 

@@ -8,7 +8,7 @@ it was right.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -27,7 +27,18 @@ from readbench.benchmark.metrics import (
 )
 from readbench.benchmark.protocol import DataOrigin
 from readbench.benchmark.report._origins import find_real, read_origin
-from readbench.benchmark.runs import ALL, DONE, OPINION, TIMES, Cell, RunFolder, StatedProbabilities, metric_columns
+from readbench.benchmark.runs import (
+    ALL,
+    DONE,
+    OPINION,
+    TIMES,
+    UNANSWERED,
+    Cell,
+    RunFolder,
+    StatedProbabilities,
+    metric_columns,
+)
+from readbench.engine.llm import mark_unanswered
 from readbench.engine.registry import METRICS
 from readbench.engine.spec import COMPOSED
 from readbench.errors import RunError, UnknownNameError, UsageError
@@ -84,6 +95,8 @@ class Results:
         manifest: content of `run.json`.
         metrics: those of the run, in the order of columns.
         headline: the per-query metric that methods are ordered and compared by.
+        unanswered: method -> largest share of questions to a language model without a readable answer, over its
+            finished cells.
     """
 
     folder: Path
@@ -97,14 +110,15 @@ class Results:
     manifest: dict[str, Any]
     metrics: dict[str, MetricFacts]
     headline: str = DEFAULT_METRIC
+    unanswered: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         axes = ", ".join(f"{len(getattr(self, name))} {name}" for name in AXES)
         return f"Results({str(self.folder)!r}: {axes}; {len(self.failures)} failed cells, by {self.headline})"
 
     def title(self, method: str) -> str:
-        """Name of a method in tables."""
-        return str(self.manifest["methods"][method]["title"])
+        """Name of a method in tables, with a mark where a language model left questions unanswered."""
+        return str(self.manifest["methods"][method]["title"]) + mark_unanswered(self.unanswered.get(method, 0.0))
 
     def short_title(self, method: str) -> str:
         """The title of a method; a composed one with further parameters goes by its name and them."""
@@ -177,7 +191,7 @@ def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
         raise RunError(f"{folder} is not a run folder ({error}). Make one: readbench run --out {folder}") from error
     axes = {column: tuple(map(str, lists[name])) for name, column in AXES.items()}
     values = {name: np.full([len(axis) for axis in axes.values()], np.nan) for name in (*names, *TIMES)}
-    failures = []
+    failures, unanswered = [], dict[str, float]()
     for row in rows:
         if row["status"] != DONE:
             cell = Cell(row["dataset"], int(row["seed"]), int(row["rho"]), row["method"], row["labels"])
@@ -186,6 +200,8 @@ def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
         place = _place(row, axes, manifest["methods"][row["method"]]["labels"])
         for name, array in values.items():
             array[place] = float(row[name] or "nan")
+        if row.get(UNANSWERED):
+            unanswered[row["method"]] = max(unanswered.get(row["method"], 0.0), float(row[UNANSWERED]))
     metrics = {name: MetricFacts.of(name, manifest.get("metrics", {})) for name in metric_order(names)}
     return Results(
         folder=folder,
@@ -195,6 +211,7 @@ def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
         manifest=manifest,
         metrics=metrics,
         headline=choose_headline(metric, metrics),
+        unanswered=unanswered,
     )
 
 

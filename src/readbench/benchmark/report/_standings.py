@@ -25,8 +25,9 @@ from readbench.benchmark.report._bundle import Bundle, Declared, read_bundle
 from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_real
 from readbench.benchmark.report._results import MetricFacts, choose_metric, metrics_beside, worst_last
 from readbench.benchmark.report._table import ReportTable, html_table
-from readbench.benchmark.runs import DONE, TIMES, metric_columns
+from readbench.benchmark.runs import DONE, TIMES, UNANSWERED, metric_columns
 from readbench.common import web
+from readbench.engine.llm import MARKED_ABOVE, mark_unanswered
 from readbench.engine.registry import METRICS
 from readbench.errors import DataError
 
@@ -225,15 +226,25 @@ def _entry(
     return StandingsEntry(
         submission=bundle.name,
         method=method,
-        title=facts.title,
+        title=facts.title + mark_unanswered(_unanswered(rows)),
         family=facts.family,
         means={rho: _mean(own.values()) for rho, own in by_level.items()},
         real={rho: _mean(own[dataset] for dataset in real) for rho, own in by_level.items()} if real else {},
         datasets=by_level[first],
         others={name: _mean(by_metric[name][first].values()) for name in metrics[1:]},
         partial=missing > 0,
-        flags=tuple(_flags(bundle, missing, len(tasks))),
+        flags=(*_flags(bundle, missing, len(tasks)), *_silences(rows)),
     )
+
+
+def _unanswered(rows: Sequence[dict[str, str]]) -> float:
+    """The largest share of questions to a language model without a readable answer."""
+    return max((float(row.get(UNANSWERED) or 0) for row in rows), default=0.0)
+
+
+def _silences(rows: Sequence[dict[str, str]]) -> Iterable[str]:
+    if (share := _unanswered(rows)) > MARKED_ABOVE:
+        yield f"up to {share:.0%} of the questions to its language model have no answer"
 
 
 def _origin(said: set[DataOrigin]) -> DataOrigin:

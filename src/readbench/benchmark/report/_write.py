@@ -41,7 +41,9 @@ from readbench.benchmark.report._significance import (
     sentence,
 )
 from readbench.benchmark.report._table import ReportTable, latex
+from readbench.benchmark.runs import RunFolder
 from readbench.common.plots import save
+from readbench.engine.llm import MARKED_ABOVE
 
 
 def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
@@ -105,10 +107,32 @@ def dataset_table(results: Results, board: Leaderboard) -> ReportTable:
     return ReportTable("datasets", caption, ["Method", *names], rows, labels=1)
 
 
+ANSWERS = ("questions", "given_up", "refusal", "truncated", "unreadable", "empty", "calls", "cost")
+"""What is told of the answers of language models."""
+
+
+def answer_table(results: Results) -> ReportTable | None:
+    """What language models were asked and how they answered, by method, failed cells included; None without any."""
+    used = RunFolder(results.folder).read_usage()
+    rows = [
+        [
+            results.title(method),
+            *(f"{own.get(name, 0):.2f}" if name == "cost" else f"{own.get(name, 0):g}" for name in ANSWERS),
+        ]
+        for method, own in used.items()
+    ]
+    caption = "Questions to language models; given_up: without a readable answer; cost in dollars, where prices are set"
+    return ReportTable("answers", caption, ["Method", *ANSWERS], rows, labels=1) if rows else None
+
+
 def remarks(results: Results, board: Leaderboard) -> list[str]:
     """What must be said beside the tables: tests, what marks mean, what failed, notes of the tasks."""
     lines = friedman_sentences(board)
     lines += explain_marks(marks_of(results, dataset) for dataset in results.datasets)
+    if any(share > MARKED_ABOVE for share in results.unanswered.values()):
+        lines.append(
+            "[! n% unanswered]: in its worst cell so many questions to the language model have no readable answer"
+        )
     lines += [f"{task}: {note}" for task, notes in results.manifest["notes"].items() for note in notes]
     return lines + _failures(results)
 
@@ -154,6 +178,8 @@ def overview(results: Results) -> RunOverview:
     tables = [leaderboard_table(results, board), dataset_table(results, board)]
     tables += [budget_table(curve) for curve in curves(results)]
     tables += [comparison_table(results, compared)] if compared else []
+    answers = answer_table(results)
+    tables += [answers] if answers else []
     return RunOverview(tables, remarks(results, board), [sentence(results, one) for one in compared])
 
 

@@ -24,7 +24,16 @@ from readbench.benchmark.runs._opinions import OPINION, StatedProbabilities, Tas
 from readbench.benchmark.runs._plan import DEFAULT_LEVELS, DEFAULT_SEEDS, EVERY_LABEL, WHOLE, Cell, Plan, parse_shard
 from readbench.benchmark.runs._runner import RunSummary, build_first, run
 from readbench.benchmark.runs._suites import NOVEL, READX, SUITES, Suite, suite
-from readbench.benchmark.runs._tables import DONE, KEY, QRELS_COLUMNS, TIMES, Qrels, metric_columns, score_columns
+from readbench.benchmark.runs._tables import (
+    DONE,
+    KEY,
+    QRELS_COLUMNS,
+    TIMES,
+    UNANSWERED,
+    Qrels,
+    metric_columns,
+    score_columns,
+)
 
 __all__ = [
     "ALL",
@@ -41,6 +50,7 @@ __all__ = [
     "SUITES",
     "TIMES",
     "TRIES",
+    "UNANSWERED",
     "WHOLE",
     "Budget",
     "Cell",

@@ -16,7 +16,7 @@ from readbench.benchmark.runs._folder import RunFolder
 from readbench.benchmark.runs._plan import Cell, Job, Plan
 from readbench.common.files import cache_root, data_root
 from readbench.common.progress import SILENT, Progress
-from readbench.engine.llm import ModelOptions
+from readbench.engine.llm import ModelOptions, explain_silence
 from readbench.engine.method import Method, Ranking
 from readbench.engine.spec import parse
 from readbench.errors import RunError
@@ -130,6 +130,9 @@ def _run_cell(
         method = setup.method(budget.widened(parse(cell.method)), progress)
         with threadpool_limits(1):
             ranking = compute(setup, method, cell.rho, budget)
+            if silence := explain_silence(ranking.usage):  # no result, but what it took is kept
+                folder.save(Outcome(cell, fingerprint, usage=ranking.usage, failure=silence))
+                return CellReport(cell, failure=silence)
             folder.save(judge(cell, fingerprint, setup.task, ranking))
     except Exception as error:  # noqa: BLE001 - reported in the table, the other cells go on
         return _fail(folder, cell, fingerprint, error)

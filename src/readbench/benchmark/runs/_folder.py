@@ -52,6 +52,7 @@ from readbench.benchmark.runs._tables import (
     DONE,
     KEY,
     LISTS,
+    UNANSWERED,
     Qrels,
     cell_table,
     mean_rows,
@@ -62,17 +63,19 @@ from readbench.benchmark.runs._tables import (
     score_columns,
 )
 from readbench.common.files import write_atomically, write_bytes
+from readbench.engine.llm import unanswered_share
 from readbench.engine.registry import METRICS
 from readbench.errors import RunError
 
 FORMAT = 1
 """Raised whenever the same cells make other tables."""
-SCORES, MANIFEST, PER_QUERY, OPINIONS, GALLERY = (
+SCORES, MANIFEST, PER_QUERY, OPINIONS, GALLERY, USAGE = (
     "scores.csv",
     "run.json",
     "per_query.parquet",
     "opinions.parquet",
     "gallery.parquet",
+    "usage.csv",
 )
 
 Rows = Callable[[Cell, pa.Table], pa.Table]
@@ -121,14 +124,15 @@ class RunFolder:
             own = [cell for cell in cells if cell.dataset == dataset]
             self._write_long(_ranking_name(dataset), own, LISTS, ranking_rows)
         if usage := [row for cell in cells for row in self._usage(cell)]:
-            write_bytes(self.path / "usage.csv", _csv((*KEY, "what", "value"), usage))
+            write_bytes(self.path / USAGE, _csv((*KEY, "what", "value"), usage))
 
     def write_scores(self, plan: Plan) -> None:
         """Write `scores.csv` and `scores_mean.csv`."""
         rows = [row for cell in plan.cells() if (row := self._row(cell))]
         found = dict.fromkeys(name for row in rows for name in metric_columns(row))
         metrics = metric_order(found or METRICS.names())
-        write_bytes(self.path / SCORES, _csv(score_columns(metrics), rows))
+        asked = any(UNANSWERED in row for row in rows)
+        write_bytes(self.path / SCORES, _csv(score_columns(metrics, asked=asked), rows))
         write_bytes(self.path / "scores_mean.csv", _csv(*mean_rows(rows, metrics)))
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
@@ -151,6 +155,16 @@ class RunFolder:
         with (self.path / SCORES).open(newline="") as file:
             reader = csv.DictReader(file)
             return tuple(reader.fieldnames or ()), list(reader)
+
+    def read_usage(self) -> dict[str, dict[str, float]]:
+        """Method -> what its cells took of language models, added up; empty where none was asked."""
+        found: dict[str, dict[str, float]] = {}
+        if (self.path / USAGE).exists():
+            with (self.path / USAGE).open(newline="") as file:
+                for row in csv.DictReader(file):
+                    own = found.setdefault(row["method"], {})
+                    own[row["what"]] = own.get(row["what"], 0.0) + float(row["value"])
+        return found
 
     def copy_scores(self) -> bytes:
         """`scores.csv` as it is."""
@@ -224,6 +238,8 @@ class RunFolder:
         row = {name: str(getattr(cell, name)) for name in KEY}
         row |= {"queries": str(summary["queries"]), "status": summary["status"]}
         row |= {name: f"{value:.6f}" for name, value in summary["means"].items()}
+        used = summary.get("usage", {})
+        row |= {UNANSWERED: f"{unanswered_share(used):.4f}"} if used else {}
         return row | {f"{stage}_s": f"{value:.4f}" for stage, value in summary["seconds"].items()}
 
     def _usage(self, cell: Cell) -> list[dict[str, str]]:

@@ -21,20 +21,22 @@ KEY = ("dataset", "seed", "rho", "labels", "method")
 TIMES = tuple(f"{stage}_s" for stage in STAGES)
 BEFORE, AFTER = (*KEY, "queries"), (*TIMES, "status")
 """Columns of `scores.csv` before and after those of the metrics."""
+UNANSWERED = "unanswered"
+"""Share of the questions to language models that got no readable answer; a column of runs that asked some."""
 DONE = "ok"
 LISTS = ("items", "scores")
 BESIDE = ("query", "group", "predicted", *LISTS, *OPINION)
 """Columns of a cell's file that are no metric."""
 
 
-def score_columns(metrics: Iterable[str]) -> tuple[str, ...]:
-    """The header of `scores.csv` for these metrics."""
-    return (*BEFORE, *metrics, *AFTER)
+def score_columns(metrics: Iterable[str], *, asked: bool = False) -> tuple[str, ...]:
+    """The header of `scores.csv` for these metrics; `asked`: where language models were asked."""
+    return (*BEFORE, *metrics, *([UNANSWERED] if asked else []), *AFTER)
 
 
 def metric_columns(header: Iterable[str]) -> tuple[str, ...]:
     """The metrics among the columns of `scores.csv`."""
-    return tuple(name for name in header if name not in {*BEFORE, *AFTER})
+    return tuple(name for name in header if name not in {*BEFORE, UNANSWERED, *AFTER})
 
 
 def per_query_rows(cell: Cell, table: pa.Table, metrics: Sequence[str]) -> pa.Table:

@@ -1,5 +1,6 @@
 """Language models: clients, prompts, what windows look like to them, what it costs."""
 
+from readbench.engine.llm._answers import MARKED_ABOVE, explain_silence, mark_unanswered, unanswered_share
 from readbench.engine.llm._examiner import NO_BRIEFING, Briefing, Examiner, content_key, split_model
 from readbench.engine.llm._exhibits import Reduction, WindowExcerpt, compare, spread_positions
 from readbench.engine.llm._messages import (
@@ -20,6 +21,7 @@ from readbench.engine.llm._prompts import Item, item_id
 from readbench.engine.llm._settings import ModelOptions, Spending, describe_spending, explain_no_models
 
 __all__ = [
+    "MARKED_ABOVE",
     "NO_BRIEFING",
     "Briefing",
     "ChatClient",
@@ -40,11 +42,14 @@ __all__ = [
     "content_key",
     "describe_spending",
     "explain_no_models",
+    "explain_silence",
     "item_id",
+    "mark_unanswered",
     "read_match",
     "read_ranking",
     "read_scores",
     "read_similarity",
     "split_model",
     "spread_positions",
+    "unanswered_share",
 ]

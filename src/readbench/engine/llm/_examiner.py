@@ -43,12 +43,14 @@ class StoredReply:
         usage: of all tries.
         calls: how many tries.
         failures: how often a try failed, by kind.
+        model: which model gave the text, as the provider says.
     """
 
     text: str
     usage: Usage
     calls: int
     failures: dict[str, int] = field(default_factory=dict)
+    model: str = ""
 
 
 class ReplyStore:
@@ -77,6 +79,9 @@ class ReplyStore:
 
 
 TRIES = 4
+REFUSAL, TRUNCATED = "refusal", "truncated"
+FINAL = {REFUSAL, TRUNCATED}
+"""Answers that the same question would get again."""
 LONGEST_WAIT_S = 120.0
 LOG = logging.getLogger("readbench.engine.llm")
 T = TypeVar("T")
@@ -92,9 +97,10 @@ class ModelCaller:
         client: whom to ask.
         root: cache root.
 
-    `usage` sums up what all answers so far took, whether they came from the model or from the store: calls, tokens,
-    dollars, failures by kind (`throttled`, `overloaded`, `unreachable`, `garbled`, `empty`, `unreadable`), and requests
-    that were `given_up` after the last try.
+    `usage` sums up what all answers so far took, whether they came from the model or from the store: questions, calls,
+    tokens, dollars, failures by kind (`throttled`, `overloaded`, `unreachable`, `garbled`, `empty`, `unreadable`,
+    `refusal`, `truncated`), and questions that were `given_up`. A refusal, or an answer that was cut off, would come
+    again: neither is asked for twice.
     """
 
     def __init__(self, name: str, profile: Profile, client: ChatClient, root: Path) -> None:
@@ -111,7 +117,7 @@ class ModelCaller:
         or says no, raises `CallError`.
         """
         places = {self.store.path(request): place for place, request in reversed(list(enumerate(requests)))}
-        missing = [place for path, place in places.items() if not path.exists()]
+        missing = sorted(place for path, place in places.items() if not path.exists())
         self._announce([requests[place] for place in missing])
         with ThreadPoolExecutor(self.profile.concurrency) as pool:
             futures = [pool.submit(self._answered, requests[place], read[place]) for place in missing]
@@ -139,17 +145,19 @@ class ModelCaller:
         if answer is None:
             raise CallError("garbled", f"An answer vanished from {self.store.root} during the run. Run again.")
         taken = asdict(answer.usage)
-        self.count(calls=answer.calls, **taken, cost=self.profile.cost(**taken), **answer.failures)
-        try:
-            return read(answer.text)
-        except UnreadableError:
-            self.count(given_up=1)
-            return None
+        self.count(questions=1, calls=answer.calls, **taken, cost=self.profile.cost(**taken), **answer.failures)
+        if REFUSAL not in answer.failures:
+            try:
+                return read(answer.text)
+            except UnreadableError:
+                pass
+        self.count(given_up=1)
+        return None
 
     def _answered(self, request: ModelRequest, read: Read[T]) -> None:
         """Ask until an answer can be read, at most `TRIES` times, and file it."""
         failures: Counter[str] = Counter()
-        usage, text = Usage(), ""
+        usage, text, model = Usage(), "", ""
         for attempt in range(TRIES):
             try:
                 reply = self._call(request)
@@ -157,13 +165,14 @@ class ModelCaller:
                 failures[error.failure] += 1
                 self._back_off(attempt, error)
                 continue
-            usage, text = usage + reply.usage, reply.text
-            failure = _fault(text, read)
-            if not failure:
+            usage, text, model = usage + reply.usage, reply.text, reply.model
+            failure = _fault(reply, read)
+            if failure:
+                failures[failure] += 1
+            if not failure or failure in FINAL:
                 break
-            failures[failure] += 1
             self._back_off(attempt)
-        self.store.write(request, StoredReply(text, usage, attempt + 1, dict(failures)))
+        self.store.write(request, StoredReply(text, usage, attempt + 1, dict(failures), model))
 
     def _call(self, request: ModelRequest) -> Reply:
         self.ledger.enter(request)
@@ -184,14 +193,16 @@ class ModelCaller:
             time.sleep(min(wait, LONGEST_WAIT_S))
 
 
-def _fault(text: str, read: Read[T]) -> str:
+def _fault(reply: Reply, read: Read[T]) -> str:
     """What is wrong with an answer; empty where nothing is."""
-    if not text.strip():
-        return "empty"
+    if reply.stop == REFUSAL:
+        return REFUSAL
     try:
-        read(text)
+        read(reply.text)
     except UnreadableError:
-        return "unreadable"
+        if reply.stop == TRUNCATED:
+            return TRUNCATED
+        return "unreadable" if reply.text.strip() else "empty"
     return ""
 
 

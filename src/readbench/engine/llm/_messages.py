@@ -1,7 +1,8 @@
 """What is said to a language model and what it answers, whoever serves it.
 
-Answers are read strictly: the first JSON object counts, and of it only what was asked for. Whatever a text from the
-corpus makes a model say, an answer can do no more than order the ids of the pool, or give a number from 0 to 100.
+Answers are read strictly: what a model thinks aloud does not count, of the rest the last JSON object that has what was
+asked for, and of it nothing else. Whatever a text from the corpus makes a model say, an answer can do no more than
+order the ids of the pool, or give a number from 0 to 100.
 
 Text from a corpus is data in a prompt (`quote`): one line, quoted, without a way out of its quotes.
 """
@@ -10,9 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,12 +100,25 @@ class Usage:
         return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
 
 
+Stop = Literal["end", "refusal", "truncated"]
+"""Why a model stopped: it was done, it (or a filter before it) would not answer, or its tokens were used up."""
+
+
 @dataclass(frozen=True)
 class Reply:
-    """What came back: the text, empty where the model said nothing, and what it took."""
+    """What came back.
+
+    Args:
+        text: empty where the model said nothing.
+        usage: what it took.
+        stop: why it ended, as the provider says.
+        model: which model answered, as the provider says; empty where it does not.
+    """
 
     text: str
     usage: Usage
+    stop: Stop = "end"
+    model: str = ""
 
 
 class ChatClient(Protocol):
@@ -142,22 +157,42 @@ class ModelRanking:
     repeated: int = 0
 
 
-def first_object(text: str) -> dict[str, Any]:
-    """The first JSON object in a text.
+_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_END_OF_THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
 
-    >>> first_object('Here {it} is: {"a": {"b": 1}}. And {"c": 2}.')
-    {'a': {'b': 1}}
+
+def drop_thoughts(text: str) -> str:
+    """A text without what a model thinks aloud: thoughts in tags, also where the first or the last tag is missing.
+
+    >>> drop_thoughts("<think>a or b?</think>b"), drop_thoughts("a?</think>b"), drop_thoughts("<think>a or")
+    ('b', 'b', '')
     """
+    return _END_OF_THOUGHT.split(_THOUGHT.sub("", text))[-1]
+
+
+def find_object(text: str, key: str) -> dict[str, Any]:
+    """The last JSON object of an answer that has a key: those before it are drafts.
+
+    >>> find_object('Draft {it}: {"a": {"b": 1}}. No, {"a": 2}. {"c": 3}', "a")
+    {'a': 2}
+    """
+    found = list(_objects(drop_thoughts(text)))
+    if not found:
+        raise UnreadableError("The answer holds no JSON object.")
+    return next((own for own in reversed(found) if key in own), found[-1])
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """JSON objects in a text, those inside others left out."""
     decoder = json.JSONDecoder()
     at = text.find("{")
     while at >= 0:
         try:
-            found, _ = decoder.raw_decode(text, at)
+            found, at = decoder.raw_decode(text, at)
+            yield dict(found)
         except (ValueError, RecursionError):
-            at = text.find("{", at + 1)
-            continue
-        return dict(found)
-    raise UnreadableError("The answer holds no JSON object.")
+            at += 1
+        at = text.find("{", at)
 
 
 def read_ranking(text: str, ids: Sequence[str]) -> ModelRanking:
@@ -166,7 +201,7 @@ def read_ranking(text: str, ids: Sequence[str]) -> ModelRanking:
     >>> read_ranking('{"ranked_ids": ["b", "z", "b"]}', ["a", "b"])
     ModelRanking(order=(1,), foreign=1, repeated=1)
     """
-    listed = first_object(text).get("ranked_ids")
+    listed = find_object(text, "ranked_ids").get("ranked_ids")
     if not isinstance(listed, list):
         raise UnreadableError("The answer holds no list of ranked_ids.")
     places = {name: place for place, name in enumerate(ids)}
@@ -179,7 +214,7 @@ def read_ranking(text: str, ids: Sequence[str]) -> ModelRanking:
 
 def read_similarity(text: str) -> float:
     """The number in `{"similarity": 0-100}`."""
-    return _percent(first_object(text).get("similarity"), "similarity")
+    return _percent(find_object(text, "similarity").get("similarity"), "similarity")
 
 
 def read_match(text: str) -> float:
@@ -188,7 +223,7 @@ def read_match(text: str) -> float:
     >>> read_match('{"match": "no", "confidence": 90}')
     10.0
     """
-    found = first_object(text)
+    found = find_object(text, "match")
     confidence = _percent(found.get("confidence"), "confidence")
     if found.get("match") not in ("yes", "no"):
         raise UnreadableError("The answer's match is neither yes nor no.")
@@ -197,7 +232,7 @@ def read_match(text: str) -> float:
 
 def read_scores(text: str, count: int) -> NDArray[np.float32]:
     """(K,) confidences in `{"scores": {"1": 0-100, ...}}`; 0 for a number that the answer does not name."""
-    named = first_object(text).get("scores")
+    named = find_object(text, "scores").get("scores")
     if not isinstance(named, dict):
         raise UnreadableError("The answer holds no scores.")
     if not any(str(k + 1) in named for k in range(count)):

@@ -31,7 +31,7 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 
-from readbench.engine.llm._messages import ChatClient, Image, ModelRequest, Part, Reply, SeriesPart, Text, Usage
+from readbench.engine.llm._messages import ChatClient, Image, ModelRequest, Part, Reply, SeriesPart, Stop, Text, Usage
 from readbench.engine.llm._settings import Profile
 from readbench.engine.preparation import resample
 from readbench.errors import MethodError, UsageError
@@ -191,6 +191,15 @@ def _seconds(text: str) -> float:
     return float(text) if text.strip().isdecimal() else 0.0
 
 
+STOPS: dict[str, Stop] = {
+    "refusal": "refusal",
+    "content_filter": "refusal",
+    "guardrail_intervened": "refusal",
+    "max_tokens": "truncated",
+    "model_context_window_exceeded": "truncated",
+    "length": "truncated",
+}
+"""Reasons to stop, in the words of the providers, that leave no whole answer."""
 ANTHROPIC_VERSION = "2023-06-01"
 
 
@@ -229,7 +238,7 @@ def answer(reply: Any, url: str) -> Reply:  # noqa: ANN401 - any JSON
         usage = Usage(int(reply["usage"]["input_tokens"]), int(reply["usage"]["output_tokens"]))
     except (KeyError, TypeError, ValueError):
         raise CallError("garbled", f"{url} answered with something that is no message of the API.") from None
-    return Reply(text, usage)
+    return Reply(text, usage, STOPS.get(str(reply.get("stop_reason")), "end"), str(reply.get("model") or ""))
 
 
 def _anthropic_block(part: Part) -> dict[str, Any]:
@@ -337,12 +346,14 @@ def _fitting(series: SeriesPart) -> list[float]:
 
 def _openai_answer(reply: Any, url: str) -> Reply:  # noqa: ANN401 - any JSON
     try:
-        text = reply["choices"][0]["message"]["content"] or ""
+        choice = reply["choices"][0]
+        text, refused = choice["message"]["content"] or "", choice["message"].get("refusal")
         usage = reply.get("usage") or {}
         taken = Usage(int(usage.get("prompt_tokens", 0)), int(usage.get("completion_tokens", 0)))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         raise CallError("garbled", f"{url} answered with something that is no chat completion.") from None
-    return Reply(str(text), taken)
+    stop = "refusal" if refused else STOPS.get(str(choice.get("finish_reason")), "end")
+    return Reply(str(text), taken, stop, str(reply.get("model") or ""))
 
 
 class Toto:
