@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from readbench import __version__
-from readbench.cli import audit, bench, cache, cases, catalogue, data, doctor, models, report, run, studies
+from readbench.cli import audit, bench, cache, cases, catalogue, data, doctor, llm, models, report, run, studies
 from readbench.errors import ReadbenchError, UsageError
 
 app = typer.Typer(
@@ -45,6 +45,7 @@ app.command("doctor")(doctor.doctor_command)
 app.add_typer(data.app, name="data")
 app.add_typer(models.app, name="models")
 app.add_typer(cases.app, name="cases")
+app.add_typer(llm.app, name="llm")
 
 
 def _show_version(wanted: bool) -> None:

@@ -22,7 +22,7 @@ def doctor_command(as_json: Json = False) -> None:
 
     Example: `readbench doctor`
     """
-    facts = [*_platform(), *_packages(), *_folders(), *_plugins()]
+    facts = [*_platform(), *_packages(), *_folders(), *_models(), *_plugins()]
     if as_json:
         rows = [dict(zip(("part", "state", "what to do"), row, strict=True)) for row in facts]
         print(json.dumps(rows, indent=1))  # noqa: T201 - this is the output
@@ -109,6 +109,18 @@ def _cache_state(cache: Path) -> tuple[str, str]:
     if os.access(existing, os.W_OK):
         return str(cache), ""
     return f"broken: {cache} cannot be written", "set READBENCH_CACHE to a writable folder"
+
+
+def _models() -> list[Fact]:
+    """Language models: one line a profile, with what it lacks; one where there is none."""
+    from readbench.engine.llm import describe_profiles, explain_no_models
+
+    if reason := explain_no_models():
+        return [("language models", "none", reason)]
+    return [
+        (f"language model {name}", "ready" if state == "ready" else state.partition(":")[0], state.partition(": ")[2])
+        for name, _, _, state, _ in describe_profiles()
+    ]
 
 
 def _plugins() -> list[Fact]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from readbench.common.progress import Progress
     from readbench.engine.llm import ModelOptions, Spending
     from readbench.engine.preparation import Normalisation
     from readbench.engine.protocols import Pool, Retriever, Scores, Vectors
@@ -114,8 +115,13 @@ class AsksModel(Keyed, Protocol):
         """What its last scores took beside time, by name: calls, tokens, dollars, failures."""
         ...
 
-    def brief(self, description: str, options: ModelOptions) -> None:
-        """Tell it what the source says of itself, and what goes before the model's profile."""
+    @property
+    def model_facts(self) -> dict[str, Any]:
+        """What must be known of the model to ask it again: provider, id, settings, prompts."""
+        ...
+
+    def brief(self, description: str, options: ModelOptions, progress: Progress = ...) -> None:
+        """Tell it what the source says of itself, what goes before the model's profile, and who hears of progress."""
         ...
 
     def forecast(self, queries: WindowSet, corpus: WindowSet) -> Spending:

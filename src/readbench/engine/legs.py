@@ -116,7 +116,7 @@ class BuiltLeg:
         self.leg = leg
         self.spec = MethodSpec((leg,))
         self._build = partial(BuiltLeg, leg, vectors, progress)
-        self._briefing: tuple[str, ModelOptions] | None = None
+        self._briefing: tuple[str, ModelOptions, Progress] | None = None
         self.embedding: EmbeddingRetriever | None = None
         self.retriever: Retriever
         self.part: MethodPart[Any]
@@ -143,11 +143,11 @@ class BuiltLeg:
     def __repr__(self) -> str:
         return f"BuiltLeg({str(self.leg)!r})"
 
-    def brief(self, description: str, options: ModelOptions) -> Self:
+    def brief(self, description: str, options: ModelOptions, progress: Progress = SILENT) -> Self:
         """Tell a leg that asks a language model what the source says of itself."""
-        self._briefing = description, options
+        self._briefing = description, options, progress
         if asking := self.part.able(AsksModel):
-            asking.brief(description, options)
+            asking.brief(description, options, progress)
         return self
 
     def again(self, stored: StoredVectors | None = None) -> BuiltLeg:

@@ -211,6 +211,11 @@ class Method:
         return {str(stage): encoder.weights_fingerprint() for stage, encoder in pretrained if encoder}
 
     @property
+    def model_facts(self) -> list[dict[str, Any]]:
+        """Provider, id, settings and prompts of each language model that it asks."""
+        return [asking.model_facts for part in self._parts() if (asking := part.able(AsksModel))]
+
+    @property
     def opinion_former(self) -> MethodPart[Reranker] | None:
         """The part that says what a query is: the last reranker, if it can and sees the whole corpus; else the deputy.
 
@@ -233,10 +238,10 @@ class Method:
     def brief(self, description: str) -> Self:
         """Tell the parts that ask language models what the source says of itself."""
         for leg in self.legs:
-            leg.brief(description, self.models)
+            leg.brief(description, self.models, self.progress)
         for part in self.rerankers:
             if asking := part.able(AsksModel):
-                asking.brief(description, self.models)
+                asking.brief(description, self.models, self.progress)
         return self
 
     def fit(

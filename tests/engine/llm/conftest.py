@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.llm.server import KEYS, write_profiles
+from tests.engine.llm.server import KEYS, SETTINGS, write_profiles
 
 Configure = Callable[..., Path]
 
@@ -33,7 +33,8 @@ def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: None) -> Co
     """Writes the profile of one model and names its file in the environment."""
 
     def write(name: str, **settings: object) -> Path:
-        path = write_profiles(tmp_path / "llm.toml", {name: {"model": "m", "backoff_s": 0} | settings})
+        needed = SETTINGS.get(str(settings.get("provider")), {})
+        path = write_profiles(tmp_path / "llm.toml", {name: {"model": "m", "backoff_s": 0} | needed | settings})
         monkeypatch.setenv("READBENCH_LLM", str(path))
         return path
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-PROVIDERS = ("anthropic", "bedrock", "openai", "chatts-http", "toto-http")
+PROVIDERS = ("anthropic", "bedrock", "vertex", "openai", "chatts-http", "toto-http")
 KEYS = {
     "ANTHROPIC_API_KEY": "secret-anthropic",
     "OPENAI_API_KEY": "secret-openai",
     "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
     "AWS_SECRET_ACCESS_KEY": "secret-aws",
     "AWS_REGION": "eu-central-1",
+    "VERTEX_TOKEN": "secret-vertex",
 }
+SETTINGS: dict[str, dict[str, object]] = {
+    "openai": {"key_env": "OPENAI_API_KEY"},
+    "chatts-http": {"key_env": "OPENAI_API_KEY"},
+    "vertex": {"key_env": "VERTEX_TOKEN", "region": "europe-west1", "project": "p"},
+}
+"""What profiles of a provider need here beside an address."""
 
 
 HANG_UP = 0
@@ -48,7 +55,9 @@ class Asked:
 
     @property
     def model(self) -> str:
-        """The model's name, which bedrock has in the address."""
+        """The model's name, which bedrock and vertex have in the address."""
+        if self.path.startswith("/projects/"):
+            return self.path.rpartition("/")[2].partition(":")[0]
         return str(self.body.get("model") or self.path.split("/")[2])
 
 
@@ -108,6 +117,7 @@ def serving(script: Script) -> Iterator[Loopback]:
             self.send_response(answered.status)
             for name, value in answered.headers.items():
                 self.send_header(name, value)
+            self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
@@ -127,8 +137,9 @@ def serving(script: Script) -> Iterator[Loopback]:
         thread.join()
 
 
-REFUSED = {"anthropic": "refusal", "bedrock": "refusal", "openai": "content_filter", "chatts-http": "content_filter"}
-CUT = {"anthropic": "max_tokens", "bedrock": "max_tokens", "openai": "length", "chatts-http": "length"}
+_CLAUDE, _CHAT = ("anthropic", "bedrock", "vertex"), ("openai", "chatts-http")
+REFUSED = dict.fromkeys(_CLAUDE, "refusal") | dict.fromkeys(_CHAT, "content_filter")
+CUT = dict.fromkeys(_CLAUDE, "max_tokens") | dict.fromkeys(_CHAT, "length")
 """How providers say that a model would not answer, and that its answer was cut off."""
 
 
@@ -150,7 +161,7 @@ def wrapped(asked: Asked, answered: Answered) -> dict[str, Any]:
     return {**head, "content": content, "stop_reason": answered.stop or "end_turn", "usage": usage}
 
 
-def write_profiles(path: Path, profiles: dict[str, dict[str, object]]) -> Path:
+def write_profiles(path: Path, profiles: Mapping[str, Mapping[str, object]]) -> Path:
     """A file of profiles."""
     lines = []
     for name, settings in profiles.items():

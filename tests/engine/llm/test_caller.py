@@ -14,7 +14,7 @@ from readbench.engine.llm._examiner import ModelCaller
 from readbench.engine.llm._providers import CallError, Scripted, client_for
 from readbench.engine.llm._settings import Profile
 from readbench.errors import RunError, UsageError
-from tests.engine.llm.server import CUT, KEYS, REFUSED, Answered, serving
+from tests.engine.llm.server import CUT, KEYS, REFUSED, SETTINGS, Answered, serving
 
 GOOD = '{"similarity": 50}'
 
@@ -73,14 +73,15 @@ def test_a_model_without_an_answer_is_an_error(tmp_path: Path, kind: Any, calls:
     assert caller_of(tmp_path, Replies(GOOD)).ask([question()], [read_similarity]) == [50.0]
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "bedrock", "openai", "chatts-http"])
+@pytest.mark.parametrize("provider", ["anthropic", "bedrock", "vertex", "openai", "chatts-http"])
 @pytest.mark.parametrize(("reasons", "kind"), [(REFUSED, "refusal"), (CUT, "truncated")])
 @pytest.mark.usefixtures("keys")
 def test_refusals_and_truncations_are_counted_and_not_asked_for_again(
     provider: str, reasons: dict[str, str], kind: str, tmp_path: Path
 ) -> None:
     with serving(lambda _: Answered('{"similarity": 5', stop=reasons[provider])) as loopback:
-        profile = Profile(provider=provider, model="m", base_url=loopback.base(provider))  # type: ignore[arg-type]
+        own: dict[str, Any] = {"provider": provider, "base_url": loopback.base(provider), **SETTINGS.get(provider, {})}
+        profile = Profile(model="m", **own)
         caller = ModelCaller("m", profile, client_for(profile), tmp_path)
         for asked in (1, 2):
             assert caller.ask([question()], [read_similarity]) == [None]

@@ -14,7 +14,7 @@ import pytest
 from readbench.benchmark.protocol import load_task
 from readbench.engine.spec import build_source
 from readbench.engine.windows import WindowSet
-from tests.engine.llm.server import KEYS, Loopback, serving, write_profiles
+from tests.engine.llm.server import KEYS, SETTINGS, Loopback, serving, write_profiles
 from tests.engine.llm.test_run import rankings
 from tests.engine.llm.unruly import ANSWERED, GONE, MISCHIEF, OK, Unruly, hopeless
 
@@ -64,6 +64,7 @@ def configured(path: Path, loopback: Loopback) -> None:
         path,
         {
             name: {"provider": provider, "model": name, "base_url": loopback.base(provider), **shared}
+            | SETTINGS.get(provider, {})
             for name, provider in PROVIDERS.items()
         },
     )
@@ -166,6 +167,7 @@ def assert_usage(folder: Path, server: Unruly) -> None:
         charged = sum(told[kind] for kind in ANSWERED)
         del told[OK]
         told.update(input_tokens=100 * charged, output_tokens=10 * charged)
+        told.update(server.answered(name))
         own = Counter({what: int(value) for what, value in found[method].items() if what != "cost"})
         assert +own == +told, method
         assert found[method]["cost"] == pytest.approx(charged * (100 * 3.0 + 10 * 15.0) / 1e6)

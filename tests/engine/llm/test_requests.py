@@ -9,7 +9,7 @@ import pytest
 
 from readbench.engine.llm import Image, Item, SeriesPart, Text, WindowExcerpt, compare
 from readbench.engine.llm._exhibits import Plotter
-from readbench.engine.llm._prompts import Composer, Task, fill_prompt, load_prompts
+from readbench.engine.llm._prompts import Asking, Composer, Task, fill_prompt, load_prompts
 from readbench.engine.llm._settings import Images
 from readbench.errors import UnknownNameError, UsageError
 
@@ -24,7 +24,7 @@ def exhibit(seed: int, name: str = "s1") -> WindowExcerpt:
 
 def composer(tmp_path: Path, section: str = "list", images: Images = "sheet", description: str = "") -> Composer:
     task: Task = section.partition("-")[0]  # type: ignore[assignment]
-    return Composer(task, load_prompts().section(section), images, Plotter(tmp_path), description)
+    return Composer(Asking(task, section, load_prompts(), images), Plotter(tmp_path), description)
 
 
 def words(parts: tuple[object, ...]) -> str:
@@ -102,7 +102,8 @@ def test_requests_of_the_same_question_have_the_same_digest(tmp_path: Path) -> N
 
 
 def test_the_package_s_prompts_have_every_section() -> None:
-    assert {name for name, _ in load_prompts().sections} == set(SECTIONS)
+    assert {name for name, _ in load_prompts().sections} == {*SECTIONS, "classify-shared", "classify-tsad-shared"}
+    assert {name for name, _ in load_prompts("paper").sections} == set(SECTIONS) - {"list-evidence"}
     assert fill_prompt("{topk} {unknown}", topk="3") == "3 {unknown}"
 
 

@@ -93,9 +93,13 @@ def test_candidates_that_the_model_leaves_out_follow_in_base_order(configure: Co
     assert ranking.order.tolist() == expected.tolist()
     assert ranking.usage == pytest.approx(
         {
+            "questions": 4,
+            "model m": 4,
             "calls": 4,
             "input_tokens": 400,
             "output_tokens": 40,
+            "cache_read_tokens": 0,
+            "cache_write_tokens": 0,
             "cost": 4 * (100 * 3.0 + 10 * 15.0) / 1e6,
             "foreign_ids": 4,
             "repeated_ids": 4,

@@ -76,6 +76,13 @@ class Unruly:
         """Questions of one epoch."""
         return {question for question, epochs in self.tries.items() if epoch in epochs}
 
+    def answered(self, method: str) -> Counter[str]:
+        """Questions of a method, and answers by model: the last try is kept, if it brought a text of a known model."""
+        kept = [epochs[max(epochs)] for (own, _), epochs in self.tries.items() if own == method]
+        model = method.partition("(")[2].rstrip(")").removesuffix("-tsad").removesuffix("-evidence")
+        named = 0 if model == "toto" else sum(bool(ANSWERED & set(tries)) for tries in kept)
+        return Counter({"questions": len(kept), f"model {model}": named})
+
     def told(self, method: str) -> Counter[str]:
         """What the tries of a method came to, of those that led to an answer: a killed process forgets others."""
         total: Counter[str] = Counter()
@@ -97,7 +104,8 @@ def _fate(asked: Asked, digest: bytes, before: int) -> str:
 def authorised(asked: Asked) -> bool:
     """Whether a request carries what its protocol wants."""
     if asked.path == "/v1/messages":
-        return asked.headers.get("x-api-key") == KEYS["ANTHROPIC_API_KEY"] and "anthropic-version" in asked.headers
+        key = f"Bearer {KEYS['ANTHROPIC_API_KEY']}"
+        return asked.headers.get("authorization") == key and "anthropic-version" in asked.headers
     if asked.path.startswith("/model/"):
         return asked.headers.get("authorization", "").startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/")
     if asked.path == "/v1/chat/completions":

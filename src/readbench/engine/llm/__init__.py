@@ -1,7 +1,15 @@
 """Language models: clients, prompts, what windows look like to them, what it costs."""
 
-from readbench.engine.llm._answers import MARKED_ABOVE, explain_silence, mark_unanswered, unanswered_share
-from readbench.engine.llm._examiner import NO_BRIEFING, Briefing, Examiner, content_key, split_model
+from readbench.engine.llm._answers import (
+    ANSWERED_BY,
+    MARKED_ABOVE,
+    average_samples,
+    explain_silence,
+    mark_unanswered,
+    unanswered_share,
+)
+from readbench.engine.llm._check import ModelCheck, check_model
+from readbench.engine.llm._examiner import NO_BRIEFING, Briefing, Examiner, content_key, describe_model, split_model
 from readbench.engine.llm._exhibits import Reduction, WindowExcerpt, compare, spread_positions
 from readbench.engine.llm._messages import (
     ChatClient,
@@ -18,9 +26,17 @@ from readbench.engine.llm._messages import (
     read_similarity,
 )
 from readbench.engine.llm._prompts import Item, item_id
-from readbench.engine.llm._settings import ModelOptions, Spending, describe_spending, explain_no_models
+from readbench.engine.llm._settings import (
+    ModelOptions,
+    Spending,
+    describe_profiles,
+    describe_spending,
+    explain_no_models,
+    list_profiles,
+)
 
 __all__ = [
+    "ANSWERED_BY",
     "MARKED_ABOVE",
     "NO_BRIEFING",
     "Briefing",
@@ -28,6 +44,7 @@ __all__ = [
     "Examiner",
     "Image",
     "Item",
+    "ModelCheck",
     "ModelOptions",
     "ModelRanking",
     "ModelRequest",
@@ -38,12 +55,17 @@ __all__ = [
     "Text",
     "Usage",
     "WindowExcerpt",
+    "average_samples",
+    "check_model",
     "compare",
     "content_key",
+    "describe_model",
+    "describe_profiles",
     "describe_spending",
     "explain_no_models",
     "explain_silence",
     "item_id",
+    "list_profiles",
     "mark_unanswered",
     "read_match",
     "read_ranking",

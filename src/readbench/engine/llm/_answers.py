@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
+ANSWERED_BY = "model "
+"""Before the name of a model, as its provider returns it, in what is counted of answers."""
 MARKED_ABOVE, FAILED_ABOVE = 0.05, 0.5
 REMEDIES = {
     "refusal": "Ask another model, or other prompts",
@@ -16,6 +21,27 @@ REMEDIES = {
     "unreadable": "Set structured = true, or ask another model; `readbench llm check NAME` shows what it says",
 }
 """What helps against each kind of answer that is none."""
+
+
+def average_samples(
+    drawn: NDArray[np.float64], silent: NDArray[np.float64] | float
+) -> tuple[NDArray[np.float32], float]:
+    """(Q, K) means of several answers to the same questions, and the sum over queries of how far they are apart.
+
+    Args:
+        drawn: (S, Q, K) scores by each answer, NaN where there is none.
+        silent: scores where no answer is there.
+
+    >>> mean, spread = average_samples(np.array([[[1.0, 3.0]], [[3.0, 3.0]], [[np.nan, np.nan]]]), 0.0)
+    >>> mean.tolist(), round(spread, 3)
+    ([[2.0, 3.0]], 0.707)
+    """
+    known = ~np.isnan(drawn)
+    count = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, drawn, 0.0).sum(axis=0) / count
+    squares = np.where(known, (drawn - mean) ** 2, 0.0).sum(axis=0) / np.maximum(count - 1, 1)
+    found = np.where(known.any(axis=0), mean, silent).astype(np.float32)
+    return found, float(np.sqrt(squares).mean(axis=1).sum())
 
 
 def unanswered_share(usage: Mapping[str, float]) -> float:

@@ -2,7 +2,8 @@
 
 `ReplyStore` keeps the answers that were paid for, so that none is paid for again. An answer is filed under the hash of
 the whole request and of the profile that decides it. A file is written whole or not at all, as soon as its answer is
-there: a killed run keeps every one. Neither keys nor questions are in it.
+there: a killed run keeps every one. Neither keys nor questions are in it. A run folder keeps the same with the
+questions (`transcripts`): what it holds can be computed again from it alone, without a model.
 
 `ModelCaller` asks one model many questions. It takes answers from the store, asks the others at most so many at a time,
 and asks again where that is worth it.
@@ -12,24 +13,39 @@ and asks again where that is worth it.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import logging
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from readbench.common.files import cache_root, write_json
+from readbench.common.files import cache_root, write_bytes, write_json
+from readbench.common.progress import SILENT, Progress
+from readbench.engine.llm._answers import ANSWERED_BY
 from readbench.engine.llm._exhibits import Blank, Plotter, Reduction, WindowExcerpt
 from readbench.engine.llm._messages import ChatClient, ModelRequest, Reply, UnreadableError, Usage
-from readbench.engine.llm._prompts import Composer, Item, Task, load_prompts
+from readbench.engine.llm._prompts import Asking, Composer, Item, Task, load_prompts
 from readbench.engine.llm._providers import CallError, client_for
-from readbench.engine.llm._settings import Images, Ledger, ModelOptions, Profile, Spending, estimate_cost, load_profile
+from readbench.engine.llm._settings import (
+    PACKAGES,
+    Images,
+    Ledger,
+    ModelOptions,
+    Profile,
+    Spending,
+    estimate_cost,
+    load_profile,
+)
 from readbench.engine.windows import WindowSet
 from readbench.errors import UsageError
 
@@ -54,28 +70,51 @@ class StoredReply:
 
 
 class ReplyStore:
-    """A folder of answers."""
+    """A folder of answers.
 
-    def __init__(self, root: Path, profile: Profile) -> None:
+    Args:
+        root: cache root.
+        profile: that decides them.
+        transcripts: a folder that keeps the questions beside them; none by default.
+    """
+
+    def __init__(self, root: Path, profile: Profile, transcripts: Path | None = None) -> None:
         self.root = root / "llm" / "answers"
         self.profile = profile
+        self.transcripts = transcripts
 
-    def path(self, request: ModelRequest) -> Path:
-        """Where the answer to a request is."""
-        name = hashlib.sha256(f"{self.profile.identity} {request.digest()}".encode()).hexdigest()
-        return self.root / name[:2] / f"{name[2:]}.json"
+    def name(self, request: ModelRequest) -> str:
+        """What the answer to a request is filed under."""
+        return hashlib.sha256(f"{self.profile.identity} {request.digest()}".encode()).hexdigest()
 
     def read(self, request: ModelRequest) -> StoredReply | None:
-        """The answer, if there is one."""
-        path = self.path(request)
-        if not path.exists():
+        """The answer, if there is one; it is put where it was missing."""
+        path, transcript = self._path(request), self._transcript(request)
+        if path.exists():
+            stored = json.loads(path.read_text())
+        elif transcript and transcript.exists():
+            stored = json.loads(gzip.decompress(transcript.read_bytes()))["answer"]
+        else:
             return None
-        stored = json.loads(path.read_text())
-        return StoredReply(**(stored | {"usage": Usage(**stored["usage"])}))
+        found = StoredReply(**(stored | {"usage": Usage(**stored["usage"])}))
+        if not path.exists() or (transcript and not transcript.exists()):
+            self.write(request, found)
+        return found
 
     def write(self, request: ModelRequest, answer: StoredReply) -> None:
         """File an answer."""
-        write_json(self.path(request), asdict(answer), indent=None)
+        write_json(self._path(request), asdict(answer), indent=None)
+        if transcript := self._transcript(request):
+            said = {"profile": self.profile.identity, "question": request.transcript(), "answer": asdict(answer)}
+            write_bytes(transcript, gzip.compress(json.dumps(said).encode(), mtime=0))
+
+    def _path(self, request: ModelRequest) -> Path:
+        name = self.name(request)
+        return self.root / name[:2] / f"{name[2:]}.json"
+
+    def _transcript(self, request: ModelRequest) -> Path | None:
+        name = self.name(request)
+        return self.transcripts / name[:2] / f"{name[2:]}.json.gz" if self.transcripts else None
 
 
 TRIES = 4
@@ -96,6 +135,8 @@ class ModelCaller:
         profile: how to ask.
         client: whom to ask.
         root: cache root.
+        transcripts: a folder that keeps questions and answers; none by default.
+        progress: told how many of the questions are answered, and what that cost so far.
 
     `usage` sums up what all answers so far took, whether they came from the model or from the store: questions, calls,
     tokens, dollars, failures by kind (`throttled`, `overloaded`, `unreachable`, `garbled`, `empty`, `unreadable`,
@@ -103,10 +144,19 @@ class ModelCaller:
     again: neither is asked for twice.
     """
 
-    def __init__(self, name: str, profile: Profile, client: ChatClient, root: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        profile: Profile,
+        client: ChatClient,
+        root: Path,
+        transcripts: Path | None = None,
+        progress: Progress = SILENT,
+    ) -> None:
         self.profile = profile
         self.client = client
-        self.store = ReplyStore(root, profile)
+        self.progress = progress
+        self.store = ReplyStore(root, profile, transcripts)
         self.ledger = Ledger(root, name, profile)
         self.usage: dict[str, float] = {}
 
@@ -116,14 +166,16 @@ class ModelCaller:
         An estimate comes first: where the budget has no room for it, no call is made. A model that cannot be reached,
         or says no, raises `CallError`.
         """
-        places = {self.store.path(request): place for place, request in reversed(list(enumerate(requests)))}
-        missing = sorted(place for path, place in places.items() if not path.exists())
-        self._announce([requests[place] for place in missing])
+        places = {self.store.name(request): place for place, request in reversed(list(enumerate(requests)))}
+        missing = [place for place in sorted(places.values()) if self.store.read(requests[place]) is None]
+        planned = self._announce([requests[place] for place in missing])
+        before = self.ledger.spent()
         with ThreadPoolExecutor(self.profile.concurrency) as pool:
             futures = [pool.submit(self._answered, requests[place], read[place]) for place in missing]
             try:
-                for future in futures:
+                for done, future in enumerate(as_completed(futures), start=1):
                     future.result()
+                    self._tell(done, len(missing), before, planned)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
@@ -134,17 +186,31 @@ class ModelCaller:
         for name, value in facts.items():
             self.usage[name] = self.usage.get(name, 0) + value
 
-    def _announce(self, missing: Sequence[ModelRequest]) -> None:
+    def _announce(self, missing: Sequence[ModelRequest]) -> Spending:
+        planned = estimate_cost(missing, self.profile)
         if missing:
-            planned = estimate_cost(missing, self.profile)
             LOG.info("%s: up to %s, %s so far", self.ledger.name, planned, self.ledger.spent())
             self.ledger.require(planned)
+            self._tell(0, len(missing), self.ledger.spent(), planned)
+        return planned
+
+    def _tell(self, done: int, count: int, before: Spending, planned: Spending) -> None:
+        """How many are answered; and where prices are known, how many cents of the most that was planned are spent."""
+        self.progress(f"{self.ledger.name}: answers", done, count)
+        if planned.cost:
+            total = max(round(100 * planned.cost), 1)
+            spent = total if done == count else min(round(100 * (self.ledger.spent().cost - before.cost)), total - 1)
+            self.progress(f"{self.ledger.name}: cents spent of at most", max(spent, 0), total)
 
     def _read(self, request: ModelRequest, read: Read[T]) -> T | None:
         answer = self.store.read(request)
         if answer is None:
             raise CallError("garbled", f"An answer vanished from {self.store.root} during the run. Run again.")
         taken = asdict(answer.usage)
+        if answer.model:
+            self.count(**{f"{ANSWERED_BY}{answer.model}": 1})
+        if answer.model and not same_model(self.profile.model, answer.model):
+            self.count(other_model=1)
         self.count(questions=1, calls=answer.calls, **taken, cost=self.profile.cost(**taken), **answer.failures)
         if REFUSAL not in answer.failures:
             try:
@@ -206,16 +272,44 @@ def _fault(reply: Reply, read: Read[T]) -> str:
     return ""
 
 
-def caller_for(name: str, options: ModelOptions | None = None) -> ModelCaller:
+def same_model(asked: str, returned: str) -> bool:
+    """Whether a model that answered may be the one that was asked: providers add dates, regions and versions to names.
+
+    >>> same_model("gpt-5", "gpt-5-2026-01-01"), same_model("us.anthropic.claude-sonnet-5-v1:0", "claude-sonnet-5")
+    (True, True)
+    >>> same_model("Qwen/Qwen3-8B", "qwen3-8b"), same_model("gpt-5", "gpt-4o")
+    (True, False)
+    """
+    one, two = (re.sub(r"[^a-z0-9]+", "-", name.rpartition("/")[2].lower()) for name in (asked, returned))
+    return one in two or two in one
+
+
+def caller_for(name: str, options: ModelOptions | None = None, progress: Progress = SILENT) -> ModelCaller:
     """The caller of a configured model."""
     profile = load_profile(name, options)
-    return ModelCaller(name, profile, client_for(profile), cache_root())
+    kept = Path(options.transcripts) if options and options.transcripts else None
+    return ModelCaller(name, profile, client_for(profile), cache_root(), kept, progress)
 
 
 Treatment = Literal["", "tsad", "evidence"]
-Briefing = tuple[str, ModelOptions]
-"""What the source says of itself, and what goes before the model's profile."""
-NO_BRIEFING: Briefing = ("", ModelOptions())
+
+
+@dataclass(frozen=True)
+class Briefing:
+    """What a part that asks a model is told beforehand.
+
+    Args:
+        description: what the source says of itself.
+        options: what goes before the model's profile.
+        progress: told how far the answers are.
+    """
+
+    description: str = ""
+    options: ModelOptions = field(default_factory=ModelOptions)
+    progress: Progress = SILENT
+
+
+NO_BRIEFING = Briefing()
 POINTWISE: dict[str, Task] = {"chatts-http": "similarity", "toto-http": "match"}
 """Providers whose models judge one candidate at a time; all others order a list."""
 
@@ -245,10 +339,33 @@ def content_key(model: str, options: ModelOptions | None = None, *, classify: bo
     """Hash of what decides a model's answers beside the parameters of the method: its profile and its prompts."""
     name, treatment = split_model(model)
     profile = load_profile(name, options)
-    task = "classify" if classify else ranking_task(profile)
-    prompts = load_prompts(profile.prompts)
-    prompts.section(_section(task, treatment))
-    return hashlib.sha256(f"{profile.identity} {prompts.digest}".encode()).hexdigest()[:16]
+    asking = choose_asking(profile, treatment, classify=classify)
+    first = " items first" if asking.items_first else ""
+    return hashlib.sha256(f"{profile.identity} {asking.prompts.digest}{first}".encode()).hexdigest()[:16]
+
+
+def describe_model(model: str, options: ModelOptions | None = None, *, classify: bool = False) -> dict[str, Any]:
+    """What must be known of a model to ask it again: provider, id, settings, prompts; no key."""
+    name, treatment = split_model(model)
+    profile = load_profile(name, options)
+    asking = choose_asking(profile, treatment, classify=classify)
+    settings = ("provider", "model", "max_tokens", "thinking", "structured", "caching")
+    said = {name: getattr(profile, name) for name in settings} | {"images": asking.images, "decoding": profile.decoding}
+    told = {"name": asking.prompts.name, "section": asking.section, "digest": asking.prompts.digest}
+    client = PACKAGES.get(str(profile.provider), "")
+    said |= {"client": f"{client} {version(client)}" if client and find_spec(client) else client}
+    return {"profile": name, **said, "prompts": told | {"text": asdict(asking.prompt)}}
+
+
+def choose_asking(profile: Profile, treatment: Treatment, *, classify: bool = False) -> Asking:
+    """How a model is asked: by its provider, its prompts, and whether these know examples before the query."""
+    task: Task = "classify" if classify else ranking_task(profile)
+    prompts, section = load_prompts(profile.prompts), _section(task, treatment)
+    images: Images = "none" if profile.provider == "chatts-http" else profile.images
+    if classify and profile.caching and f"{section}-shared" in dict(prompts.sections):
+        return Asking(task, f"{section}-shared", prompts, images, items_first=True)
+    prompts.section(section)
+    return Asking(task, section, prompts, images)
 
 
 class Examiner:
@@ -265,23 +382,37 @@ class Examiner:
         self, model: str, reduction: Reduction, briefing: Briefing | None = None, *, classify: bool = False
     ) -> None:
         name, self.treatment = split_model(model)
-        description, options = briefing or NO_BRIEFING
-        self.caller: ModelCaller = caller_for(name, options)
-        profile = self.caller.profile
-        self.task: Task = "classify" if classify else ranking_task(profile)
-        prompt = load_prompts(profile.prompts).section(_section(self.task, self.treatment))
-        images: Images = "none" if profile.provider == "chatts-http" else profile.images
-        self.composer = partial(Composer, self.task, prompt, images, description=description)
+        told = briefing or NO_BRIEFING
+        self.caller: ModelCaller = caller_for(name, told.options, told.progress)
+        asking = choose_asking(self.caller.profile, self.treatment, classify=classify)
+        self.task: Task = asking.task
+        self.composer = partial(Composer, asking, description=told.description)
         self.reduction = replace(reduction, tsad=self.treatment == "tsad")
 
     def exhibit(self, windows: WindowSet, position: int) -> WindowExcerpt:
         """One window as the model sees it."""
         return self.reduction(windows, position)
 
-    def ask(self, questions: Sequence[tuple[WindowExcerpt, Sequence[Item]]], read: Sequence[Read[T]]) -> list[T | None]:
+    def ask(
+        self, questions: Sequence[tuple[WindowExcerpt, Sequence[Item]]], read: Sequence[Read[T]], sample: int = 0
+    ) -> list[T | None]:
         """What the model says about each query and its items; None where it gave no answer that can be read."""
+        self._check_series(questions)
         composer = self.composer(Plotter(cache_root()))
-        return self.caller.ask([composer.request(query, items) for query, items in questions], read)
+        return self.caller.ask([composer.request(query, items, sample) for query, items in questions], read)
+
+    def _check_series(self, questions: Sequence[tuple[WindowExcerpt, Sequence[Item]]]) -> None:
+        """Refuse questions with more series than the model's server takes, before any is sent."""
+        profile, most = self.caller.profile, self.caller.profile.most_series
+        windows = max((1 + len(items) for _, items in questions), default=0)
+        counts = (len(q.channels) + sum(len(item.exhibit.channels) for item in items) for q, items in questions)
+        if most is None or (needed := max(counts, default=0)) <= most:
+            return
+        fitting = f"channels={most // windows} fits" if most >= windows else f"{windows} windows never fit"
+        raise UsageError(
+            f"{profile.model} takes at most {most} series in a question, and one has {needed} in {windows} windows:"
+            f" {fitting}. Or start its server for more and set max_series of the profile."
+        )
 
     def forecast(self, sample: Sequence[tuple[WindowExcerpt, Sequence[Item]]], calls: int) -> Spending:
         """The most that so many calls cost where all questions are like those of the sample."""

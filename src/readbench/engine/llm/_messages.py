@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -70,18 +70,28 @@ class ModelRequest:
         system: who the model is to be.
         parts: what it is shown and asked, in order.
         schema: JSON schema of the answer, sent where the provider is told to enforce it.
+        shared: how many parts at the beginning other questions have too: what a provider's cache of prompts may keep.
+        sample: which of several answers to the same question this is.
     """
 
     system: str
     parts: tuple[Part, ...]
     schema: dict[str, Any]
+    shared: int = 0
+    sample: int = 0
 
     def digest(self) -> str:
         """Hash of everything in the request."""
-        digest = hashlib.sha256(json.dumps([self.system, self.schema]).encode())
+        numbered = [self.sample] if self.sample else []
+        digest = hashlib.sha256(json.dumps([self.system, self.schema, *numbered]).encode())
         for part in self.parts:
             digest.update(hashlib.sha256(_content(part)).digest())
         return digest.hexdigest()
+
+    def transcript(self) -> dict[str, Any]:
+        """What is asked, in words; pictures by their hash."""
+        said = [_told(part) for part in self.parts]
+        return {"system": self.system, "parts": said, "schema": self.schema, "sample": self.sample}
 
     @property
     def tokens(self) -> int:
@@ -91,13 +101,22 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens that a call took, as the provider counts them."""
+    """Tokens that a call took, as the provider counts them.
+
+    Args:
+        input_tokens: read, those of the cache aside.
+        output_tokens: written.
+        cache_read_tokens: read from the provider's cache of prompts.
+        cache_write_tokens: read, and put into that cache.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+        return Usage(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
 
 
 Stop = Literal["end", "refusal", "truncated"]
@@ -127,6 +146,12 @@ class ChatClient(Protocol):
     def complete(self, request: ModelRequest) -> Reply:
         """Answer one request; `CallError` where no answer came. Called from several threads at once."""
         ...
+
+
+def _told(part: Part) -> str:
+    if isinstance(part, Image):
+        return f"image {part.width}x{part.height} sha256 {hashlib.sha256(part.png).hexdigest()}"
+    return part.text
 
 
 def _content(part: Part) -> bytes:

@@ -27,7 +27,9 @@ from readbench.engine.llm._messages import PROSE, ModelRequest, Part, SeriesPart
 from readbench.engine.llm._settings import Images
 from readbench.errors import UnknownNameError, UsageError
 
-OWN = "readbench-1"
+OWN, PAPER = "readbench-1", "paper"
+SETS = (OWN, PAPER)
+"""Prompts that the package ships: ours, and those that the paper prints, word by word."""
 _FIELD = re.compile(r"\{(topk|id|label|description|number|option_lines)\}")
 
 
@@ -78,11 +80,12 @@ def fill_prompt(template: str, **values: str) -> str:
 
 
 def load_prompts(path: str = "") -> PromptSet:
-    """The prompts of a file, or the package's own."""
-    if not path:
-        return _parsed(OWN, (files("readbench.engine.llm") / "wording" / f"{OWN}.toml").read_text())
+    """The prompts of a file, or of a set that the package ships; our own by default."""
+    if path in ("", *SETS):
+        name = path or OWN
+        return _parsed(name, (files("readbench.engine.llm") / "wording" / f"{name}.toml").read_text())
     if not Path(path).is_file():
-        raise UsageError(f"There is no file of prompts at {path}.")
+        raise UsageError(f"There is no file of prompts at {path}, and the package ships {' and '.join(SETS)}.")
     return _parsed(path, Path(path).read_text())
 
 
@@ -115,7 +118,8 @@ def _prompt(table: dict[str, object], where: str) -> Prompt:
 
 
 Task = Literal["list", "similarity", "match", "classify"]
-_PERCENT = {"type": "integer", "minimum": 0, "maximum": 100}
+_PERCENT = {"type": "integer"}
+"""Of 0 to 100; services that enforce a schema refuse limits of numbers, so the reader checks them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,33 +148,58 @@ def item_id(place: int) -> str:
     return f"sample_{place + 1:05d}"
 
 
+@dataclass(frozen=True)
+class Asking:
+    """How one model is asked about one task.
+
+    Args:
+        task: which one.
+        section: of the prompts.
+        prompts: the set it is from.
+        images: how windows are drawn.
+        items_first: show the examples, which all questions share, before the query.
+    """
+
+    task: Task
+    section: str
+    prompts: PromptSet
+    images: Images
+    items_first: bool = False
+
+    @property
+    def prompt(self) -> Prompt:
+        """What is said."""
+        return self.prompts.section(self.section)
+
+
 class Composer:
     """Writes the questions of one task.
 
     Args:
-        task: which one.
-        prompt: what is said.
-        images: how windows are drawn.
-        plotter: draws them.
+        asking: how they are asked.
+        plotter: draws windows.
         description: of the data, empty where there is none.
     """
 
-    def __init__(self, task: Task, prompt: Prompt, images: Images, plotter: Drawing, description: str = "") -> None:
-        self.task: Task = task
-        self.prompt = prompt
-        self.images: Images = images
+    def __init__(self, asking: Asking, plotter: Drawing, description: str = "") -> None:
+        self.asking = asking
+        self.prompt = prompt = asking.prompt
         self.plotter = plotter
         context = fill_prompt(prompt.context, description=quote(description, PROSE)) if description else ""
         self.system = f"{prompt.system}\n\n{context}".strip()
 
-    def request(self, query: WindowExcerpt, items: Sequence[Item]) -> ModelRequest:
-        """The query, then each item under its id or number, then the question."""
-        parts = [Text(self.prompt.query), *self._shown(0, query, None)]
+    def request(self, query: WindowExcerpt, items: Sequence[Item], sample: int = 0) -> ModelRequest:
+        """The query, then each item under its id or number, then the question; what questions share may come first."""
+        asked = [Text(self.prompt.query), *self._shown(0, query, None)]
+        shown: list[Part] = []
         for place, item in enumerate(items):
-            parts += [Text(self._heading(place, item)), *self._shown(place + 1, item.exhibit, item.comparison)]
+            shown += [Text(self._heading(place, item)), *self._shown(place + 1, item.exhibit, item.comparison)]
         options = "\n".join(f"{k + 1}: {_named(item)}" for k, item in enumerate(items))
-        question = fill_prompt(self.prompt.question, topk=str(len(items)), option_lines=options)
-        return ModelRequest(self.system, (*parts, Text(question)), _schema(self.task, len(items)))
+        question = Text(fill_prompt(self.prompt.question, topk=str(len(items)), option_lines=options))
+        schema, first = _schema(self.asking.task, len(items)), self.asking.items_first
+        parts = (*shown, *asked, question) if first else (*asked, *shown, question)
+        pairs = self.asking.task in ("similarity", "match")
+        return ModelRequest(self.system, parts, schema, len(shown) if first else len(asked) * pairs, sample)
 
     def _heading(self, place: int, item: Item) -> str:
         lines = [fill_prompt(self.prompt.item, id=item_id(place), number=str(place + 1))]
@@ -185,9 +214,9 @@ class Composer:
         parts: list[Part] = []
         names, values = exhibit.channels, exhibit.values
         behind = comparison.overlay if comparison else None
-        if self.images == "sheet":
+        if self.asking.images == "sheet":
             parts.append(self.plotter.sheet(names, values, behind))
-        elif self.images == "channels":
+        elif self.asking.images == "channels":
             for c, name in enumerate(names):
                 own = None if behind is None else behind[c : c + 1]
                 parts.append(self.plotter.sheet((name,), values[c : c + 1], own))
@@ -217,7 +246,7 @@ def _schema(task: Task, count: int) -> dict[str, Any]:
     if task == "similarity":
         return _object({"similarity": _PERCENT})
     if task == "match":
-        return _object({"match": {"enum": ["yes", "no"]}, "confidence": _PERCENT})
+        return _object({"match": {"type": "string", "enum": ["yes", "no"]}, "confidence": _PERCENT})
     return _object({"scores": _object({str(k + 1): _PERCENT for k in range(count)})})
 
 

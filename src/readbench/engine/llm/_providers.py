@@ -1,33 +1,26 @@
-"""Clients of those who serve models, one for each protocol, over one way of posting JSON.
+"""Clients of those who serve models, over the clients that the providers themselves publish.
 
 * `Scripted`: a model that says what it was told to say, for tests and rehearsals.
-* `Anthropic`: Anthropic's Messages API.
-* `Bedrock`: Claude on AWS Bedrock, the same messages at another address, signed instead of keyed (AWS Signature
-  Version 4, as far as one POST or GET needs it).
-* `OpenAi`: the chat completions that vLLM, Ollama, llama.cpp and most hosts speak; `ChatTs`: ChatTS behind its own
-  build of vLLM.
+* `Anthropic`: Claude at Anthropic, on AWS Bedrock and on Google Vertex, by the package `anthropic`.
+* `OpenAi`: the chat completions that OpenAI, vLLM, Ollama, llama.cpp and most hosts speak, by the package `openai`;
+  `ChatTs`: ChatTS behind its own build of vLLM.
 * `Toto`: Toto-1.0-QA behind a small server of one's own; docs/language-models.md describes what it must answer.
 
-Keys are read from the environment at the moment of a call and kept nowhere. They travel in headers only. Nothing here
-logs, and messages of errors hold the address and what the server said, never a header. Redirects are not followed, so
-that a key never reaches a host that nobody configured. `CallError` says what each way of failing means.
+Keys are read from the environment at the moment of the first call and kept nowhere else. They travel in headers only.
+Nothing here logs, and messages of errors hold the address and what the server said, never a header. Redirects are not
+followed, so that a key never reaches a host that nobody configured. Trying again is the caller's affair, which counts:
+the packages are told not to. `CallError` says what each way of failing means.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
-import json
+import importlib
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from http.client import HTTPException
+from functools import cached_property
 from typing import Any, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -63,67 +56,12 @@ class Scripted:
         return Reply(text, Usage(request.tokens, len(text)))
 
 
-ALGORITHM = "AWS4-HMAC-SHA256"
-
-
-@dataclass(frozen=True, repr=False)
-class Credentials:
-    """Keys of an AWS account; `token` belongs to temporary ones. Not shown when printed."""
-
-    access_key: str
-    secret_key: str
-    token: str = ""
-
-
-@dataclass(frozen=True)
-class Scope:
-    """What a signature is good for: one service in one region, on one day."""
-
-    when: datetime
-    region: str
-    service: str
-
-    def __str__(self) -> str:
-        return f"{self.when:%Y%m%d}/{self.region}/{self.service}/aws4_request"
-
-
-def sign_request(
-    method: str, url: str, headers: Mapping[str, str], body: bytes, credentials: Credentials, scope: Scope
-) -> dict[str, str]:
-    """The headers with host, date and signature; `headers` have lower-case names, and the query is in order."""
-    parts = urlsplit(url)
-    own = {**headers, "host": parts.netloc, "x-amz-date": f"{scope.when:%Y%m%dT%H%M%SZ}"}
-    if credentials.token:
-        own["x-amz-security-token"] = credentials.token
-    names = ";".join(sorted(own))
-    canonical = "\n".join(
-        [
-            method,
-            quote(parts.path or "/", safe="/-_.~"),  # a path that is quoted already is quoted once more
-            parts.query,
-            *(f"{name}:{own[name].strip()}" for name in sorted(own)),
-            "",
-            names,
-            hashlib.sha256(body).hexdigest(),
-        ]
-    )
-    message = "\n".join([ALGORITHM, own["x-amz-date"], str(scope), hashlib.sha256(canonical.encode()).hexdigest()])
-    signature = hmac.new(_key(credentials.secret_key, scope), message.encode(), hashlib.sha256).hexdigest()
-    proof = f"{ALGORITHM} Credential={credentials.access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
-    return own | {"authorization": proof}
-
-
-def _key(secret: str, scope: Scope) -> bytes:
-    key = f"AWS4{secret}".encode()
-    for part in str(scope).split("/"):
-        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-    return key
-
-
 Failure = Literal["throttled", "overloaded", "unreachable", "garbled", "refused"]
 """Ways in which a call fails. All but `refused` may pass when it is tried again."""
 EXCERPT = 300
 THROTTLED, OVERLOADED = 429, 500
+PASSING = (408, 409)
+"""Further statuses that may pass: a request that took too long, and one that met another."""
 
 
 class CallError(MethodError):
@@ -141,54 +79,58 @@ class CallError(MethodError):
         self.wait = wait
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Leaves a redirect as the failure that it is."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(_NoRedirect)
-
-
-def post(url: str, headers: Mapping[str, str], body: bytes, timeout: float) -> Any:  # noqa: ANN401 - any JSON
-    """The JSON that a server answers to a JSON body; `CallError` where it does not."""
-    request = urllib.request.Request(url, body, dict(headers) | {"content-type": "application/json"}, method="POST")  # noqa: S310 - checked by `Profile`
-    try:
-        with _OPENER.open(request, timeout=timeout) as response:
-            content = response.read()
-    except urllib.error.HTTPError as error:
-        raise _refusal(url, error) from None
-    except (OSError, HTTPException) as error:
-        reason = getattr(error, "reason", error)
-        raise CallError("unreachable", f"{url} did not answer: {reason}. Is the server running?") from None
-    try:
-        return json.loads(content)
-    except ValueError:
-        raise CallError("garbled", f"{url} answered with something that is no JSON: {_excerpt(content)}") from None
-
-
-def _refusal(url: str, error: urllib.error.HTTPError) -> CallError:
-    with error:
-        try:
-            said = _excerpt(error.read())
-        except (OSError, HTTPException):
-            said = ""
-    message = f"{url} answered with status {error.code}: {said or error.reason}"
-    if error.code == THROTTLED:
-        return CallError("throttled", message, _seconds(error.headers.get("retry-after", "")))
-    if error.code >= OVERLOADED:
-        return CallError("overloaded", message, _seconds(error.headers.get("retry-after", "")))
+def _refusal(url: str, status: int, said: str, headers: Mapping[str, str]) -> CallError:
+    message = f"{url} answered with status {status}: {' '.join(said.split())[:EXCERPT]}"
+    wait = _seconds(headers.get("retry-after", ""))
+    if status == THROTTLED:
+        return CallError("throttled", message, wait)
+    if status >= OVERLOADED or status in PASSING:
+        return CallError("overloaded", message, wait)
     return CallError("refused", f"{message}. Check the model's name, its address and its key.")
 
 
-def _excerpt(content: bytes) -> str:
-    return " ".join(content.decode(errors="replace").split())[:EXCERPT]
+def _lost(url: str, error: Exception) -> CallError:
+    reason = error.__cause__ or error
+    return CallError("unreachable", f"{url} did not answer: {reason}. Is the server running?")
 
 
 def _seconds(text: str) -> float:
     """A `retry-after` in seconds; dates are not worth parsing, backing off does as well."""
     return float(text) if text.strip().isdecimal() else 0.0
+
+
+def _package(name: str) -> Any:  # noqa: ANN401 - a module
+    """A provider's own package."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise UsageError(f"The package {name} is not installed: pip install 'readbench[llm]'.") from None
+
+
+def call(package: Any, create: Callable[..., Any], body: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401 - any JSON
+    """The JSON that a provider's package brings back; `CallError` where it brings none.
+
+    Args:
+        package: of the provider; those of Anthropic and OpenAI have the same errors.
+        create: its function for raw responses.
+        body: of the request.
+        where: the address, for messages.
+    """
+    try:
+        raw = create(**body).http_response
+    except package.APIStatusError as error:
+        raise _refusal(where, error.status_code, error.response.text, error.response.headers) from None
+    except package.APIConnectionError as error:
+        raise _lost(where, error) from None
+    except package.APIResponseValidationError:
+        raise CallError("garbled", f"{where} answered with something that is no JSON.") from None
+    except Exception as error:  # noqa: BLE001 - clouds have many ways to say that nobody is signed in
+        raise CallError("refused", f"{where} could not be called ({type(error).__name__}): {error}") from None
+    try:
+        return raw.json()
+    except ValueError:
+        said = " ".join(raw.text.split())[:EXCERPT]
+        raise CallError("garbled", f"{where} answered with something that is no JSON: {said}") from None
 
 
 STOPS: dict[str, Stop] = {
@@ -200,43 +142,77 @@ STOPS: dict[str, Stop] = {
     "length": "truncated",
 }
 """Reasons to stop, in the words of the providers, that leave no whole answer."""
-ANTHROPIC_VERSION = "2023-06-01"
 
 
 class Anthropic:
-    """POST /v1/messages with the key in `ANTHROPIC_API_KEY`."""
+    """Messages to Claude, wherever it is served."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
 
     def complete(self, request: ModelRequest) -> Reply:
         """Answer one request."""
-        body = {"model": self.profile.model, **message(request, self.profile)}
-        headers = {"x-api-key": key("ANTHROPIC_API_KEY"), "anthropic-version": ANTHROPIC_VERSION}
-        url = f"{self.profile.address}/v1/messages"
-        return answer(post(url, headers, json.dumps(body).encode(), self.profile.timeout_s), url)
+        create = self._client.messages.with_raw_response.create
+        where = str(self._client.base_url).rstrip("/")
+        return read_message(call(_package("anthropic"), create, message(request, self.profile), where), where)
+
+    @cached_property
+    def _client(self) -> Any:  # noqa: ANN401 - of an optional package
+        package, profile = _package("anthropic"), self.profile
+        shared = {
+            "base_url": profile.address or None,
+            "timeout": profile.timeout_s,
+            "max_retries": 0,
+            "http_client": package.DefaultHttpxClient(follow_redirects=False),
+        }
+        if profile.provider == "bedrock":
+            region = profile.region or os.environ.get("AWS_DEFAULT_REGION") or key("AWS_REGION")
+            token = key(profile.key_env) if profile.key_env else None
+            chosen = profile.aws_profile or None
+            return package.AnthropicBedrock(aws_region=region, aws_profile=chosen, api_key=token, **shared)
+        if profile.provider == "vertex":
+            token = key(profile.key_env) if profile.key_env else None
+            where = {"region": profile.region, "project_id": profile.project}
+            return package.AnthropicVertex(**where, access_token=token, **shared)
+        return package.Anthropic(api_key=key(profile.key_variable), **shared)
 
 
 def message(request: ModelRequest, profile: Profile) -> dict[str, Any]:
-    """The body of a message but for the model, which bedrock has in the address."""
+    """The arguments of a message."""
+    blocks = [_anthropic_block(part) for part in request.parts]
+    system: Any = request.system
+    if profile.caching:
+        system = [{"type": "text", "text": request.system, **CACHED}]
+        if request.shared:
+            blocks[request.shared - 1] |= CACHED
     body: dict[str, Any] = {
+        "model": profile.model,
         "max_tokens": profile.max_tokens,
-        "system": request.system,
-        "messages": [{"role": "user", "content": [_anthropic_block(part) for part in request.parts]}],
+        "system": system,
+        "messages": [{"role": "user", "content": blocks}],
     }
     if profile.thinking != "unset":
         body["thinking"] = {"type": profile.thinking}
+    output: dict[str, Any] = {"effort": profile.effort} if profile.effort != "unset" else {}
     if profile.structured:
-        body["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
-    return body
+        output["format"] = {"type": "json_schema", "schema": request.schema}
+    further = {name: profile.decoding[name] for name in ("temperature", "top_p") if name in profile.decoding}
+    further |= ({"output_config": output} if output else {}) | profile.further
+    return body | ({"extra_body": further} if further else {})
 
 
-def answer(reply: Any, url: str) -> Reply:  # noqa: ANN401 - any JSON
+CACHED = {"cache_control": {"type": "ephemeral"}}
+"""Marks the end of what the provider is asked to keep."""
+
+
+def read_message(reply: Any, url: str) -> Reply:  # noqa: ANN401 - any JSON
     """The text of a message; thinking is not part of it."""
     try:
         text = "".join(block["text"] for block in reply["content"] if block["type"] == "text")
-        usage = Usage(int(reply["usage"]["input_tokens"]), int(reply["usage"]["output_tokens"]))
-    except (KeyError, TypeError, ValueError):
+        used = reply["usage"]
+        cached = (int(used.get(f"cache_{what}_input_tokens") or 0) for what in ("read", "creation"))
+        usage = Usage(int(used["input_tokens"]), int(used["output_tokens"]), *cached)
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise CallError("garbled", f"{url} answered with something that is no message of the API.") from None
     return Reply(text, usage, STOPS.get(str(reply.get("stop_reason")), "end"), str(reply.get("model") or ""))
 
@@ -248,68 +224,62 @@ def _anthropic_block(part: Part) -> dict[str, Any]:
     return {"type": "text", "text": part.text}
 
 
-BEDROCK_VERSION = "bedrock-2023-05-31"
-
-
-class Bedrock:
-    """POST /model/ID/invoke, signed with the keys in `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`.
-
-    `AWS_REGION` says where; `AWS_SESSION_TOKEN` belongs to temporary keys.
-    """
-
-    def __init__(self, profile: Profile) -> None:
-        self.profile = profile
-
-    def complete(self, request: ModelRequest) -> Reply:
-        """Answer one request."""
-        region = key("AWS_REGION")
-        address = self.profile.address or f"https://bedrock-runtime.{region}.amazonaws.com"
-        url = f"{address}/model/{quote(self.profile.model, safe='')}/invoke"
-        body = json.dumps({"anthropic_version": BEDROCK_VERSION, **message(request, self.profile)}).encode()
-        credentials = Credentials(
-            key("AWS_ACCESS_KEY_ID"), key("AWS_SECRET_ACCESS_KEY"), os.environ.get("AWS_SESSION_TOKEN", "")
-        )
-        scope = Scope(datetime.now(UTC), region, "bedrock")
-        headers = sign_request("POST", url, {"content-type": "application/json"}, body, credentials, scope)
-        return answer(post(url, headers, body, self.profile.timeout_s), url)
-
-
 SHORTEST, LONGEST = 64, 1024
 """Lengths of series that ChatTS was trained on."""
 PLACEHOLDER = "<ts><ts/>"
-"""Where ChatTS reads a series, as its processor spells it."""
+NEWER_LIMIT = ("openai.com", "azure.com")
+"""Hosts that call the most tokens of an answer `max_completion_tokens`."""
 
 
 class OpenAi:
-    """POST {base_url}/chat/completions, with the key in `OPENAI_API_KEY` where the server wants one."""
+    """Chat completions."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
 
     def complete(self, request: ModelRequest) -> Reply:
         """Answer one request."""
-        url = f"{self.profile.address}/chat/completions"
-        secret = os.environ.get("OPENAI_API_KEY", "")
-        headers = {"authorization": f"Bearer {secret}"} if secret else {}
-        return _openai_answer(post(url, headers, json.dumps(self.body(request)).encode(), self.profile.timeout_s), url)
+        package, where = _package("openai"), self.profile.address
+        body = self.body(request)
+        if not self.profile.key_variable:
+            body["extra_headers"] = {"Authorization": package.Omit()}
+        create = self._client.chat.completions.with_raw_response.create
+        return read_completion(call(package, create, body, where), where)
+
+    @cached_property
+    def _client(self) -> Any:  # noqa: ANN401 - of an optional package
+        package, profile = _package("openai"), self.profile
+        secret = key(profile.key_variable) if profile.key_variable else ""
+        return package.OpenAI(
+            api_key=secret or "none",
+            base_url=profile.address,
+            timeout=profile.timeout_s,
+            max_retries=0,
+            http_client=package.DefaultHttpxClient(follow_redirects=False),
+        )
 
     def body(self, request: ModelRequest) -> dict[str, Any]:
-        """What is sent."""
+        """The arguments of a completion."""
+        profile = self.profile
+        host = urlsplit(profile.address).hostname or ""
+        limit = "max_completion_tokens" if host.endswith(NEWER_LIMIT) else "max_tokens"
         body: dict[str, Any] = {
-            "model": self.profile.model,
-            "max_tokens": self.profile.max_tokens,
+            "model": profile.model,
+            limit: profile.max_tokens,
             "messages": [
                 {"role": "system", "content": request.system},
                 {"role": "user", "content": self.content(request)},
             ],
         }
-        if self.profile.structured:
-            form = {"name": "answer", "strict": True, "schema": request.schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": form}
-        return body
+        if profile.structured:
+            named = {"name": "answer", "schema": request.schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        body |= {name: profile.decoding[name] for name in ("temperature", "top_p", "seed") if name in profile.decoding}
+        body |= {"reasoning_effort": profile.effort} if profile.effort != "unset" else {}
+        return body | ({"extra_body": profile.further} if profile.further else {})
 
     def content(self, request: ModelRequest) -> list[dict[str, Any]]:
-        """The parts in order, series as text."""
+        """Texts and images in order."""
         return [_openai_block(part) for part in request.parts]
 
 
@@ -317,8 +287,8 @@ class ChatTs(OpenAi):
     """One text with a placeholder for each series, then the series; greedy, no images."""
 
     def body(self, request: ModelRequest) -> dict[str, Any]:
-        """What is sent."""
-        return super().body(request) | {"temperature": 0}
+        """The arguments of a completion."""
+        return {"temperature": 0} | super().body(request)
 
     def content(self, request: ModelRequest) -> list[dict[str, Any]]:
         """One text, then the series in the order of their placeholders."""
@@ -344,16 +314,18 @@ def _fitting(series: SeriesPart) -> list[float]:
     return [float(value) for value in resample(series.values[None], length)[0]]
 
 
-def _openai_answer(reply: Any, url: str) -> Reply:  # noqa: ANN401 - any JSON
+def read_completion(reply: Any, url: str) -> Reply:  # noqa: ANN401 - any JSON
+    """The text of a completion."""
     try:
         choice = reply["choices"][0]
         text, refused = choice["message"]["content"] or "", choice["message"].get("refusal")
-        usage = reply.get("usage") or {}
-        taken = Usage(int(usage.get("prompt_tokens", 0)), int(usage.get("completion_tokens", 0)))
+        used = reply.get("usage") or {}
+        cached = int((used.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
+        usage = Usage(int(used.get("prompt_tokens", 0)) - cached, int(used.get("completion_tokens", 0)), cached)
+        stop = STOPS.get(str(choice.get("finish_reason")), "end")
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         raise CallError("garbled", f"{url} answered with something that is no chat completion.") from None
-    stop = "refusal" if refused else STOPS.get(str(choice.get("finish_reason")), "end")
-    return Reply(str(text), taken, stop, str(reply.get("model") or ""))
+    return Reply(str(text), usage, "refusal" if refused else stop, str(reply.get("model") or ""))
 
 
 class Toto:
@@ -364,8 +336,19 @@ class Toto:
 
     def complete(self, request: ModelRequest) -> Reply:
         """Answer one request."""
+        import requests  # noqa: PLC0415 - slow to import, needed only here
+
         url = f"{self.profile.address}/answer"
-        return _toto_answer(post(url, {}, json.dumps(self.body(request)).encode(), self.profile.timeout_s), url)
+        try:
+            sent = requests.post(url, json=self.body(request), timeout=self.profile.timeout_s, allow_redirects=False)
+        except (requests.RequestException, OSError) as error:
+            raise _lost(url, error) from None
+        if sent.status_code != requests.codes.ok:
+            raise _refusal(url, sent.status_code, sent.text, sent.headers)
+        try:
+            return _toto_answer(sent.json(), url)
+        except ValueError:
+            raise CallError("garbled", f"{url} answered with something that is no JSON.") from None
 
     def body(self, request: ModelRequest) -> dict[str, Any]:
         """What is sent."""
@@ -386,14 +369,16 @@ def _toto_answer(reply: Any, url: str) -> Reply:  # noqa: ANN401 - any JSON
     try:
         usage = reply.get("usage") or {}
         taken = Usage(int(usage.get("input_tokens", 0)), int(usage.get("output_tokens", 0)))
-        return Reply(str(reply["text"] or ""), taken)
+        stop = STOPS.get(str(reply.get("stop")), "end")
+        return Reply(str(reply["text"] or ""), taken, stop, str(reply.get("model") or ""))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise CallError("garbled", f"{url} answered without a text.") from None
 
 
 CLIENTS: dict[str, Callable[[Profile], ChatClient]] = {
     "anthropic": Anthropic,
-    "bedrock": Bedrock,
+    "bedrock": Anthropic,
+    "vertex": Anthropic,
     "openai": OpenAi,
     "chatts-http": ChatTs,
     "toto-http": Toto,

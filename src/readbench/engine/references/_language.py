@@ -7,20 +7,24 @@ class that the model does not name scores 0, as do all where no answer can be re
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.abilities import AsksModel
 from readbench.engine.llm import (
     NO_BRIEFING,
+    Briefing,
     Examiner,
     Item,
     ModelOptions,
     Reduction,
     Spending,
+    average_samples,
     content_key,
+    describe_model,
     explain_no_models,
     read_scores,
     split_model,
@@ -51,6 +55,8 @@ class LanguageClassifier:
         model: name of a configured model; with `-tsad` it sees channels without their season.
         channels: how many channels of a window it sees, those with the highest variance.
         points: most points of a channel; none: all of them.
+        samples: how often each question is asked; confidences are means over the answers.
+        draw: number of the first of these answers: other numbers are other draws of a model that samples.
     """
 
     uses_labels = True
@@ -61,22 +67,31 @@ class LanguageClassifier:
         model: str = "",
         channels: Annotated[int, ParameterRange(1)] = 20,
         points: Annotated[int, ParameterRange(2)] | None = 128,
+        samples: Annotated[int, ParameterRange(1)] = 1,
+        draw: Annotated[int, ParameterRange(0)] = 0,
     ) -> None:
         split_model(model)
         self.model = model
         self.channels = channels
         self.points = points
+        self.samples = samples
+        self.draw = draw
         self.briefing = NO_BRIEFING
         self.usage: dict[str, float] = {}
 
     @property
     def content_key(self) -> str:
         """Hash of the model and the prompts behind its name."""
-        return content_key(self.model, self.briefing[1], classify=True)
+        return content_key(self.model, self.briefing.options, classify=True)
 
-    def brief(self, description: str, options: ModelOptions) -> None:
+    @property
+    def model_facts(self) -> dict[str, Any]:
+        """Provider, model, settings and prompts."""
+        return describe_model(self.model, self.briefing.options, classify=True)
+
+    def brief(self, description: str, options: ModelOptions, progress: Progress = SILENT) -> None:
         """What the source says of itself goes into every question; options go before the model's profile."""
-        self.briefing = description, options
+        self.briefing = Briefing(description, options, progress)
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
         """Choose an example of each class that the corpus has."""
@@ -101,9 +116,14 @@ class LanguageClassifier:
             return np.zeros((len(queries), count), np.float32)
         examiner, items = self._prepared()
         questions = [(examiner.exhibit(queries, q), items) for q in range(len(queries))]
-        answers = examiner.ask(questions, [partial(read_scores, count=count)] * len(questions))
+        read, silent = [partial(read_scores, count=count)] * len(questions), np.full(count, np.nan)
+        drawn = [examiner.ask(questions, read, draw) for draw in range(self.draw, self.draw + self.samples)]
+        told = np.array([[silent if answer is None else answer for answer in own] for own in drawn], np.float64)
+        confidences, spread = average_samples(told, 0.0)
+        if self.samples > 1:
+            examiner.caller.count(sampled=len(queries), spread=spread)
         self.usage = dict(examiner.caller.usage)
-        return np.stack([np.zeros(count, np.float32) if answer is None else answer for answer in answers])
+        return confidences
 
     def forecast(self, queries: WindowSet, corpus: WindowSet) -> Spending:
         """The most that classifying costs, told from a few queries and one example of each class."""
@@ -112,7 +132,7 @@ class LanguageClassifier:
             return Spending()
         examiner, items = self._prepared()
         sample = [(examiner.exhibit(queries, q), items) for q in spread_positions(len(queries), SAMPLED)]
-        return examiner.forecast(sample, len(queries))
+        return examiner.forecast(sample, len(queries) * self.samples)
 
     def _prepared(self) -> tuple[Examiner, list[Item]]:
         """The model, and the examples that it is shown."""

@@ -7,16 +7,19 @@ out follows in the base order. A query whose answers cannot be read keeps its ba
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.common.progress import SILENT, Progress
 from readbench.engine.abilities import AsksModel, ReadsWindows
 from readbench.engine.llm import (
     NO_BRIEFING,
+    Briefing,
     Examiner,
     Item,
     ModelOptions,
@@ -24,8 +27,10 @@ from readbench.engine.llm import (
     Reduction,
     Spending,
     WindowExcerpt,
+    average_samples,
     compare,
     content_key,
+    describe_model,
     explain_no_models,
     item_id,
     read_match,
@@ -66,11 +71,15 @@ class LanguageModel:
         channels: how many channels of a window it sees, those with the highest variance.
         points: most points of a channel; none: all of them.
         labels: show the classes of the candidates, as in the paper; without them it needs no label.
+        samples: how often each question is asked; places and ratings are means over the answers.
+        draw: number of the first of these answers: other numbers are other draws of a model that samples.
+        shuffle: show the candidates in an order of chance, another one in each sample, under ids that follow it;
+            otherwise order and ids tell the base order.
     """
 
     reads_windows = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that can be said of a question
         self,
         model: str = "",
         pool: Annotated[int, ParameterRange(1)] = 20,
@@ -78,6 +87,9 @@ class LanguageModel:
         points: Annotated[int, ParameterRange(2)] | None = 128,
         *,
         labels: bool = True,
+        samples: Annotated[int, ParameterRange(1)] = 1,
+        draw: Annotated[int, ParameterRange(0)] = 0,
+        shuffle: bool = False,
     ) -> None:
         split_model(model)
         self.model = model
@@ -85,6 +97,9 @@ class LanguageModel:
         self.channels = channels
         self.points = points
         self.labels = labels
+        self.samples = samples
+        self.draw = draw
+        self.shuffle = shuffle
         self.briefing = NO_BRIEFING
         self.usage: dict[str, float] = {}
 
@@ -101,11 +116,16 @@ class LanguageModel:
     @property
     def content_key(self) -> str:
         """Hash of the model and the prompts behind its name."""
-        return content_key(self.model, self.briefing[1])
+        return content_key(self.model, self.briefing.options)
 
-    def brief(self, description: str, options: ModelOptions) -> None:
+    @property
+    def model_facts(self) -> dict[str, Any]:
+        """Provider, model, settings and prompts."""
+        return describe_model(self.model, self.briefing.options)
+
+    def brief(self, description: str, options: ModelOptions, progress: Progress = SILENT) -> None:
         """What the source says of itself goes into every question; options go before the model's profile."""
-        self.briefing = description, options
+        self.briefing = Briefing(description, options, progress)
 
     def rerank(self, pool: Pool) -> Scores:
         """(Q, K) new scores; the base scores for queries that know no label, where it uses them."""
@@ -116,8 +136,12 @@ class LanguageModel:
         examiner = Examiner(self.model, Reduction(self.channels, self.points), self.briefing)
         if len(rows) and pool.candidates.shape[1]:
             exhibits = _Exhibits(examiner, pool, pool.scene)
-            ranked = _listed if examiner.task == "list" else _rated
-            scores[rows] = ranked(examiner, [exhibits.question(row) for row in rows.tolist()])
+            questions = [exhibits.question(row) for row in rows.tolist()]
+            draws = range(self.draw, self.draw + self.samples)
+            if examiner.task == "list":
+                scores[rows] = _listed(examiner, questions, draws, shuffle=self.shuffle)
+            else:
+                scores[rows] = _rated(examiner, questions, draws)
         self.usage = dict(examiner.caller.usage)
         return scores
 
@@ -134,8 +158,8 @@ class LanguageModel:
         asked = [examiner.exhibit(queries, query) for query in spread_positions(len(queries), SAMPLED)]
         sample = [(query, [_told(examiner, query, *item) for item in items]) for query in asked]
         if examiner.task == "list":
-            return examiner.forecast(sample, len(queries))
-        return examiner.forecast(_pairs(sample), len(queries) * len(items))
+            return examiner.forecast(sample, len(queries) * self.samples)
+        return examiner.forecast(_pairs(sample), len(queries) * len(items) * self.samples)
 
     def _class(self, corpus: WindowSet, place: int) -> str | None:
         return _name(corpus.classes, int(corpus.labels[place])) if self.labels else None
@@ -177,33 +201,59 @@ def _pairs(questions: list[Question]) -> list[Question]:
     return [(query, [item]) for query, items in questions for item in items]
 
 
-def _listed(examiner: Examiner, questions: list[Question]) -> Scores:
-    """(Q, K) scores from one answer a query."""
+def _listed(examiner: Examiner, questions: list[Question], draws: range, *, shuffle: bool) -> Scores:
+    """(Q, K) scores from the lists of each query."""
     count = len(questions[0][1])
     read = partial(read_ranking, ids=[item_id(place) for place in range(count)])
-    rankings = examiner.ask(questions, [read] * len(questions))
-    return np.stack([_placed(examiner, ranking, count) for ranking in rankings])
+    drawn = []
+    for draw in draws:
+        orders = [_order(query, count, draw) if shuffle else list(range(count)) for query, _ in questions]
+        shown = [(query, [items[p] for p in order]) for (query, items), order in zip(questions, orders, strict=True)]
+        rankings = examiner.ask(shown, [read] * len(shown), draw)
+        drawn.append([_placed(examiner, *told) for told in zip(rankings, orders, strict=True)])
+    return _averaged(examiner, np.array(drawn), -np.arange(count, dtype=np.float64))
 
 
-def _placed(examiner: Examiner, ranking: ModelRanking | None, count: int) -> Scores:
-    """(K,) scores: ranked candidates first, in the model's order, then the others in theirs."""
-    order = ranking.order if ranking else ()
-    if ranking:
-        left_out = count - len(order)
-        examiner.caller.count(foreign_ids=ranking.foreign, repeated_ids=ranking.repeated, missing_ids=left_out)
-    order = (*order, *(place for place in range(count) if place not in order))
-    scores = np.empty(count, np.float32)
-    scores[list(order)] = -np.arange(count)
+def _order(query: WindowExcerpt, count: int, draw: int) -> list[int]:
+    """An order of chance that depends on the query's values and the number of the answer alone."""
+    seed = zlib.crc32(np.ascontiguousarray(query.values).tobytes())
+    return [int(place) for place in np.random.default_rng([seed, draw]).permutation(count)]
+
+
+def _placed(examiner: Examiner, ranking: ModelRanking | None, order: list[int]) -> NDArray[np.float64]:
+    """(K,) scores: ranked candidates first, in the model's order, then the others in the base order.
+
+    Args:
+        examiner: counts what was wrong with the list.
+        ranking: by the places where candidates were shown; None gives NaN.
+        order: which candidate was shown at each place.
+    """
+    count = len(order)
+    if ranking is None:
+        return np.full(count, np.nan)
+    ranked = [order[place] for place in ranking.order]
+    left_out = count - len(ranked)
+    examiner.caller.count(foreign_ids=ranking.foreign, repeated_ids=ranking.repeated, missing_ids=left_out)
+    scores = np.empty(count)
+    scores[[*ranked, *(place for place in range(count) if place not in ranked)]] = -np.arange(count)
     return scores
 
 
-def _rated(examiner: Examiner, questions: list[Question]) -> Scores:
+def _rated(examiner: Examiner, questions: list[Question], draws: range) -> Scores:
     """(Q, K) ratings of 0 to 100, one answer a candidate; below all of them where there is none."""
     pairs = _pairs(questions)
     read = read_similarity if examiner.task == "similarity" else read_match
-    ratings = examiner.ask(pairs, [read] * len(pairs))
-    flat = np.array([UNRATED if rating is None else rating for rating in ratings], np.float32)
-    return flat.reshape(len(questions), -1)
+    drawn = [examiner.ask(pairs, [read] * len(pairs), draw) for draw in draws]
+    ratings = np.array([[np.nan if rating is None else rating for rating in own] for own in drawn])
+    return _averaged(examiner, ratings.reshape(len(draws), len(questions), -1), UNRATED)
+
+
+def _averaged(examiner: Examiner, drawn: NDArray[np.float64], silent: NDArray[np.float64] | float) -> Scores:
+    """(Q, K) means over the answers; how far these are apart is counted."""
+    scores, spread = average_samples(drawn, silent)
+    if len(drawn) > 1:
+        examiner.caller.count(sampled=len(scores), spread=spread)
+    return scores
 
 
 def _chances(pool: Pool) -> NDArray[np.float32]:
