@@ -47,6 +47,7 @@ from readbench.benchmark.runs import (
     score_columns,
 )
 from readbench.benchmark.runs import QRELS_COLUMNS as LABEL_COLUMNS
+from readbench.engine.llm import ANSWERED_BY
 from readbench.engine.registry import BUILT_IN, METRIC_NAME, METRICS
 from readbench.errors import DataError, ReadbenchError, RunError
 
@@ -86,6 +87,22 @@ class MethodFacts(BaseModel):
     fingerprint: str
 
 
+class AskedModels(BaseModel):
+    """The language models of a method.
+
+    Args:
+        asked: provider, model, settings and prompts of each, as the run knew them.
+        answered_by: model as its provider names it -> answers.
+        usage: questions, answers that are none by kind, tokens and dollars.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    asked: tuple[dict[str, Any], ...]
+    answered_by: dict[str, int]
+    usage: dict[str, float]
+
+
 class BundleManifest(BaseModel):
     """The content of `bundle.json`."""
 
@@ -100,6 +117,7 @@ class BundleManifest(BaseModel):
     tasks: dict[str, str]
     versions: dict[str, str]
     files: dict[str, str]
+    models: dict[str, AskedModels] = {}
 
     @model_validator(mode="before")
     @classmethod
@@ -158,10 +176,25 @@ def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
     }
     own = {name: results.manifest[name] for name in ("plan", "code", "methods", "tasks", "versions")}
     files = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    manifest = BundleManifest(declared=declared, files=files, origins=results.origins, **own)
+    manifest = BundleManifest(
+        declared=declared, files=files, origins=results.origins, models=asked_models(results), **own
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(_zipped({MANIFEST: manifest.model_dump_json(indent=1).encode()} | contents))
     return path
+
+
+def asked_models(results: Results) -> dict[str, AskedModels]:
+    """The language models of each method that asked some: what was asked, and who answered."""
+    computed = results.manifest.get("computed_by", {})
+    return {
+        method: AskedModels(
+            asked=tuple(computed.get(method, {}).get("models", ())),
+            answered_by={n.removeprefix(ANSWERED_BY): int(c) for n, c in used.items() if n.startswith(ANSWERED_BY)},
+            usage={name: count for name, count in used.items() if not name.startswith(ANSWERED_BY)},
+        )
+        for method, used in RunFolder(results.folder).read_usage().items()
+    }
 
 
 def _rankings(plan: Plan, folder: RunFolder, tasks: dict[tuple[str, int], Qrels], depth: int) -> pa.Table:

@@ -26,6 +26,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from readbench.benchmark.report._budgets import budget_table, curves
+from readbench.benchmark.report._bundle import asked_models
 from readbench.benchmark.report._figures import absent_figures, all_curves, figures
 from readbench.benchmark.report._grid import TableStudy
 from readbench.benchmark.report._methods import describe, mark_dataset, marks_of, under
@@ -41,7 +42,6 @@ from readbench.benchmark.report._significance import (
     sentence,
 )
 from readbench.benchmark.report._table import ReportTable, latex
-from readbench.benchmark.runs import RunFolder
 from readbench.common.plots import save
 from readbench.engine.llm import MARKED_ABOVE
 
@@ -107,22 +107,29 @@ def dataset_table(results: Results, board: Leaderboard) -> ReportTable:
     return ReportTable("datasets", caption, ["Method", *names], rows, labels=1)
 
 
-ANSWERS = ("questions", "given_up", "refusal", "truncated", "unreadable", "empty", "calls", "cost")
+ANSWERS = ("questions", "given_up", "refusal", "truncated", "unreadable", "empty", "calls")
 """What is told of the answers of language models."""
 
 
 def answer_table(results: Results) -> ReportTable | None:
-    """What language models were asked and how they answered, by method, failed cells included; None without any."""
-    used = RunFolder(results.folder).read_usage()
+    """Which language models were asked, which answered and how, by method, failed cells included; None without any."""
     rows = [
         [
             results.title(method),
-            *(f"{own.get(name, 0):.2f}" if name == "cost" else f"{own.get(name, 0):g}" for name in ANSWERS),
+            ", ".join(f"{own['provider']} {own['model']}" for own in models.asked),
+            ", ".join(models.answered_by) or "not told",
+            *(f"{models.usage.get(name, 0):g}" for name in ANSWERS),
+            f"{models.usage.get('cost', 0):.2f}",
+            f"{models.usage['spread'] / models.usage['sampled']:.2f}" if models.usage.get("sampled") else "-",
         ]
-        for method, own in used.items()
+        for method, models in asked_models(results).items()
     ]
-    caption = "Questions to language models; given_up: without a readable answer; cost in dollars, where prices are set"
-    return ReportTable("answers", caption, ["Method", *ANSWERS], rows, labels=1) if rows else None
+    caption = (
+        "Questions to language models; given_up: without a readable answer; cost in dollars, where prices are set;"
+        " spread: standard deviation of places or ratings over repeated answers"
+    )
+    header = ["Method", "Asked", "Answered by", *ANSWERS, "cost", "spread"]
+    return ReportTable("answers", caption, header, rows, labels=3) if rows else None
 
 
 def remarks(results: Results, board: Leaderboard) -> list[str]:
@@ -133,6 +140,12 @@ def remarks(results: Results, board: Leaderboard) -> list[str]:
         lines.append(
             "[! n% unanswered]: in its worst cell so many questions to the language model have no readable answer"
         )
+    lines += [
+        f"{results.title(method)}: {models.usage['other_model']:g} answers came from another model than was asked"
+        f" ({', '.join(models.answered_by)})"
+        for method, models in asked_models(results).items()
+        if models.usage.get("other_model")
+    ]
     lines += [f"{task}: {note}" for task, notes in results.manifest["notes"].items() for note in notes]
     return lines + _failures(results)
 

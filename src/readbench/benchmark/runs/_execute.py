@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from readbench.benchmark.protocol import Composition, Task, composition_row, load_task
 from readbench.benchmark.runs._budget import Budget, parse_budget
 from readbench.benchmark.runs._cells import Outcome, Setup, cell_fingerprint, judge, rank_level
-from readbench.benchmark.runs._folder import RunFolder
+from readbench.benchmark.runs._folder import TRANSCRIPTS, RunFolder
 from readbench.benchmark.runs._plan import Cell, Job, Plan
 from readbench.common.files import cache_root, data_root
 from readbench.common.progress import SILENT, Progress
@@ -48,7 +48,8 @@ class Setting:
         data, folder = data_root(root), Path(out).absolute()
         folder.mkdir(parents=True, exist_ok=True)
         cached = (cache or cache_root()).absolute()
-        return cls(folder, cached, data and data.absolute(), plan.composition, models or ModelOptions())
+        asked = replace(models or ModelOptions(), transcripts=str(folder / TRANSCRIPTS))
+        return cls(folder, cached, data and data.absolute(), plan.composition, asked)
 
 
 @dataclass(frozen=True)

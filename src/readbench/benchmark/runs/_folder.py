@@ -11,6 +11,7 @@ rankings/DATASET.parquet   top-100 lists
 gallery.parquet     queries and the windows found for them, as a case browser draws them: a report makes and
                     keeps it, for machines without the data
 usage.csv           where language models ran: calls, tokens, dollars and failures of their answers, one row each
+llm/                what they were asked and what they answered, a file a question: with it the same run needs no model
 tasks/DATASET/seed-S.parquet   ids and labels of queries and corpus: what metrics can be computed from again
 run.json            plan, versions, fingerprints, machine, wall time, facts about the metrics
 ```
@@ -77,6 +78,7 @@ SCORES, MANIFEST, PER_QUERY, OPINIONS, GALLERY, USAGE = (
     "gallery.parquet",
     "usage.csv",
 )
+TRANSCRIPTS = "llm"
 
 Rows = Callable[[Cell, pa.Table], pa.Table]
 Filters = list[tuple[str, str, Any]]

@@ -25,6 +25,7 @@ from readbench.common.progress import SILENT, Progress, within
 from readbench.engine.llm import ModelOptions
 from readbench.engine.method import Method
 from readbench.engine.spec import parse
+from readbench.errors import ReadbenchError
 
 REFRESH_S = 2.0
 """Least time between two rewrites of the score tables while a run goes on."""
@@ -94,7 +95,7 @@ def run(  # noqa: PLR0913 - what a run may be told
     finally:
         folder.write_tables(plan)
         summary.seconds = time.time() - began
-        folder.write_manifest(_manifest(plan, executor, shard, setting.root, summary))
+        folder.write_manifest(_manifest(plan, executor, shard, setting.root, setting.models, summary))
     return summary
 
 
@@ -122,8 +123,10 @@ def _count(summary: RunSummary, report: CellReport) -> None:
         summary.computed += 1
 
 
-def _manifest(plan: Plan, executor: Executor, shard: Shard, root: Path | None, summary: RunSummary) -> dict[str, Any]:
-    computed = {job.method: _computed_by(job.method) for job in shard.of(list(plan.jobs()))}
+def _manifest(
+    plan: Plan, executor: Executor, shard: Shard, root: Path | None, models: ModelOptions, summary: RunSummary
+) -> dict[str, Any]:
+    computed = {job.method: _computed_by(job.method, models) for job in shard.of(list(plan.jobs()))}
     return {
         "plan": asdict(plan),
         "datasets": {dataset: _dataset_facts(dataset, root) for dataset in plan.datasets},
@@ -161,10 +164,20 @@ def _method_facts(plan: Plan, method: str) -> dict[str, Any]:
     }
 
 
-def _computed_by(method: str) -> dict[str, Any]:
-    """What the numbers of a method come from: code, packages that compute, and the weights that its encoders read."""
+def _computed_by(method: str, models: ModelOptions) -> dict[str, Any]:
+    """What the numbers of a method come from: code, packages that compute, weights, and language models."""
     made_by = provenance_of_cells(parse(method))
-    return {"code": made_by.code.digest, "packages": dict(made_by.packages), "weights": _weights(method)}
+    found = {"code": made_by.code.digest, "packages": dict(made_by.packages), "weights": _weights(method)}
+    asked = _models(method, models)
+    return found | ({"models": asked} if asked else {})
+
+
+def _models(method: str, models: ModelOptions) -> list[dict[str, Any]]:
+    """Language models of a method; nothing where they are not configured, as its cells say."""
+    try:
+        return Method(method, models=models).brief("").model_facts
+    except ReadbenchError:
+        return []
 
 
 def _weights(method: str) -> dict[str, str]:
