@@ -369,7 +369,7 @@ GRIDS = (
         ("Method", "Task"),
         language_rows,
         headline_column,
-        filled_by="methods with `llm(PROFILE)` or `classify(PROFILE)`: none was run, they need a model and its key",
+        filled_by="`readbench run --suite llm`, with profiles of the models (docs/language-models.md)",
         beside="tab:llm",
         among="block",
     ),

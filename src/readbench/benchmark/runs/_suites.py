@@ -9,9 +9,10 @@ from typing import Any
 
 from readbench.benchmark.runs._budget import parse_budget
 from readbench.benchmark.runs._plan import Plan
+from readbench.engine.llm import list_profiles, split_model
 from readbench.engine.method import Method
-from readbench.engine.registry import SOURCES
-from readbench.engine.spec import COMPOSED, parse
+from readbench.engine.registry import ENCODERS, SOURCES
+from readbench.engine.spec import COMPOSED, MethodSpec, parse
 from readbench.errors import UnknownNameError, UsageError
 
 FLOORS = ("random", "majority")
@@ -43,12 +44,23 @@ READX = "readx"
 """The suite that searches the faults of each asset on the same one and on others (`readbench.benchmark.studies`)."""
 WITH_ASSETS = ("itu_5gc", "lbnl_ahu", "phmap23", "petrobras_3w", "nppad", "mit_bih", "bearings")
 """Sources with faults of several assets; the one with the longest windows comes last."""
+LANGUAGE_MODELS = "llm"
+"""The suite that asks language models, which cost money: its profiles must be there."""
+PAPER_MODELS = ("toto", "chatts", "claude", "claude-tsad")
+"""Language models of the paper, by the names of profiles; `claude` and `claude-tsad` are one."""
+SERIES_POINTS = {"chatts": ",points=1024"}
+"""Points of a channel where a model takes other than language models do."""
+NO_TOTO = (
+    "toto: Toto-1.0-QA runs in an environment of its own on four large GPUs, and no server of it is shipped; a profile"
+    " [toto] of provider toto-http is asked if you run one (docs/language-models.md)"
+)
 AXES: dict[str, dict[str, Any]] = {
     "budget": {"labels": ("0", "5", "10", "20", "50", "100")},
     "share": {"labels": ("1%", "2%", "5%", "10%", "20%", "50%", "all"), "levels": (0,)},
     "noise": {"labels": ("all", "all~10%", "all~20%", "all~30%"), "levels": (0,)},
     "pollution": {"levels": (0, 10, 20, 30, 40, 50)},
     NOVEL: {"levels": (0,)},
+    LANGUAGE_MODELS: {"levels": (0,), "seeds": (0,)},
     READX: {"levels": (0, 20), "seeds": (0,), "corpus_cap": 300},
 }
 """Parts of the plan that a suite varies."""
@@ -198,9 +210,20 @@ def readx() -> Iterable[str]:
     return (*quick, *slow, "mr-hydra(form=joint)", "ts2vec", "rdst")  # the last ones learn from each pool anew
 
 
+def llm() -> Iterable[str]:
+    """The paper's language-model table: the pool, four models that rerank it, and the same without retrieval.
+
+    The pool is CHARM's where its weights are at hand, else that of our own encoder. ChatTS sees as many points as it
+    was made for.
+    """
+    pool = "sonde" if ENCODERS.get("charm").unavailable() else "charm"
+    asked = [f"{name}({model}{SERIES_POINTS.get(model, '')})" for name in ("llm", "classify") for model in PAPER_MODELS]
+    return [pool, *(f"{pool}+{text}" if text.startswith("llm") else text for text in asked)]
+
+
 def paper() -> Iterable[str]:
-    """Everything of the paper: base retrievers, NR, the fusion grid, rerankers, references."""
-    return [*classical(), *nr(), *fusion(), *rerank(), *REFERENCES]
+    """Everything of the paper: base retrievers, NR, the fusion grid, rerankers, references, and language models."""
+    return [*classical(), *nr(), *fusion(), *rerank(), *REFERENCES, *llm()]
 
 
 def full() -> Iterable[str]:
@@ -226,6 +249,7 @@ SUITES: dict[str, Callable[[], Iterable[str]]] = {
     "pollution": pollution,
     NOVEL: novel,
     READX: readx,
+    LANGUAGE_MODELS: llm,
     "paper": paper,
     "full": full,
 }
@@ -241,12 +265,24 @@ def _runnable(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
         except UsageError as error:
             skipped[text] = str(error)
             continue
-        reason = next((f"{e.name} {r}" for e in spec.entries() if (r := e.unavailable())), "")
+        reason = next((f"{e.name} {r}" for e in spec.entries() if (r := e.unavailable())), "") or _unasked(spec)
         if reason:
             skipped[str(spec)] = reason
         else:
             methods[str(spec)] = None
     return tuple(methods), skipped
+
+
+def _unasked(spec: MethodSpec) -> str:
+    """Why a language model of a method cannot be asked; empty where it can, or there is none."""
+    stages = [*(leg.stage for leg in spec.legs), *spec.rerankers]
+    for stage in (stage for stage in stages if stage.name in ("llm", "classify")):
+        name = split_model(str(dict(stage.parameters)["model"]))[0]
+        if name == "toto" and name not in list_profiles():
+            return NO_TOTO
+        if name not in list_profiles():
+            return f'{name}: write a profile [{name}] with like = "paper-{name}" into the file that READBENCH_LLM names'
+    return ""
 
 
 def _with_assets(root: Path | None) -> tuple[str, ...]:
