@@ -87,6 +87,8 @@ class Loopback:
     url: str
     script: Script
     asked: list[Asked] = field(default_factory=list)
+    batches: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    polls: int = 0
 
     def base(self, provider: str) -> str:
         return f"{self.url}/v1" if provider in ("openai", "chatts-http") else self.url
@@ -108,6 +110,11 @@ def serving(script: Script) -> Iterator[Loopback]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             asked = Asked(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
+            if asked.path == "/v1/messages/batches":
+                name = f"batch_{len(loopback.batches)}"
+                loopback.batches[name] = body["requests"]
+                self._send(json.dumps(batch_of(loopback, name)).encode())
+                return
             loopback.asked.append(asked)
             answered = loopback.script(asked)
             if answered.status == HANG_UP:
@@ -117,6 +124,22 @@ def serving(script: Script) -> Iterator[Loopback]:
             self.send_response(answered.status)
             for name, value in answered.headers.items():
                 self.send_header(name, value)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def do_GET(self) -> None:
+            """A batch, which has ended when it is asked for the third time, or its results."""
+            name = self.path.split("/")[4].partition("?")[0]
+            if not self.path.endswith("/results"):
+                loopback.polls += 1
+                self._send(json.dumps(batch_of(loopback, name)).encode())
+                return
+            self._send("\n".join(map(json.dumps, results_of(loopback, name))).encode())
+
+        def _send(self, content: bytes) -> None:
+            self.send_response(200)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(content)))
             self.end_headers()
@@ -159,6 +182,24 @@ def wrapped(asked: Asked, answered: Answered) -> dict[str, Any]:
     content = [thinking, {"type": "text", "text": text}]
     head = {"id": "m", "type": "message", "role": "assistant", "model": model}
     return {**head, "content": content, "stop_reason": answered.stop or "end_turn", "usage": usage}
+
+
+def batch_of(loopback: Loopback, name: str) -> dict[str, Any]:
+    """A batch as Anthropic describes it."""
+    status = "ended" if loopback.polls > 2 else "in_progress"
+    results = f"{loopback.url}/v1/messages/batches/{name}/results"
+    return {"id": name, "type": "message_batch", "processing_status": status, "results_url": results}
+
+
+def results_of(loopback: Loopback, name: str) -> Iterator[dict[str, Any]]:
+    """The script's answers; one with a status other than 200 is an error."""
+    for request in loopback.batches[name]:
+        asked = Asked("/v1/messages", {}, request["params"])
+        loopback.asked.append(asked)
+        answered = loopback.script(asked)
+        failed = {"type": "errored", "error": {"type": "error", "error": {"type": "api_error", "message": "no"}}}
+        done = {"type": "succeeded", "message": wrapped(asked, answered)}
+        yield {"custom_id": request["custom_id"], "result": done if answered.status == 200 else failed}
 
 
 def write_profiles(path: Path, profiles: Mapping[str, Mapping[str, object]]) -> Path:

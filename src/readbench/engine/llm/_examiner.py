@@ -32,6 +32,7 @@ from typing import Any, Literal, TypeVar
 from readbench.common.files import cache_root, write_bytes, write_json
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.llm._answers import ANSWERED_BY
+from readbench.engine.llm._batches import MessageBatches
 from readbench.engine.llm._exhibits import Blank, Plotter, Reduction, WindowExcerpt
 from readbench.engine.llm._messages import ChatClient, ModelRequest, Reply, UnreadableError, Usage
 from readbench.engine.llm._prompts import Asking, Composer, Item, Task, load_prompts
@@ -156,6 +157,7 @@ class ModelCaller:
         self.profile = profile
         self.client = client
         self.progress = progress
+        self.root = root
         self.store = ReplyStore(root, profile, transcripts)
         self.ledger = Ledger(root, name, profile)
         self.usage: dict[str, float] = {}
@@ -170,6 +172,9 @@ class ModelCaller:
         missing = [place for place in sorted(places.values()) if self.store.read(requests[place]) is None]
         planned = self._announce([requests[place] for place in missing])
         before = self.ledger.spent()
+        if self.profile.batch:
+            self._answer_together({self.store.name(requests[p]): (requests[p], read[p]) for p in missing})
+            missing = []
         with ThreadPoolExecutor(self.profile.concurrency) as pool:
             futures = [pool.submit(self._answered, requests[place], read[place]) for place in missing]
             try:
@@ -240,6 +245,25 @@ class ModelCaller:
             self._back_off(attempt)
         self.store.write(request, StoredReply(text, usage, attempt + 1, dict(failures), model))
 
+    def _answer_together(self, waiting: dict[str, tuple[ModelRequest, Read[T]]]) -> None:
+        """The same in batches, as often as there are tries."""
+        batches = MessageBatches(self.profile, self.root)
+        answers = {name: StoredReply("", Usage(), 0) for name in waiting}
+        for attempt in range(TRIES):
+            for request, _ in waiting.values():
+                self.ledger.enter(request)
+            replies = batches.complete({name: request for name, (request, _) in waiting.items()}) if waiting else {}
+            for name, (request, read) in list(waiting.items()):
+                reply = replies.get(name)
+                self.ledger.correct(request, reply.usage if reply else Usage())
+                failure = _fault(reply, read) if reply else "overloaded"
+                answers[name] = _add_try(answers[name], reply, failure)
+                if not failure or failure in FINAL or (reply and attempt + 1 == TRIES):
+                    self.store.write(request, answers[name])
+                    del waiting[name]
+        if waiting:
+            raise CallError("overloaded", f"{len(waiting)} questions failed in {TRIES} batches. Run again later.")
+
     def _call(self, request: ModelRequest) -> Reply:
         self.ledger.enter(request)
         usage = Usage()
@@ -257,6 +281,14 @@ class ModelCaller:
         if attempt + 1 < TRIES:
             wait = max(self.profile.backoff_s * 2**attempt, error.wait if error else 0.0)
             time.sleep(min(wait, LONGEST_WAIT_S))
+
+
+def _add_try(answer: StoredReply, reply: Reply | None, failure: str) -> StoredReply:
+    """What is known of a question after one more try."""
+    failures = dict(Counter(answer.failures) + Counter([failure] if failure else []))
+    if reply is None:
+        return replace(answer, calls=answer.calls + 1, failures=failures)
+    return StoredReply(reply.text, answer.usage + reply.usage, answer.calls + 1, failures, reply.model)
 
 
 def _fault(reply: Reply, read: Read[T]) -> str:

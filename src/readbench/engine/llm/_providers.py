@@ -107,15 +107,16 @@ def _package(name: str) -> Any:  # noqa: ANN401 - a module
         raise UsageError(f"The package {name} is not installed: pip install 'readbench[llm]'.") from None
 
 
-def call(package: Any, create: Callable[..., Any], body: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401 - any JSON
+def reach(name: str, create: Callable[..., Any], body: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401 - any JSON
     """The JSON that a provider's package brings back; `CallError` where it brings none.
 
     Args:
-        package: of the provider; those of Anthropic and OpenAI have the same errors.
+        name: of the package; those of Anthropic and OpenAI have the same errors.
         create: its function for raw responses.
         body: of the request.
         where: the address, for messages.
     """
+    package = _package(name)
     try:
         raw = create(**body).http_response
     except package.APIStatusError as error:
@@ -152,12 +153,13 @@ class Anthropic:
 
     def complete(self, request: ModelRequest) -> Reply:
         """Answer one request."""
-        create = self._client.messages.with_raw_response.create
-        where = str(self._client.base_url).rstrip("/")
-        return read_message(call(_package("anthropic"), create, message(request, self.profile), where), where)
+        create = self.sdk.messages.with_raw_response.create
+        where = str(self.sdk.base_url).rstrip("/")
+        return read_message(reach("anthropic", create, message(request, self.profile), where), where)
 
     @cached_property
-    def _client(self) -> Any:  # noqa: ANN401 - of an optional package
+    def sdk(self) -> Any:  # noqa: ANN401 - of an optional package
+        """The package's own client."""
         package, profile = _package("anthropic"), self.profile
         shared = {
             "base_url": profile.address or None,
@@ -243,11 +245,12 @@ class OpenAi:
         body = self.body(request)
         if not self.profile.key_variable:
             body["extra_headers"] = {"Authorization": package.Omit()}
-        create = self._client.chat.completions.with_raw_response.create
-        return read_completion(call(package, create, body, where), where)
+        create = self.sdk.chat.completions.with_raw_response.create
+        return read_completion(reach("openai", create, body, where), where)
 
     @cached_property
-    def _client(self) -> Any:  # noqa: ANN401 - of an optional package
+    def sdk(self) -> Any:  # noqa: ANN401 - of an optional package
+        """The package's own client."""
         package, profile = _package("openai"), self.profile
         secret = key(profile.key_variable) if profile.key_variable else ""
         return package.OpenAI(
