@@ -115,7 +115,7 @@ def test_unanswered_questions_are_marked_everywhere_and_fail_the_cell_where_most
     mark = {0.04: "[4% unanswered]", 0.3: "[! 30% unanswered]"}[share]
     assert not summary.failures
     assert results.title(method).endswith(mark)
-    assert results.title(BASE) == "Euclidean"
+    assert results.title(BASE) == "ED"
     shown = [*overview(results).tables, *paper_tables(TableStudy(results)), *method_tables(TableStudy(results))]
     named = [table for table in shown if "LLM" in table.markdown() or "Classify" in table.markdown()]
     assert {"leaderboard", "datasets", "answers", "language-models"} <= {table.name for table in named}

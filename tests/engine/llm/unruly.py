@@ -131,7 +131,7 @@ def stubborn(asked: Asked) -> bool:
 
 def hopeless(letters: list[int]) -> bool:
     """The same, by the lengths of the names of the classes that are shown."""
-    return sum(letters) % 3 == 0
+    return sum(letters) % 11 == 0  # at most half of the questions of any cell: with more it would fail
 
 
 def reply(asked: Asked) -> Answered:
