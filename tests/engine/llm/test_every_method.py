@@ -65,6 +65,7 @@ def configured(path: Path, loopback: Loopback) -> None:
         {
             name: {"provider": provider, "model": name, "base_url": loopback.base(provider), **shared}
             | SETTINGS.get(provider, {})
+            | {"max_series": 100}
             for name, provider in PROVIDERS.items()
         },
     )
