@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 PROVIDERS = ("anthropic", "bedrock", "vertex", "openai", "chatts-http", "toto-http")
 KEYS = {
     "ANTHROPIC_API_KEY": "secret-anthropic",
@@ -104,7 +106,9 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def serving(script: Script) -> Iterator[Loopback]:
-    """Serve until the block ends."""
+    """Serve until the block ends; clients of the providers must be installed to ask."""
+    for package in ("anthropic", "openai", "boto3", "google.auth"):
+        pytest.importorskip(package, reason=f"needs {package}: pip install 'readbench[llm]'")
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
