@@ -119,7 +119,7 @@ def test_what_a_run_has_nothing_for_is_named_with_what_fills_it(tmp_path: Path) 
     text = next(path for path in files if path.name == "tables.md").read_text()
     absent = dict(re.findall(r"^- `([a-z-]+)`: (.+)$", text.partition("**Not in this run**")[2], re.MULTILINE))
     assert absent["neighbours"] == "`readbench run --suite nr-k`"
-    assert "none was run" in absent["language-models"]
+    assert "--suite llm" in absent["language-models"]
     assert absent["noise"] == "`readbench run --suite noise`, then `readbench report RUN --with runs/noise`"
     written = {path.stem for path in files}
     wanted = {*figure_captions(), *(grid.name for grid in GRIDS), "calibration"}
@@ -132,7 +132,7 @@ def test_the_full_suite_fills_every_table_it_can_without_a_hole(tmp_path: Path) 
     methods = tuple(dict.fromkeys(str(parse(text)) for text in full()))
     study = TableStudy(read_results(made_up_run(tmp_path, methods, ("skab", "road", "hai"), seeds=(0,))))
     tables = paper_tables(study)
-    assert absent_tables(tables).keys() == {"corpus", "language-models"}
+    assert absent_tables(tables).keys() == {"corpus"}
     holes = [table.name for table in tables for row in table.rows if not table.name.endswith("-paper") and "–" in row]
     assert holes == []
     drawn = {figure.name for figure in figures(study)}

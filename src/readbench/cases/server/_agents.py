@@ -6,8 +6,8 @@ have left.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import HTTPException, Request
@@ -37,6 +37,11 @@ class AgentDoor:
 
     def __init__(self, service: CaseService) -> None:
         self.service = service
+        self._manager: Any = None
+
+    def _make_manager(self) -> Any:  # noqa: ANN401 - of an optional package
+        """Sessions of the tools; they can be opened once."""
+        service = self.service
         server = agent_server(
             service.library,
             method=service.settings.choose_method(""),
@@ -52,17 +57,21 @@ class AgentDoor:
             # The gate looks at Host and Origin.
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
-        self._manager = server.session_manager
+        return server.session_manager
 
-    def open(self) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
         """Let agents in while this is entered."""
-        manager: AbstractAsyncContextManager[None] = self._manager.run()
-        return manager
+        self._manager = self._make_manager()
+        async with self._manager.run():
+            yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One message."""
         scope["route"] = self
         check_role(caller_of(Request(scope), self.service), self.role)
+        if self._manager is None:
+            raise HTTPException(503, "The service has not begun to listen. Try again in a moment.")
         await self._manager.handle_request(scope, receive, send)
 
     async def _run(self, call: Callable[[], Any], request: Any, writes: bool) -> Any:  # noqa: ANN401, FBT001
