@@ -17,7 +17,7 @@ endif
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(DEV))
 
-.PHONY: run report demo test check test-random browser database lint web clean
+.PHONY: run report demo test test-all check test-random browser database lint web clean
 run: $(VENV)/.installed
 	$(BIN)/readbench run --suite quick
 	$(BIN)/readbench report runs/quick
@@ -31,6 +31,9 @@ demo: $(VENV)/.installed-service
 	$(BIN)/readbench cases serve --demo --port $(PORT)
 
 test: lint $(BROWSER)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
+
+test-all: lint $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: lint

@@ -61,6 +61,13 @@ SLOW_PLACES = (
     "research",
 )
 """Folders and files that run whole pipelines, compile much, start processes or kill them."""
+LONG_TESTS = (
+    "engine/encoders/test_rocket.py::test_features_and_levels_are_those_of_aeon",
+    "engine/encoders/test_rocket.py::test_the_other_kinds_keep_the_contract",
+    "engine/llm/test_every_method.py::test_every_method_survives_its_server_and_a_kill",
+    "test_docs.py::test_commands_of_a_page_work_in_their_order[leaderboard]",
+)
+"""Beginnings of the names of tests that take half a minute and more: `make test` leaves them to `make test-all`."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -72,6 +79,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         by_fixture = SLOW_FIXTURES & set(getattr(item, "fixturenames", ()))
         if by_fixture or places & {item.path, *item.path.parents}:
             item.add_marker(pytest.mark.slow)
+        if item.nodeid.removeprefix("tests/").startswith(LONG_TESTS):
+            item.add_marker(pytest.mark.long)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
