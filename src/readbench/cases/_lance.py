@@ -27,6 +27,7 @@ from readbench.cases._store import (
     StoredTable,
     StoredWindows,
     advise,
+    context_digests,
     find_new,
     join_contexts,
 )
@@ -159,10 +160,9 @@ class LanceStore:
 
     def file_contexts(self, windows: WindowSet) -> list[str]:
         """Keep those that are not kept yet."""
-        context = windows.context
+        context, digests = windows.context, context_digests(windows)
         if context is None:
-            return [""] * len(windows)
-        digests = [context.digest_of(i).hex() for i in range(len(windows))]
+            return digests
         if any(digests) and not self._holds_contexts():
             with self._explain("contexts"):
                 self._tables["contexts"] = self._database.create_table("contexts", schema=_CONTEXTS, exist_ok=True)

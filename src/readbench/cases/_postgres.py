@@ -31,6 +31,7 @@ from readbench.cases._store import (
     StoredContext,
     StoredTable,
     StoredWindows,
+    context_digests,
     find_new,
     join_contexts,
 )
@@ -177,10 +178,9 @@ class PostgresStore:
 
     def file_contexts(self, windows: WindowSet) -> list[str]:
         """Keep those that are not kept yet."""
-        context = windows.context
+        context, digests = windows.context, context_digests(windows)
         if context is None:
-            return [""] * len(windows)
-        digests = [context.digest_of(i).hex() for i in range(len(windows))]
+            return digests
 
         def row(i: int) -> tuple[object, ...]:
             before, facts = context.before_of(i), context.facts_of(i)

@@ -274,6 +274,14 @@ def join_contexts(found: Mapping[str, StoredContext], wanted: Sequence[str], whe
     return context
 
 
+def context_digests(windows: WindowSet) -> list[str]:
+    """Hashes of what windows bring along; "" of those that bring nothing."""
+    context = windows.context
+    if context is None:
+        return [""] * len(windows)
+    return [context.digest_of(i).hex() for i in range(len(windows))]
+
+
 def find_new(digests: Sequence[str], known: Iterable[str]) -> list[int]:
     """A place of each digest that is not known; "" always is."""
     held = {"", *known}
