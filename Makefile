@@ -17,7 +17,7 @@ endif
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(DEV))
 
-.PHONY: run report demo test test-all check test-random browser database lint web clean
+.PHONY: run report demo docs test test-all check test-random browser database lint web clean
 run: $(VENV)/.installed
 	$(BIN)/readbench run --suite quick
 	$(BIN)/readbench report runs/quick
@@ -29,6 +29,11 @@ report: $(VENV)/.installed
 PORT ?= 8000
 demo: $(VENV)/.installed-service
 	$(BIN)/readbench cases serve --demo --port $(PORT)
+
+# The documentation as a site, in build/docs/index.html; a warning is an error.
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/docs/index.html"
 
 test: lint $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
@@ -85,6 +90,11 @@ $(VENV)/.installed-service: pyproject.toml
 	@echo "installing readbench[service] into $(VENV); this takes a minute or two"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[service]'
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@ $(VENV)/.installed
 
 $(STAMP): pyproject.toml constraints-dev.txt
