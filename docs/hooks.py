@@ -83,6 +83,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401
     return markdown
 
 
+def on_page_content(html: str, **_: Any) -> str:  # noqa: ANN401
+    """A heading of a table that is empty is none."""
+    return re.sub(r"<th([^>]*)></th>", r"<td\1></td>", html)
+
+
 def _link_here(match: re.Match[str], folder: Path) -> str:
     """A link of a page that stands in a folder of the repository, as it is on the site; to a folder, its text alone."""
     target = match["target"]
