@@ -27,7 +27,7 @@ from readbench.engine.protocols import Encoder
 from readbench.engine.registry import ENCODERS
 from readbench.engine.rerankers import LabelModel
 from readbench.engine.retrievers import top_k
-from readbench.engine.spec import MethodSpec
+from readbench.engine.spec import MethodSpec, parse
 from readbench.engine.vectors import blocks_of, encode_missing
 from readbench.engine.windows import UNLABELLED, WindowSet
 from readbench.errors import DataError, UsageError
@@ -223,7 +223,7 @@ class Engine:
     ) -> None:
         self.exact_cases = exact_cases
         self.shortlist = shortlist
-        self.vectors = LibraryVectors(store)
+        self.vectors = LibraryVectors(store, files=learner is None or learner.learns)
         self._learner, self._latest = learner, latest
         self._shortlister = Shortlister(self.vectors)
         self._lock = Lock()
@@ -258,6 +258,20 @@ class Engine:
             fitted = self._build(spec, progress).fit(corpus, snapshot.normals)
             known = _Corpus([], positions, snapshot.classes, know_labels(snapshot, positions))
             yield _rank(fitted, known, windows=window, ruled_out=ruled_out)
+
+    def learned(self) -> dict[str, Learned[FittedMethod]]:
+        """The methods that were fitted on all cases, by their canonical texts."""
+        with self._lock:
+            return {name: kept.known for name, kept in self._kept.items() if kept.known and " on the " not in name}
+
+    def follow(self, name: str, learned: Learned[FittedMethod]) -> None:
+        """Go on with a fitted method of another process."""
+        self._keep(parse(name)).known = learned
+
+    def keep_up(self, snapshot: Snapshot) -> None:
+        """Learn from what changed since, by the methods that are kept."""
+        for name in self.learned():
+            self._keep(parse(name)).get(snapshot)
 
     def review(self, snapshot: Snapshot, spec: MethodSpec, progress: Progress) -> Review:
         """The cases of a library to look through, all or the latest, and the method on them.
