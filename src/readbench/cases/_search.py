@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from readbench.cases._journal import CaseKey, Snapshot
 from readbench.cases._learning import BackgroundLearner, Kept, Learned
+from readbench.cases._lessons import LessonShelf
 from readbench.cases._store import LibraryVectors, Store, StoredArray
 from readbench.common.deadlines import check_deadline
 from readbench.common.progress import Progress, during, within
@@ -225,6 +226,7 @@ class Engine:
         self.shortlist = shortlist
         self.vectors = LibraryVectors(store, files=learner is None or learner.learns)
         self._learner, self._latest = learner, latest
+        self._lessons = LessonShelf.of(store.address)
         self._shortlister = Shortlister(self.vectors)
         self._lock = Lock()
         self._kept: dict[str, Kept[FittedMethod]] = {}
@@ -348,10 +350,14 @@ class Engine:
             fitted = known.value.retell(own.describe(known.value.corpus))
         else:
             fitted = self._build(spec, progress).fit(own.corpus(), own.normals).prepare()
+        knowledge = know_labels(own, np.arange(len(own)))
+        if known_before := self._lessons.recall(fitted, knowledge):
+            fitted.recall(knowledge, known_before)
+            return fitted
         with during(progress, "learning from labels"):
-            lesson = fitted.lesson(know_labels(own, np.arange(len(own))))
+            lesson = fitted.lesson(knowledge)
             if lesson:
-                lesson.prepare()
+                self._lessons.keep(fitted, knowledge, lesson.prepare())
         return fitted
 
     def _build(self, spec: MethodSpec, progress: Progress) -> Method:
