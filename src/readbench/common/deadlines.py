@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -57,5 +57,15 @@ def seconds_left() -> float:
 
 def check_deadline() -> None:
     """Raise `OverdueError` where the time of the work at hand is over; nothing happens where nobody set one."""
-    if seconds_left() < 0:
-        raise OverdueError("The time for this was over before it was done. Ask for less at once.")
+    hold_deadline()()
+
+
+def hold_deadline() -> Callable[[], None]:
+    """What `check_deadline` does here, as a function for the threads that share the work at hand."""
+    deadline = _SET.get()
+
+    def check() -> None:
+        if deadline is not None and time.monotonic() > deadline.at:
+            raise OverdueError("The time for this was over before it was done. Ask for less at once.")
+
+    return check
