@@ -14,7 +14,7 @@ from threading import Lock, RLock
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from readbench.cases import _journal as journal
 from readbench.cases._answer import SearchRequest, make_answer
@@ -58,7 +58,7 @@ from readbench.cases._overview import draw_map, find_doubtful, suggest_next
 from readbench.cases._plausibility import LibraryProfile, check_window
 from readbench.cases._questions import QUESTIONS
 from readbench.cases._search import EXACT_CASES, SHORTLIST, Engine, Review
-from readbench.cases._store import Store, open_store
+from readbench.cases._store import LibraryVectors, Store, open_store
 from readbench.common.progress import SILENT, Progress
 from readbench.common.tables import split_header
 from readbench.engine.context import Facts
@@ -557,6 +557,17 @@ class Library:
             with self._snapshot_lock:
                 self._current = -1, learned.snapshot
         self._engine.follow(name, learned)
+
+    @property
+    def vectors(self) -> LibraryVectors:
+        """Where the vectors of its cases are kept."""
+        return self._engine.vectors
+
+    def list_compared(self, window: WindowSet) -> NDArray[np.int64]:
+        """Positions of the cases that a method is given to compare with one window: all, or a shortlist."""
+        snapshot = self.snapshot()
+        own = snapshot.naming(prepare_windows(window))
+        return self._engine.shortlist_for(snapshot, own, self.progress)
 
     def settle(self, timeout_s: float | None = None) -> bool:
         """Wait until nothing is learned or encoded in the background; False where one takes longer than so long."""

@@ -255,11 +255,17 @@ class Engine:
             yield self._search_all(snapshot, spec, windows, ruled_out, progress)
             return
         for window in windows.blocks(1):
-            positions = self._shortlister.find_nearest(snapshot, window, self.shortlist, progress)
+            positions = self.shortlist_for(snapshot, window, progress)
             corpus = snapshot.searched(positions).with_stats(snapshot.reference)
             fitted = self._build(spec, progress).fit(corpus, snapshot.normals)
             known = _Corpus([], positions, snapshot.classes, know_labels(snapshot, positions))
             yield _rank(fitted, known, windows=window, ruled_out=ruled_out)
+
+    def shortlist_for(self, snapshot: Snapshot, window: WindowSet, progress: Progress) -> NDArray[np.int64]:
+        """Positions of the cases that the method compares with one window, ascending."""
+        if len(snapshot) <= self.exact_cases:
+            return np.arange(len(snapshot))
+        return self._shortlister.find_nearest(snapshot, window, self.shortlist, progress)
 
     def learned(self) -> dict[str, Learned[FittedMethod]]:
         """The methods that were fitted on all cases, by their canonical texts."""
