@@ -76,6 +76,7 @@ _EXPORTS = {
         "Vote",
         "WindowCheck",
     ),
+    "_processes": ("SearchPool",),
     "_questions": ("QUESTIONS", "describe_oddities", "shorten_note"),
 }
 _PLACES = {name: module for module, names in _EXPORTS.items() for name in names}
@@ -140,6 +141,7 @@ if TYPE_CHECKING:
         Vote,
         WindowCheck,
     )
+    from readbench.cases._processes import SearchPool
     from readbench.cases._questions import QUESTIONS, describe_oddities, shorten_note
 
 __all__ = [
@@ -179,6 +181,7 @@ __all__ = [
     "ReadRecording",
     "Record",
     "Remark",
+    "SearchPool",
     "Separation",
     "Sheet",
     "Shown",

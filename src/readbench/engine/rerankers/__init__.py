@@ -4,12 +4,13 @@ from readbench.engine.rerankers._active_learning import next_cases, select_most_
 from readbench.engine.rerankers._classic import MajorityVote, PseudoRelevanceFeedback, Purity, QueryPurity
 from readbench.engine.rerankers._gpc import GaussianProcess
 from readbench.engine.rerankers._llm import LanguageModel
-from readbench.engine.rerankers._opinion import LabelModel, Opinion, sharpen
+from readbench.engine.rerankers._opinion import FittedLabels, LabelModel, Opinion, sharpen
 from readbench.engine.rerankers._ridge import Array, Ridge, estimate_unseen_share, fit_ridge
 from readbench.engine.rerankers._verdict import Verdict
 
 __all__ = [
     "Array",
+    "FittedLabels",
     "GaussianProcess",
     "LabelModel",
     "LanguageModel",
