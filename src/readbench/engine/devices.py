@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from readbench.engine.abilities import OnDevice
@@ -32,6 +33,12 @@ def pick_device(device: Device, owner: str) -> str:
     if device == "auto":
         return "cuda" if present else "cpu"
     return device
+
+
+def name_gpu() -> str:
+    """Name of the GPU that torch can use; empty where there is none, or no torch."""
+    cuda = import_optional("torch", "name_gpu").cuda if find_spec("torch") else None
+    return str(cuda.get_device_name()) if cuda and cuda.is_available() else ""
 
 
 def device_of(encoder: OnDevice | None) -> Device:

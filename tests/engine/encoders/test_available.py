@@ -48,7 +48,7 @@ def test_a_network_in_a_file_needs_the_file(name: str) -> None:
 
 def test_charm_says_that_its_weights_are_not_public() -> None:
     pytest.importorskip("torch")
-    assert ENCODERS.get("charm").unavailable().startswith("has no public weights.")
+    assert ENCODERS.get("charm").unavailable().startswith("needs weights, which are not public")
 
 
 @pytest.mark.parametrize("name", ["raw", "rocket"])

@@ -207,7 +207,7 @@ def explain_no_models() -> str:
     """Why no model can be asked, and what to do; empty where a file of profiles is named."""
     path = os.environ.get(VARIABLE)
     if not path:
-        return f"needs a language model: name a file of profiles in {VARIABLE} (docs/language-models.md)"
+        return f"needs a language model: export {VARIABLE}=FILE of profiles (docs/language-models.md)"
     return "" if Path(path).is_file() else f"needs the file {path}, which {VARIABLE} names"
 
 
