@@ -56,12 +56,14 @@ def device_of(encoder: OnDevice | None) -> Device:
 def use_exact_products() -> Iterator[None]:
     """Products of float32 matrices on a GPU keep their inputs whole, whatever the program prefers elsewhere."""
     settings = import_optional("torch", "exact_products").backends.cuda.matmul
-    before = settings.fp32_precision
-    settings.fp32_precision = "ieee"
+    newer = hasattr(settings, "fp32_precision")  # from torch 2.9 on, which warns of the older name
+    name, exact = ("fp32_precision", "ieee") if newer else ("allow_tf32", False)
+    before = getattr(settings, name)
+    setattr(settings, name, exact)
     try:
         yield
     finally:
-        settings.fp32_precision = before
+        setattr(settings, name, before)
 
 
 @contextmanager
