@@ -306,16 +306,22 @@ def _fault(reply: Reply, read: Read[T]) -> str:
     return ""
 
 
+_ADDED = re.compile(r"\d+|v\d+|latest|q\d\w*|k|[sml]|gguf|fp\d+|bf16|int\d+|awq|gptq")
+"""What may follow the name of a model in that of the same: dates, versions, formats of its numbers."""
+
+
 def same_model(asked: str, returned: str) -> bool:
     """Whether a model that answered may be the one that was asked: providers add dates, regions and versions to names.
 
     >>> same_model("gpt-5", "gpt-5-2026-01-01"), same_model("us.anthropic.claude-sonnet-5-v1:0", "claude-sonnet-5")
     (True, True)
-    >>> same_model("Qwen/Qwen3-8B", "qwen3-8b"), same_model("gpt-5", "gpt-4o")
-    (True, False)
+    >>> same_model("Qwen/Qwen3-8B", "qwen3-8b-q4_k_m.gguf"), same_model("gpt-5", "gpt-5-mini"), same_model("o3", "o30")
+    (True, False, False)
     """
-    one, two = (re.sub(r"[^a-z0-9]+", "-", name.rpartition("/")[2].lower()) for name in (asked, returned))
-    return one in two or two in one
+    names = (re.split(r"[^a-z0-9]+", name.rpartition("/")[2].lower()) for name in (asked, returned))
+    short, long = sorted(names, key=len)
+    places = [place for place in range(len(long) - len(short) + 1) if long[place : place + len(short)] == short]
+    return any(all(map(_ADDED.fullmatch, long[place + len(short) :])) for place in places)
 
 
 def caller_for(name: str, options: ModelOptions | None = None, progress: Progress = SILENT) -> ModelCaller:
