@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
+from rich.text import Text
 
 from readbench.cli.options import Json, output
 
@@ -19,15 +20,17 @@ def methods_command(as_json: Json = False) -> None:
 
     Example: `readbench methods`
     """
-    facts = [_method_facts(kind, entry) for kind, entry in _components()]
+    facts = [_method_facts(kind, entry) for kind, entry in components()]
     if as_json:
         print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
         return
     table = Table("Name", "Kind", "Family", "Parameters", "Summary", "From", title="Methods", title_justify="left")
     for fact in facts:
         parameters = ", ".join(f"{key}={value}" for key, value in fact["parameters"].items())
-        summary = str(fact["summary"]) + (f" [red]{fact['unavailable']}[/red]" if fact["unavailable"] else "")
-        table.add_row(fact["name"], fact["kind"], fact["family"], parameters, summary, fact["origin"])
+        summary = Text(str(fact["summary"]))  # as text: the brackets of an extra are no markup
+        if fact["unavailable"]:
+            summary.append(f" {fact['unavailable']}", "red")
+        table.add_row(fact["name"], fact["kind"], fact["family"], Text(parameters), summary, fact["origin"])
     output().print(table)
 
 
@@ -90,7 +93,8 @@ def _verified(fact: dict[str, object]) -> str:
     return "yes" if fact["verified"] else "no"
 
 
-def _components() -> Iterator[tuple[str, Entry]]:
+def components() -> Iterator[tuple[str, Entry]]:
+    """All parts of methods, each with its kind."""
     from readbench.engine.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS
 
     for registry in (RETRIEVERS, ENCODERS, TRANSFORMS, FUSIONS, RERANKERS):
