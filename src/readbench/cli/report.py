@@ -185,6 +185,7 @@ def leaderboard_command(
         typer.Option(help="The submission whose tasks are the right ones.", show_default="those most share"),
     ] = None,
     metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
+    strict: Annotated[bool, typer.Option("--strict", help="Fail where a submission is not taken.")] = False,
 ) -> None:
     """Make a leaderboard from many submissions; those that cannot be believed are named with the reason.
 
@@ -209,6 +210,8 @@ def leaderboard_command(
         show_table(rejected_table(board), console)
     written = write_standings(board, out or folder / "leaderboard")
     Console(stderr=True).print(f"wrote {', '.join(map(str, written))}", highlight=False)
+    if strict and board.rejected:
+        raise typer.Exit(1)
 
 
 def _datasets(text: str) -> tuple[str, ...] | None:
