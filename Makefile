@@ -1,6 +1,7 @@
 # `make run` sets up and runs the benchmark on embedded data, `make test` sets up and runs the tests; `make report` writes
 # the site of a run (RUN=runs/NAME), by default of the embedded data; `make demo` opens a case library to the browser
 # (PORT=8000).
+# `make test-all` also runs notebooks, installs wheels in clean environments and tests the lowest versions.
 # `make check` is for while one works: lint, types and the fast tests; `make test-random` draws other examples each time.
 PYTHON ?= python3
 EXTRAS ?= light
@@ -17,7 +18,7 @@ endif
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(DEV))
 
-.PHONY: run report demo test test-all check test-random test-torch test-exports browser database lint web clean
+.PHONY: run report demo test test-all test-lowest test-torch test-exports check test-random wheels audit submissions browser database lint web clean
 run: $(VENV)/.installed
 	$(BIN)/readbench run --suite quick
 	$(BIN)/readbench report runs/quick
@@ -35,6 +36,31 @@ test: lint $(BROWSER)
 
 test-all: lint $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(MAKE) test-lowest
+
+# The lowest versions that pyproject.toml allows, which uv computes, in an environment of their own.
+LOWEST := .venv-lowest
+test-lowest:
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
+	  --editable '.[service,postgres,llm,sources]'
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --editable '.[dev]'
+	$(LOWEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
+
+# Wheel and sdist in dist/, and the tests that install them where nothing else is.
+wheels: $(STAMP)
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m pytest tests/test_release.py
+
+# Licences of all dependencies, and which of them have known vulnerabilities; the latter are looked up on the network.
+audit: $(STAMP)
+	$(BIN)/python -m tools.licences
+	test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/pip install --quiet pip-audit; }
+	.venv-audit/bin/pip-audit --path $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+
+submissions: $(VENV)/.installed
+	$(BIN)/readbench leaderboard submissions --strict
 
 check: lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"

@@ -207,6 +207,11 @@ class Library:
         """All changes, oldest first."""
         return list(self.snapshot().state.changes)
 
+    def describe_changes(self, changes: Sequence[Change]) -> list[Change]:
+        """The same changes, each with what it did to which cases."""
+        first = max(0, self.snapshot().state.steps - journal.DETAILED_ROWS)
+        return journal.describe_changes(self.store.journal(first), changes)
+
     def stats(self) -> Summary:
         """Counts."""
         snapshot = self.snapshot()

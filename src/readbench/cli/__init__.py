@@ -9,11 +9,12 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from readbench import __version__
 from readbench.cli import audit, bench, cache, cases, catalogue, data, doctor, llm, models, report, run, studies
-from readbench.errors import ReadbenchError, UsageError
+from readbench.cli.failures import complain
+from readbench.cli.options import Plugins
+from readbench.errors import ReadbenchError
 
 app = typer.Typer(
     name="readbench",
@@ -59,14 +60,14 @@ def readbench(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
+    plugin: Plugins = None,
 ) -> None:
     """Find the historical case that explains a new fault in time-series data."""
 
 
 def main() -> None:
-    """Entry point: an error raised on purpose is printed as one sentence; 2 = wrong usage, 1 = anything else."""
+    """Entry point: what goes wrong outside the program is printed as one sentence; 2 = wrong usage, 1 = else."""
     try:
         app()
-    except ReadbenchError as error:
-        Console(stderr=True, soft_wrap=True).print(f"Error: {error}", style="bold red", markup=False, highlight=False)
-        sys.exit(2 if isinstance(error, UsageError) else 1)
+    except (ReadbenchError, OSError) as error:
+        sys.exit(complain(error))

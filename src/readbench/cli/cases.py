@@ -46,7 +46,9 @@ def init_command(where: Where) -> None:
     """
     from readbench.cases import Library
 
-    say(f"made an empty library at {Library.create(where).store.where}")
+    with cases_intake.whole_library(where):
+        made = Library.create(where).store.where
+    say(f"made an empty library at {made}")
 
 
 app.command("add")(cases_intake.add_command)

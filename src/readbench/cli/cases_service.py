@@ -68,7 +68,12 @@ def serve_command(
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="Methods that may be asked for, the default first.", show_default=LIBRARY_METHOD),
+        typer.Option(
+            "--method",
+            "--methods",
+            help="Methods that may be asked for, the default first.",
+            show_default=LIBRARY_METHOD,
+        ),
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="PEM file, for TLS without a proxy.")] = None,
     private_key: Annotated[Path | None, typer.Option(help="PEM file of the certificate's key.")] = None,

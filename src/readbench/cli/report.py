@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from readbench.cli.options import SUFFIX, Json, Root, output
+from readbench.cli.options import SUFFIX, Json, Root, many_methods, output
 from readbench.cli.progress import Terminal
-from readbench.errors import UnknownNameError, UsageError
+from readbench.common.files import require_folder, write_text
+from readbench.errors import RunError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from readbench.benchmark.report import Results
@@ -42,12 +43,13 @@ def report_command(
     from readbench.benchmark.report.site import write_site
 
     metric = metric or DEFAULT_METRIC
-    results = read_results(folder, metric)
+    results = _require_scores(read_results(folder, metric))
     console = output()
+    target = out or folder / "report"
+    require_folder(target)  # before the figures, which take their time
     show_report(results, console)
     if picture:
         _save_picture(results, folder, picture)
-    target = out or folder / "report"
     others = tuple(read_results(other, metric) for other in beside or ())
     study = TableStudy(results, read_results(full, metric) if full else None, others)
     with Terminal() as progress:
@@ -59,21 +61,32 @@ def report_command(
         Console(stderr=True).print(f"The site has no cases. {no_cases}", style="yellow", markup=False, highlight=False)
 
 
+def _require_scores(results: Results) -> Results:
+    """The results of a run of which anything was computed."""
+    import numpy as np
+
+    if np.isfinite(results.values[results.headline]).any():
+        return results
+    cell, reason = results.failures[0] if results.failures else ("", "none was begun")
+    first = f"the first, {cell}: {reason}" if cell else reason
+    raise RunError(
+        f"No cell of {results.folder} has a result; {first.rstrip('.')}. Mend that, then start the run again with the"
+        " same command. Real data need READBENCH_DATA, or --root."
+    )
+
+
 def _save_picture(results: Results, folder: Path, picture: Path) -> None:
     from readbench.benchmark.report import show_report
 
     canvas = Console(record=True, width=PICTURE_WIDTH, file=io.StringIO())
     show_report(results, canvas)
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    picture.write_text(canvas.export_svg(title=f"readbench report {folder}"))
+    write_text(picture, canvas.export_svg(title=f"readbench report {folder}"))
 
 
 def compare_command(  # noqa: PLR0917 - typer reads options from the signature
     first: Annotated[Path, typer.Argument(help="A run folder.")],
     second: Annotated[Path | None, typer.Argument(help="Another; without it, two methods of the first.")] = None,
-    methods: Annotated[
-        list[str] | None, typer.Option(help="A method; twice for one of each side.", show_default="all they share")
-    ] = None,
+    methods: Annotated[list[str] | None, many_methods("all they share", "A method, twice for one of each side")] = None,
     metric: Annotated[str, typer.Option(help="What to compare.", show_default="NDCG@10")] = "",
     rho: Annotated[int | None, typer.Option(help="Pollution level.", show_default="the first")] = None,
     other_data: Annotated[
@@ -101,7 +114,7 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
     )
     from readbench.engine.spec import parse, split_specs
 
-    one, two = read_results(first), read_results(second) if second else None
+    one, two = _require_scores(read_results(first)), _require_scores(read_results(second)) if second else None
     if two is not None and not other_data:
         check_data(one, two)
     named = [str(parse(text)) for text in split_specs(methods or [])]
@@ -112,9 +125,8 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
     else:
         show_table(difference_table(compared), output())
     if out:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "compare.md").write_text(markdown(compared, out))
-        (out / "compare.json").write_text(as_json(compared, out))
+        write_text(out / "compare.md", markdown(compared, out))
+        write_text(out / "compare.json", as_json(compared, out))
         Console(stderr=True).print(f"wrote compare.md and compare.json into {out}", highlight=False)
 
 
@@ -129,7 +141,7 @@ def export_command(
     from readbench.benchmark.report import read_results, write_trec
 
     target = out or folder / "trec"
-    written = write_trec(read_results(folder), target)
+    written = write_trec(_require_scores(read_results(folder)), target)
     typer.echo(f"wrote {len(written)} files into {target}")
 
 
@@ -159,7 +171,7 @@ def submit_command(
         raise UsageError("--name takes up to 60 letters, digits, dots, hyphens and underscores.") from error
     path = out or Path(f"{declared.name}{SUFFIX}")
     with write_atomically(path) as partial:
-        write_bundle(read_results(folder), declared, partial)
+        write_bundle(_require_scores(read_results(folder)), declared, partial)
         unchecked = read_bundle(partial).unchecked
     said = f" (not checked, because not installed here: {', '.join(unchecked)})" if unchecked else ""
     typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its numbers follow from its lists{said}")
@@ -173,6 +185,7 @@ def leaderboard_command(
         typer.Option(help="The submission whose tasks are the right ones.", show_default="those most share"),
     ] = None,
     metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
+    strict: Annotated[bool, typer.Option("--strict", help="Fail where a submission is not taken.")] = False,
 ) -> None:
     """Make a leaderboard from many submissions; those that cannot be believed are named with the reason.
 
@@ -187,6 +200,9 @@ def leaderboard_command(
         write_standings,
     )
 
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}. Name one with submissions (*{SUFFIX}).")
+    require_folder(out or folder / "leaderboard")
     board = rank_submissions(sorted(folder.glob(f"*{SUFFIX}")), reference, metric or DEFAULT_METRIC)
     console = output()
     show_table(standings_table(board), console)
@@ -194,6 +210,8 @@ def leaderboard_command(
         show_table(rejected_table(board), console)
     written = write_standings(board, out or folder / "leaderboard")
     Console(stderr=True).print(f"wrote {', '.join(map(str, written))}", highlight=False)
+    if strict and board.rejected:
+        raise typer.Exit(1)
 
 
 def _datasets(text: str) -> tuple[str, ...] | None:

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.common.files import require_folder, write_atomically
+from readbench.errors import UsageError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -239,11 +242,28 @@ def draw_panel(axis: Axes, panel: Panel) -> None:
     axis.margins(x=0.01)
 
 
+UNDATED: dict[str, dict[str, None]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+"""Files that a figure may be, and what must be left out of them for the same bytes every time."""
+
+
+def check_figure_name(path: Path | None) -> None:
+    """Raise an error unless a figure can be written into a file of this name: before the work that is drawn."""
+    if path is not None and path.suffix.lower() not in UNDATED:
+        raise UsageError(f"A figure is a file that ends with .png, .svg or .pdf. Got {path.name!r}.")
+    if path is not None:
+        require_folder(path.parent)
+
+
 def save(figure: Any, path: Path) -> None:  # noqa: ANN401 - a matplotlib figure
     """Write a figure as PNG, SVG or PDF by its suffix; the same figure gives the same bytes."""
     import matplotlib as mpl  # noqa: PLC0415
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    with mpl.rc_context(STYLE):
-        figure.savefig(path, metadata=metadata.get(path.suffix, {}))
+    path = Path(path)
+    check_figure_name(path)
+    with mpl.rc_context(STYLE), write_atomically(path) as partial:
+        kind = path.suffix.lower()
+        figure.savefig(partial, format=kind[1:], metadata=UNDATED[kind])

@@ -47,6 +47,7 @@ from readbench.benchmark.runs import (
     score_columns,
 )
 from readbench.benchmark.runs import QRELS_COLUMNS as LABEL_COLUMNS
+from readbench.common.files import write_bytes
 from readbench.engine.llm import ANSWERED_BY
 from readbench.engine.registry import BUILT_IN, METRIC_NAME, METRICS
 from readbench.errors import DataError, ReadbenchError, RunError
@@ -179,8 +180,7 @@ def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
     manifest = BundleManifest(
         declared=declared, files=files, origins=results.origins, models=asked_models(results), **own
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(_zipped({MANIFEST: manifest.model_dump_json(indent=1).encode()} | contents))
+    write_bytes(path, _zipped({MANIFEST: manifest.model_dump_json(indent=1).encode()} | contents))
     return path
 
 

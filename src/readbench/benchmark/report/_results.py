@@ -189,6 +189,8 @@ def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
         lists = {name: tuple(manifest["plan"][name]) for name in AXES}
     except (OSError, ValueError, KeyError) as error:
         raise RunError(f"{folder} is not a run folder ({error}). Make one: readbench run --out {folder}") from error
+    if not names:
+        raise RunError(f"{folder / 'scores.csv'} is damaged. Start the run again: what is finished is kept.")
     axes = {column: tuple(map(str, lists[name])) for name, column in AXES.items()}
     values = {name: np.full([len(axis) for axis in axes.values()], np.nan) for name in (*names, *TIMES)}
     failures, unanswered = [], dict[str, float]()

@@ -27,6 +27,7 @@ from readbench.benchmark.report._results import MetricFacts, choose_metric, metr
 from readbench.benchmark.report._table import ReportTable, html_table
 from readbench.benchmark.runs import DONE, TIMES, UNANSWERED, metric_columns
 from readbench.common import web
+from readbench.common.files import write_text
 from readbench.engine.llm import MARKED_ABOVE, mark_unanswered
 from readbench.engine.registry import METRICS
 from readbench.errors import DataError
@@ -354,7 +355,6 @@ def rejected_table(board: Standings) -> ReportTable:
 
 def write_standings(board: Standings, folder: Path) -> list[Path]:
     """Write `index.html`, `leaderboard.md`, `leaderboard.json` and one CSV a table; returns what was written."""
-    folder.mkdir(parents=True, exist_ok=True)
     tables = [standings_table(board), by_dataset_table(board)]
     refused = [rejected_table(board)] if board.rejected else []
     notes = "\n".join(f"- {note}" for note in _notes(board)) + "\n"
@@ -365,7 +365,7 @@ def write_standings(board: Standings, folder: Path) -> list[Path]:
     }
     contents |= {f"{table.name}.csv": table.csv() for table in tables}
     for name, text in contents.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        write_text(folder / name, text)
     return [folder / name for name in contents]
 
 

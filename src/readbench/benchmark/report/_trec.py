@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from readbench.benchmark.report._results import Results
 from readbench.benchmark.runs import Cell, Qrels, RunFolder, plan_of
+from readbench.common.files import write_atomically
 from readbench.engine.windows import NORMAL
 
 
@@ -69,6 +70,5 @@ def token(text: str) -> str:
 
 
 def _write(path: Path, lines: Iterator[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
+    with write_atomically(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)

@@ -42,6 +42,7 @@ from readbench.benchmark.report._significance import (
     sentence,
 )
 from readbench.benchmark.report._table import ReportTable, latex
+from readbench.common.files import write_text
 from readbench.common.plots import save
 from readbench.engine.llm import MARKED_ABOVE
 
@@ -307,6 +308,5 @@ def _shown(drawings: Iterable[Path]) -> list[str]:
 
 
 def _write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    write_text(path, text)
     return path

@@ -112,7 +112,7 @@ class RunFolder:
     def read(self, cell: Cell) -> pa.Table | None:
         """The rows of a cell, one a query; None where it is missing or failed."""
         path = self.cell_path(cell)
-        table = pq.read_table(path) if path.exists() else None
+        table = _read_table(path) if path.exists() else None
         return table if table is not None and len(table) else None
 
     def write_tables(self, plan: Plan) -> None:
@@ -174,12 +174,12 @@ class RunFolder:
 
     def read_per_query(self, filters: Filters) -> pa.Table:
         """Long rows of all metrics of some queries, cell after cell."""
-        return pq.read_table(self.path / PER_QUERY, filters=filters)
+        return _read_table(self.path / PER_QUERY, filters=filters)
 
     def read_opinions(self) -> pa.Table | None:
         """What methods stated of the queries; None where none has an opinion, or the run is an old one."""
         path = self.path / OPINIONS
-        return pq.read_table(path) if path.exists() else None
+        return _read_table(path) if path.exists() else None
 
     def holds_rankings(self, dataset: str) -> bool:
         """Whether there are lists of a dataset."""
@@ -187,7 +187,7 @@ class RunFolder:
 
     def read_rankings(self, dataset: str, filters: Filters, columns: Sequence[str] | None = None) -> pa.Table:
         """Places of the lists of a dataset, cell after cell."""
-        return pq.read_table(self.path / _ranking_name(dataset), columns=columns, filters=filters)
+        return _read_table(self.path / _ranking_name(dataset), columns=columns, filters=filters)
 
     def hash_rankings(self, datasets: Iterable[str], version: int) -> str:
         """Hash of the lists of some datasets, and of the version of what is made of them."""
@@ -200,7 +200,7 @@ class RunFolder:
     def keep_qrels(self, dataset: str, task: Task, fingerprint: str) -> None:
         """Write the labels of a task, unless they are there."""
         path = self._qrels_path(dataset, task.seed)
-        if not path.exists() or _read_metadata(pq.read_schema(path)).get("fingerprint") != fingerprint:
+        if _describe_file(path).get("fingerprint") != fingerprint:
             _write_table(path, Qrels.of(task, fingerprint).table())
 
     def read_qrels(self, dataset: str, seed: int) -> Qrels:
@@ -211,7 +211,7 @@ class RunFolder:
                 f"{self.path} does not hold the labels of {dataset} seed {seed} ({path.name} is missing). Run the same"
                 " command again: finished cells are kept."
             )
-        return Qrels.from_table(pq.read_table(path))
+        return Qrels.from_table(_read_table(path))
 
     def write_gallery(self, table: pa.Table, facts: dict[str, Any]) -> None:
         """Write what a case browser draws, and what is known of it."""
@@ -283,7 +283,7 @@ class RunFolder:
         origin = self._origin(made_of)
         if not made_of:
             path.unlink(missing_ok=True)
-        elif not path.exists() or _read_metadata(pq.read_schema(path)).get("origin") != origin:
+        elif _describe_file(path).get("origin") != origin:
             wanted = ["query", "group", *columns]
             parts = (
                 pa.concat_tables([rows(cell, self._columns(cell, wanted)) for cell in own]).unify_dictionaries()
@@ -294,7 +294,8 @@ class RunFolder:
     def _columns(self, cell: Cell, names: list[str]) -> pa.Table:
         """Some columns of a cell, those it has; threads cost more than they save on so small a file."""
         held = self._summary(cell)["columns"]
-        return pq.read_table(self.cell_path(cell), columns=[name for name in names if name in held], use_threads=False)
+        wanted = [name for name in names if name in held]
+        return _read_table(self.cell_path(cell), columns=wanted, use_threads=False)
 
     def _origin(self, cells: Iterable[Cell]) -> str:
         """Hash of what a long table is made of."""
@@ -311,9 +312,27 @@ def _read_metadata(schema: pa.Schema) -> dict[str, Any]:
 
 
 def _describe_file(path: Path) -> dict[str, Any]:
-    """What a cell's file says of itself, and the columns that it has."""
-    schema = pq.read_schema(path)
-    return _read_metadata(schema) | {"columns": schema.names}
+    """What a file says of itself, and the columns that it has; nothing where it is not there or damaged.
+
+    So a damaged cell is computed again, and a damaged table is written again.
+    """
+    try:
+        schema = pq.read_schema(path)
+        return _read_metadata(schema) | {"columns": schema.names}
+    except (OSError, ValueError):  # pyarrow's own errors are of these
+        return {}
+
+
+def _read_table(path: Path, **options: Any) -> pa.Table:  # noqa: ANN401 - those of pyarrow
+    """A table that must be there and whole."""
+    try:
+        return pq.read_table(path, **options)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        reason = "is missing" if not path.exists() else "is damaged"
+        raise RunError(
+            f"{path} {reason}. Start the run again with the same command: what is finished is kept, and this is made"
+            " again."
+        ) from error
 
 
 def _csv(header: Iterable[str], rows: Iterable[dict[str, str]]) -> bytes:
