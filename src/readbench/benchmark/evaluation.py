@@ -22,7 +22,7 @@ from readbench.benchmark import metrics as judging
 from readbench.benchmark import runs
 from readbench.benchmark.protocol import Source, SplitUnit, Task, load_task
 from readbench.benchmark.report import Results, leaderboard, read_results
-from readbench.benchmark.runs import WHOLE, Executor, Plan, RunFolder, executor_of, parse_shard
+from readbench.benchmark.runs import WHOLE, Executor, Plan, executor_of, open_folder, parse_shard
 from readbench.common.files import cache_root
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.llm import ModelOptions, explain_silence
@@ -304,7 +304,7 @@ class RunResults:
 
     def rows(self) -> ScoreTable:
         """`scores.csv`: one row a cell, with every metric, the time of each stage, and its status."""
-        _, rows = RunFolder(self.folder).read_scores()
+        _, rows = open_folder(self.folder).read_scores()
         return ScoreTable({name: _number(name, value) for name, value in row.items()} for row in rows)
 
     @property

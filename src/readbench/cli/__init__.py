@@ -24,6 +24,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run_command)
 app.command("merge")(run.merge_command)
+app.command("publish")(run.publish_command)
 app.command("report")(report.report_command)
 app.command("compare")(report.compare_command)
 app.command("export")(report.export_command)

@@ -13,7 +13,7 @@ from readbench.benchmark.metrics import ConfidenceInterval, mean_interval
 from readbench.benchmark.report._methods import describe
 from readbench.benchmark.report._results import Figure, Results, figure_of
 from readbench.benchmark.report._table import ReportTable
-from readbench.benchmark.runs import ALL, RunFolder, parse_budget
+from readbench.benchmark.runs import ALL, open_folder, parse_budget
 from readbench.common.plots import METHOD_COLOURS, REFERENCE_GREY, Line, lines
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _over(results: Results) -> str:
 def _intervals(results: Results, method: str, places: Sequence[tuple[int, str]]) -> tuple[ConfidenceInterval, ...]:
     """Intervals of a method at each level and under each budget; NaN where it failed."""
     filters = [("method", "=", method), ("metric", "=", results.headline)]
-    table = RunFolder(results.folder).read_per_query(filters)
+    table = open_folder(results.folder).read_per_query(filters)
     found: dict[tuple[int, str], ConfidenceInterval] = {}
     for rho, labels in places:
         if (rho, labels) not in found:

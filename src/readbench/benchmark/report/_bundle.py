@@ -43,6 +43,7 @@ from readbench.benchmark.runs import (
     Qrels,
     RunFolder,
     metric_columns,
+    open_folder,
     plan_of,
     score_columns,
 )
@@ -166,7 +167,7 @@ def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
     shard = results.manifest.get("shard", str(WHOLE))
     if shard != str(WHOLE):
         raise RunError(f"{results.folder} is part {shard} of a run: merge all parts first.")
-    plan, folder = plan_of(results.manifest), RunFolder(results.folder)
+    plan, folder = plan_of(results.manifest), open_folder(results.folder)
     tasks = {(d, s): folder.read_qrels(d, s) for d in plan.datasets for s in plan.seeds}
     depth = max(metric.depth for metric in results.metrics.values())
     contents = {
@@ -193,7 +194,7 @@ def asked_models(results: Results) -> dict[str, AskedModels]:
             answered_by={n.removeprefix(ANSWERED_BY): int(c) for n, c in used.items() if n.startswith(ANSWERED_BY)},
             usage={name: count for name, count in used.items() if not name.startswith(ANSWERED_BY)},
         )
-        for method, used in RunFolder(results.folder).read_usage().items()
+        for method, used in open_folder(results.folder).read_usage().items()
     }
 
 

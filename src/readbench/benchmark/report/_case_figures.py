@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from readbench.benchmark.report._figures import FIGURES
 from readbench.benchmark.report._gallery import DEPTH, GalleryWindow, read_gallery
 from readbench.benchmark.report._grid import TableStudy
-from readbench.benchmark.runs import RunFolder
+from readbench.benchmark.runs import open_folder
 from readbench.common.plots import NORMAL_GREY, Panel, draw_panel, entitle, gallery, sheet
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _hits(study: TableStudy, dataset: str) -> Iterator[tuple[str, list[str]]]:
     """Each query with its first hits under any method, sorted by name."""
     results = study.results
     wanted = [("seed", "=", results.seeds[0]), ("rho", "=", results.levels[0]), ("place", "<=", DEPTH)]
-    table = RunFolder(results.folder).read_rankings(dataset, wanted, ["query", "item"])
+    table = open_folder(results.folder).read_rankings(dataset, wanted, ["query", "item"])
     found: dict[str, set[str]] = {}
     for query, item in zip(table["query"].to_pylist(), table["item"].to_pylist(), strict=True):
         found.setdefault(query, set()).add(item)

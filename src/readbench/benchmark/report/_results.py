@@ -37,6 +37,7 @@ from readbench.benchmark.runs import (
     RunFolder,
     StatedProbabilities,
     metric_columns,
+    open_folder,
 )
 from readbench.engine.llm import mark_unanswered
 from readbench.engine.registry import METRICS
@@ -183,8 +184,8 @@ def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
     """
     folder = Path(folder)
     try:
-        manifest = _read_facts(RunFolder(folder))
-        header, rows = RunFolder(folder).read_scores()
+        manifest = _read_facts(open_folder(folder))
+        header, rows = open_folder(folder).read_scores()
         names = metric_columns(header)
         lists = {name: tuple(manifest["plan"][name]) for name in AXES}
     except (OSError, ValueError, KeyError) as error:
@@ -374,7 +375,7 @@ def read_stated_probabilities(results: Results) -> dict[tuple[str, int, str], St
 
     Label budgets are the last of the plan. Empty where no method of the run has an opinion, or the run is an old one.
     """
-    table = RunFolder(results.folder).read_opinions()
+    table = open_folder(results.folder).read_opinions()
     if table is None:
         return {}
     keys = zip(*(table[name].to_pylist() for name in ("method", "rho", "dataset", "labels")), strict=True)

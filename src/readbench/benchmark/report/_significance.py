@@ -25,7 +25,7 @@ from readbench.benchmark.metrics import (
 from readbench.benchmark.report._methods import describe
 from readbench.benchmark.report._origins import find_real
 from readbench.benchmark.report._results import Leaderboard, Results, Significance, dataset_scores
-from readbench.benchmark.runs import RunFolder
+from readbench.benchmark.runs import open_folder
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def comparisons(results: Results, board: Leaderboard) -> list[PairedComparison]:
 def _per_query(results: Results, methods: list[str]) -> tuple[NDArray[np.float64], list[str]]:
     """(methods, queries) oriented headline and each query's split group; rows stand in plan order throughout."""
     filters = [("rho", "=", results.levels[0]), ("metric", "=", results.headline)]
-    table = RunFolder(results.folder).read_per_query(filters)
+    table = open_folder(results.folder).read_per_query(filters)
     rows = []
     for method in methods:
         here = pc.equal(table["method"].cast("string"), method)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from readbench.benchmark.report import MARKS, Gallery, Results, explain_marks, marks_of
-from readbench.benchmark.runs import TIMES, RunFolder, parse_budget
+from readbench.benchmark.runs import TIMES, open_folder, parse_budget
 from readbench.common.plots import colour_of
 from readbench.engine.legs import STAGES
 from readbench.engine.spec import Stage, parse
@@ -52,7 +52,7 @@ class CellScores:
 
 def read_answers(folder: Path, dataset: str) -> CellScores:
     """Read one dataset from `per_query.parquet`: cell after cell, query after query, all metrics of each."""
-    table = RunFolder(folder).read_per_query([("dataset", "=", dataset)])
+    table = open_folder(folder).read_per_query([("dataset", "=", dataset)])
     metrics = tuple(table["metric"].unique().to_pylist())
     answers = CellScores(metrics, {}, {}, {})
     for place, cell in by_cell(table):
