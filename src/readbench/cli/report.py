@@ -86,6 +86,9 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
 ) -> None:
     """Compare two runs, or two methods of one, on the same queries: second minus first.
 
+    With published rows as the second and no methods named, every method of the first stands beside all published ones
+    that read the same labels.
+
     Example: `readbench compare runs/quick --methods euclidean --methods dtw-i --out runs/quick/compare`
     """
     from readbench.benchmark.metrics import DEFAULT_METRIC
@@ -99,8 +102,12 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
         read_results,
         show_table,
     )
+    from readbench.benchmark.runs import PublishedFolder, open_folder
     from readbench.engine.spec import parse, split_specs
 
+    if second and not methods and isinstance(open_folder(second), PublishedFolder):
+        _compare_with_published(first, second, metric or DEFAULT_METRIC, rho)
+        return
     one, two = read_results(first), read_results(second) if second else None
     if two is not None and not other_data:
         check_data(one, two)
@@ -116,6 +123,70 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
         (out / "compare.md").write_text(markdown(compared, out))
         (out / "compare.json").write_text(as_json(compared, out))
         Console(stderr=True).print(f"wrote compare.md and compare.json into {out}", highlight=False)
+
+
+def _compare_with_published(mine: Path, published: Path, metric: str, rho: int | None) -> None:
+    """Print each method of a run beside the published ones that read the same labels."""
+    from readbench.benchmark.report import (
+        against_table,
+        compare_with_published,
+        own_cells,
+        read_results,
+        show_table,
+        state_method,
+    )
+
+    results = read_results(mine, metric)
+    for method in results.methods:
+        cells = [cell for cell in own_cells(results, method) if rho is None or cell.rho == rho]
+        labels = state_method(method).labels
+        rows = compare_with_published(cells, published, metric=metric, labels="" if labels == "unknown" else labels)
+        show_table(against_table(results.short_title(method), rows, metric), output())
+
+
+def documents_command(
+    results: Annotated[Path, typer.Argument(help="A folder of published rows.")],
+    documents: Annotated[list[Path], typer.Argument(help="Markdown files with marked blocks.")],
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail where a block is stale.")] = False,
+) -> None:
+    """Write the tables that documents mark as coming from published rows.
+
+    Example: `readbench documents results README.md docs/results.md`
+    """
+    from readbench.benchmark.report import fill_blocks, find_stale, read_results
+
+    rows = read_results(results)
+    if check:
+        stale = find_stale(documents, rows)
+        for block in stale:
+            typer.echo(f"{block.document}: the block {block.name} is not what the rows of {results} give")
+        if stale:
+            raise typer.Exit(1)
+        return
+    for document in documents:
+        before = document.read_text(encoding="utf-8")
+        after = fill_blocks(before, rows, str(document))
+        if after != before:
+            document.write_text(after, encoding="utf-8")
+        typer.echo(f"{document}: {'written' if after != before else 'up to date'}")
+
+
+def coverage_command(
+    simulations: Annotated[int, typer.Option(min=1, help="Leaderboards to simulate.")] = 500,
+    datasets: Annotated[int, typer.Option(min=2, help="Datasets of each.")] = 13,
+    methods: Annotated[int, typer.Option(min=2, help="Methods of each.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything.")] = 0,
+) -> None:
+    """Simulate leaderboards with known truth, and say how often the intervals of places hold the true place.
+
+    Example: `readbench coverage --simulations 200 --datasets 6`
+    """
+    from readbench.benchmark.metrics import simulate_coverage
+
+    for alike, words in ((False, "true means apart, two of them alike"), (True, "all true means alike")):
+        found = simulate_coverage(simulations=simulations, seed=seed, datasets=datasets, methods=methods, alike=alike)
+        wide = f"{found.width:.1f} of {methods} places wide"
+        typer.echo(f"{words}: {found.ranks:.1%} of 95 % intervals hold the true place; {wide}")
 
 
 def export_command(

@@ -120,7 +120,7 @@ class PublishedFolder(RunFolder):
         named = [value for column, how, value in rest if (column, how) == ("metric", "=")]
         parts = []
         for cell in self._matching(keys):
-            if (judged := self._judge(cell)) is None:
+            if (judged := self._judge(cell, named)) is None:
                 continue
             qrels, groups = self._task(cell.dataset, cell.seed)
             names = named or list(judged.values)
@@ -165,14 +165,14 @@ class PublishedFolder(RunFolder):
         """Split group of each query of a task."""
         return self._task(dataset, seed)[1]
 
-    def _judge(self, cell: Cell) -> PerQuery | None:
+    def _judge(self, cell: Cell, metrics: Sequence[str] = ()) -> PerQuery | None:
         listed = self._of(cell.dataset).get(cell)
         if listed is None:
             return None
         qrels = self._task(cell.dataset, cell.seed)[0]
         here = qrels.item_levels <= cell.rho
         positions = (np.cumsum(here) - 1)[listed]
-        return evaluate(positions, qrels.query_labels, qrels.item_labels[here], _built_in())
+        return evaluate(positions, qrels.query_labels, qrels.item_labels[here], list(metrics) or _built_in())
 
     def _task(self, dataset: str, seed: int) -> tuple[Qrels, list[str]]:
         if (dataset, seed) not in self._tasks:
