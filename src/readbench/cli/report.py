@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -204,14 +204,21 @@ def export_command(
     typer.echo(f"wrote {len(written)} files into {target}")
 
 
-def submit_command(
+def submit_command(  # noqa: PLR0917 - typer reads options from the signature
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     name: Annotated[str, typer.Option(help="Name on the leaderboard.", show_default="of the folder")] = "",
     authors: Annotated[str, typer.Option(help="Who made the system.", show_default=False)] = "",
     url: Annotated[str, typer.Option(help="Where to read about it.", show_default=False)] = "",
     trained_on: Annotated[
         str,
-        typer.Option(help="Datasets that any part was trained or chosen on, or none.", show_default="not declared"),
+        typer.Option(help="Datasets that any part was trained on, or none.", show_default="not declared"),
+    ] = "",
+    chosen_on: Annotated[
+        str,
+        typer.Option(help="Datasets in sight when settings were chosen, or none.", show_default="not declared"),
+    ] = "",
+    labels: Annotated[
+        str, typer.Option(help="Labels that it reads: none, pool or all.", show_default="not declared")
     ] = "",
     out: Annotated[Path | None, typer.Option(help="File to write.", show_default=f"NAME{SUFFIX}")] = None,
 ) -> None:
@@ -222,9 +229,12 @@ def submit_command(
     from readbench.benchmark.report import Declared, read_bundle, read_results, write_bundle
     from readbench.common.files import write_atomically
 
+    if labels not in {"", "none", "pool", "all"}:
+        raise UsageError(f"--labels takes none, pool or all. Got {labels!r}.")
+    said: dict[str, Any] = {"trained_on": _datasets(trained_on), "chosen_on": _datasets(chosen_on)}
     try:
-        declared = Declared(
-            name=name or folder.resolve().name, authors=authors, url=url, trained_on=_datasets(trained_on)
+        declared = Declared.model_validate(
+            said | {"name": name or folder.resolve().name, "authors": authors, "url": url, "labels": labels or None}
         )
     except ValueError as error:
         raise UsageError("--name takes up to 60 letters, digits, dots, hyphens and underscores.") from error
@@ -232,8 +242,8 @@ def submit_command(
     with write_atomically(path) as partial:
         write_bundle(read_results(folder), declared, partial)
         unchecked = read_bundle(partial).unchecked
-    said = f" (not checked, because not installed here: {', '.join(unchecked)})" if unchecked else ""
-    typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its numbers follow from its lists{said}")
+    odd = f" (not checked, because not installed here: {', '.join(unchecked)})" if unchecked else ""
+    typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its numbers follow from its lists{odd}")
 
 
 def leaderboard_command(
@@ -244,6 +254,9 @@ def leaderboard_command(
         typer.Option(help="The submission whose tasks are the right ones.", show_default="those most share"),
     ] = None,
     metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
+    published: Annotated[
+        Path | None, typer.Option(help="Published rows, as the first submission.", show_default=False)
+    ] = None,
 ) -> None:
     """Make a leaderboard from many submissions; those that cannot be believed are named with the reason.
 
@@ -252,19 +265,40 @@ def leaderboard_command(
     from readbench.benchmark.metrics import DEFAULT_METRIC
     from readbench.benchmark.report import (
         rank_submissions,
+        read_results,
         rejected_table,
         show_table,
         standings_table,
         write_standings,
     )
 
-    board = rank_submissions(sorted(folder.glob(f"*{SUFFIX}")), reference, metric or DEFAULT_METRIC)
+    rows = read_results(published) if published else None
+    board = rank_submissions(sorted(folder.glob(f"*{SUFFIX}")), reference, metric or DEFAULT_METRIC, rows)
     console = output()
     show_table(standings_table(board), console)
     if board.rejected:
         show_table(rejected_table(board), console)
     written = write_standings(board, out or folder / "leaderboard")
     Console(stderr=True).print(f"wrote {', '.join(map(str, written))}", highlight=False)
+
+
+def check_command(
+    folder: Annotated[Path, typer.Argument(help=f"Folder with submissions (*{SUFFIX}).")] = Path("submissions"),
+    published: Annotated[Path, typer.Option(help="Published rows that they are held against.")] = Path("results"),
+) -> None:
+    """Check submissions as a pull request must pass; exit code 1 where one is refused, with the reason.
+
+    Example: `readbench check-submissions submissions --published results`
+    """
+    from readbench.benchmark.report import check_submissions, read_results
+
+    checked = check_submissions(folder, read_results(published))
+    for one in checked:
+        typer.echo(f"{one.file}: {'; '.join(one.reasons) if one.reasons else 'taken: ' + ', '.join(one.methods)}")
+    refused = sum(bool(one.reasons) for one in checked)
+    typer.echo(f"{len(checked)} submissions, {refused} refused")
+    if refused:
+        raise typer.Exit(1)
 
 
 def _datasets(text: str) -> tuple[str, ...] | None:

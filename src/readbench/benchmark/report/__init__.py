@@ -21,6 +21,7 @@ from readbench.benchmark.report._audit import (
 from readbench.benchmark.report._blocks import BLOCKS, StaleBlock, fill_blocks, find_stale, write_block
 from readbench.benchmark.report._bundle import Declared, read_bundle, write_bundle
 from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
+from readbench.benchmark.report._checking import CheckedSubmission, check_submissions, published_bundle
 from readbench.benchmark.report._compare import (
     as_json,
     case_link,
@@ -96,6 +97,7 @@ __all__ = [
     "LABEL_WORDS",
     "MARKS",
     "AgainstRow",
+    "CheckedSubmission",
     "Claim",
     "ClaimFinding",
     "Declared",
@@ -125,6 +127,7 @@ __all__ = [
     "case_link",
     "check_data",
     "check_published",
+    "check_submissions",
     "compare",
     "compare_with_published",
     "comparison_table",
@@ -165,6 +168,7 @@ __all__ = [
     "paper_tables",
     "place_methods",
     "places_table",
+    "published_bundle",
     "rank_submissions",
     "ranking_table",
     "read_bundle",

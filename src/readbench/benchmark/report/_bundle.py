@@ -66,7 +66,9 @@ class Declared(BaseModel):
         name: of the submission; each on a leaderboard has its own.
         authors: who made the system.
         url: where to read about it.
-        trained_on: datasets of the benchmark that any part was trained or chosen on; None where nothing was said.
+        trained_on: datasets of the benchmark that any part was trained on; None where nothing was said.
+        chosen_on: datasets that were in sight when any setting was chosen; None where nothing was said.
+        labels: which labels it reads: none, those of a query's first hits, or all; None where nothing was said.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,6 +77,8 @@ class Declared(BaseModel):
     authors: str = ""
     url: str = ""
     trained_on: tuple[str, ...] | None = None
+    chosen_on: tuple[str, ...] | None = None
+    labels: Literal["none", "pool", "all"] | None = None
 
 
 class MethodFacts(BaseModel):
@@ -359,7 +363,7 @@ def _check_rows(bundle: Bundle) -> None:
 
 def _check_metrics(bundle: Bundle) -> None:
     """The metrics of each finished row are those of its lists, as far as they are installed."""
-    lists, names = _by_cell(bundle.lists), metric_columns(bundle.rows[0])
+    lists, names = lists_by_cell(bundle.lists), metric_columns(bundle.rows[0])
     names = tuple(name for name in names if name not in bundle.unchecked)
     for row in bundle.rows:
         cell = _cell(row)
@@ -390,7 +394,8 @@ def _means(
     return evaluate(positions[items], qrels.query_labels[queries], qrels.item_labels[here], metrics).means()
 
 
-def _by_cell(lists: pa.Table) -> dict[Cell, tuple[list[int], list[list[int]]]]:
+def lists_by_cell(lists: pa.Table) -> dict[Cell, tuple[list[int], list[list[int]]]]:
+    """Cell -> numbers of its queries, and the items of each list."""
     found: dict[Cell, tuple[list[int], list[list[int]]]] = {}
     for row in lists.to_pylist():
         queries, items = found.setdefault(_cell(row), ([], []))
