@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PICTURE_WIDTH = 108
 
 
-def report_command(
+def report_command(  # noqa: PLR0917 - typer reads options from the signature
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/report")] = None,
     full: Annotated[
@@ -31,6 +31,13 @@ def report_command(
     ] = None,
     metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
     picture: Annotated[Path | None, typer.Option(help="Also save what is printed as SVG.", show_default=False)] = None,
+    column: Annotated[
+        float | None,
+        typer.Option(min=2, help="Width of figures in inches, for a paper; writes PDF too.", show_default="their own"),
+    ] = None,
+    documents: Annotated[
+        str, typer.Option(help="Address of the docs folder that the site links to.", show_default="documents are named")
+    ] = "",
     root: Root = None,
 ) -> None:
     """Print the leaderboard of a run; write its site, every table (markdown, CSV, LaTeX) and figure (SVG, PNG) it has.
@@ -40,6 +47,7 @@ def report_command(
     from readbench.benchmark.metrics import DEFAULT_METRIC
     from readbench.benchmark.report import TableStudy, keep_gallery, read_results, show_report, tasks_of, write_report
     from readbench.benchmark.report.site import write_site
+    from readbench.common.plots import column_width
 
     metric = metric or DEFAULT_METRIC
     results = read_results(folder, metric)
@@ -52,8 +60,9 @@ def report_command(
     study = TableStudy(results, read_results(full, metric) if full else None, others)
     with Terminal() as progress:
         no_cases = keep_gallery(results, tasks_of(results, root, progress=progress))
-    files = write_report(study, target)
-    site = write_site(folder, target, files, metric, no_cases)
+    with column_width(column):
+        files = write_report(study, target, suffixes=("svg", "png", "pdf") if column else ("svg", "png"))
+    site = write_site(folder, target, files, metric, no_cases, documents)
     console.print(f"wrote {site}, and {len(files)} tables and figures beside it", highlight=False)
     if no_cases:
         Console(stderr=True).print(f"The site has no cases. {no_cases}", style="yellow", markup=False, highlight=False)

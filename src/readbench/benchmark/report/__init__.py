@@ -51,7 +51,7 @@ from readbench.benchmark.report._gallery import (
     tasks_of,
 )
 from readbench.benchmark.report._grid import TableStudy
-from readbench.benchmark.report._methods import Methods, describe, is_partial, marks_of
+from readbench.benchmark.report._methods import Methods, base_name, describe, is_partial, marks_of
 from readbench.benchmark.report._opinions import (
     active_table,
     draw_active,
@@ -84,6 +84,7 @@ from readbench.benchmark.report._write import (
     remarks,
     show_report,
     show_table,
+    tell_labels,
     write_report,
 )
 
@@ -124,6 +125,7 @@ __all__ = [
     "as_json",
     "asset_table",
     "audit_blocks",
+    "base_name",
     "case_link",
     "check_data",
     "check_published",
@@ -185,6 +187,7 @@ __all__ = [
     "summary_blocks",
     "tasks_of",
     "tell_context",
+    "tell_labels",
     "tell_place",
     "tell_verdicts",
     "two_stage_table",

@@ -137,7 +137,15 @@ def draw_budgets(curve: BudgetCurve) -> Picture:
     ]
     note = "bands: 95 % intervals over split groups"
     note += "; dashed: reads no label" if any(line.flat for line in curve.lines) else ""
-    return lines(drawn, curve.budgets, (curve.unit, curve.metric), curve.caption, note)
+    return lines(drawn, curve.budgets, (curve.unit, curve.metric), curve.caption, note, _places(curve.budgets))
+
+
+def _places(ticks: Sequence[str]) -> list[float] | None:
+    """Where ticks stand: at their number, so that 50 labels are ten times as far as 5; None where one has none."""
+    numbers = [text.removesuffix("%") for text in ticks]
+    if not all(number.replace(".", "", 1).isdigit() for number in numbers):
+        return None
+    return [float(number) for number in numbers]
 
 
 def _label_axis(labels: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:

@@ -224,19 +224,20 @@ def overview(results: Results) -> RunOverview:
     return RunOverview(tables, remarks(results, board), [sentence(results, one) for one in compared])
 
 
-def write_report(study: TableStudy, folder: Path) -> list[Path]:
+def write_report(study: TableStudy, folder: Path, suffixes: Sequence[str] = ("svg", "png")) -> list[Path]:
     """Write the files of a report into a folder.
 
     Args:
         study: a run, and others that belong into its report.
         folder: is made where it is not there.
+        suffixes: formats of the figures.
 
     Returns:
         What was written, the page to begin with first.
     """
     first, beside = overview(study.results), _beside(study)
     tables, single = paper_tables(study), method_tables(study)
-    drawings = _write_figures(study, folder / "figures")
+    drawings = _write_figures(study, folder / "figures", suffixes)
     absent = absent_tables(tables) | absent_figures(path.stem for path in drawings)
     pages = {
         "leaderboard": [
@@ -313,10 +314,10 @@ def _write_tables(tables: Iterable[ReportTable], folder: Path) -> list[Path]:
     ]
 
 
-def _write_figures(study: TableStudy, folder: Path) -> list[Path]:
+def _write_figures(study: TableStudy, folder: Path, suffixes: Sequence[str]) -> list[Path]:
     files = []
     for drawn in figures(study):
-        for suffix in ("svg", "png"):
+        for suffix in suffixes:
             files.append(folder / f"{drawn.name}.{suffix}")
             save(drawn.figure, files[-1])
     return files
