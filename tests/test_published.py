@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from readbench.benchmark.metrics import evaluate
@@ -50,8 +51,8 @@ def test_published_scores_follow_from_published_lists() -> None:
         qrels = folder.read_qrels(cell.dataset, cell.seed)
         ids, labels = qrels.at(cell.rho)
         places = {item: i for i, item in enumerate(ids.tolist())}
-        ranking = [[places[qrels.items[n]] for n in listed] for listed in folder.places(cell).tolist()]
-        means = evaluate(ranking, qrels.query_labels, labels).means()  # type: ignore[arg-type] - lists are fine
+        ranking = np.array([[places[qrels.items[n]] for n in listed] for listed in folder.places(cell).tolist()])
+        means = evaluate(ranking, qrels.query_labels, labels).means()
         assert means["NDCG@10"] == pytest.approx(float(row["NDCG@10"]), abs=1e-6)
         assert means["macro_F1"] == pytest.approx(float(row["macro_F1"]), abs=1e-6)
         checked += 1

@@ -18,7 +18,7 @@ from readbench.common.files import data_root
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from readbench.benchmark.runs import Forecast, RunSummary, Suite
+    from readbench.benchmark.runs import Forecast, Plan, RunSummary, Suite
     from readbench.engine.llm import ModelOptions
 
 
@@ -31,7 +31,9 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         list[str] | None, typer.Option(help="A method; may be repeated.", show_default="of the suite")
     ] = None,
     rho: Annotated[str, typer.Option(help="Pollution levels in percent.", show_default="of the suite")] = "",
-    seeds: Annotated[str, typer.Option(help="Split seeds.", show_default="of the suite")] = "",
+    seeds: Annotated[
+        str, typer.Option(help="Split seeds.", show_default="of the suite; 0,1,2 where methods are named")
+    ] = "",
     seed: Annotated[int | None, typer.Option(help="One split seed.", show_default=False)] = None,
     label_budget: Annotated[
         str,
@@ -104,6 +106,8 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     plan = replace(chosen.plan, **changes)
     part = parse_shard(shard)
     folder = out or Path("runs") / suite_name
+    if out is None:
+        _spare_other_run(plan, folder)
     console = Console(stderr=True)
     if not methods:
         _show_skipped(chosen, console)
@@ -123,6 +127,22 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         summary = run(plan, folder, executor=where, shard=part, root=root, models=models, progress=progress)
     show_report(read_results(folder), output())
     _conclude(summary, console)
+
+
+def _spare_other_run(plan: Plan, folder: Path) -> None:
+    """Refuse to write over a run of another plan that nobody named."""
+    from readbench.benchmark.runs import RunFolder, plan_of
+
+    held = RunFolder(folder)
+    try:
+        other = plan_of(held.read_manifest()) if held.holds_run else plan
+    except (ValueError, KeyError, TypeError):  # of no version that is known: the run itself says so
+        return
+    if other != plan:
+        raise UsageError(
+            f"{folder} holds a run of another plan ({other!r}). Choose a folder with --out, or write --out {folder} to"
+            " replace its tables."
+        )
 
 
 def _changes(datasets: str, methods: list[str] | None, rho: str, seeds: str) -> dict[str, Any]:

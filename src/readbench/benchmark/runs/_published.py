@@ -270,11 +270,10 @@ def publish(folders: Sequence[Path], out: Path) -> PublishSummary:
         raise RunError(f"None of {', '.join(map(str, given))} has a finished cell.")
     manifest = _join_manifests(plan, parts, owners)
     folder = PublishedFolder(out)
-    tasks = {(cell.dataset, cell.seed): part for cell, part in chosen.items()}
+    tasks = {(cell.dataset, cell.seed): (cell, part) for cell, part in chosen.items()}
     contents = [_write_lists(folder, dataset, chosen) for dataset in plan.datasets]
-    for (dataset, seed), part in tasks.items():
-        own = next(cell for cell in chosen if (cell.dataset, cell.seed) == (dataset, seed))
-        _write_task(folder, dataset, seed, part.folder, own)
+    for cell, part in tasks.values():
+        _write_task(folder, part.folder, cell)
     for write in contents:
         write()
     _write_rows(folder, chosen)
@@ -426,7 +425,9 @@ def _number_items(folder: RunFolder, cell: Cell, numbers: dict[int, dict[str, in
     return np.array([[own[item] for item in listed[:depth]] for listed in table["items"].to_pylist()], np.int64)
 
 
-def _write_task(folder: PublishedFolder, dataset: str, seed: int, held: RunFolder, cell: Cell) -> None:
+def _write_task(folder: PublishedFolder, held: RunFolder, cell: Cell) -> None:
+    """Labels of the task of a cell, and the split groups of its queries."""
+    dataset, seed = cell.dataset, cell.seed
     qrels = held.read_qrels(dataset, seed)
     if isinstance(held, PublishedFolder):
         groups = held.groups(dataset, seed)
