@@ -60,7 +60,7 @@ audit: $(STAMP)
 	.venv-audit/bin/pip-audit --path $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 
 submissions: $(VENV)/.installed
-	$(BIN)/readbench leaderboard submissions --strict
+	$(BIN)/readbench check-submissions submissions
 
 check: lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"

@@ -256,3 +256,22 @@ def merge_command(
     show_report(read_results(out), output())
     cells = len(list(plan.cells()))
     Console(stderr=True).print(f"{cells} cells of {len(folders)} parts; results in {out}")
+
+
+def publish_command(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders, finished or not.")],
+    out: Annotated[Path, typer.Option(help="Folder of published rows; what it has stays.")] = Path("results"),
+) -> None:
+    """Put the finished cells of runs into one small folder of published rows.
+
+    Example: `readbench publish runs/classical runs/flagship --out results`
+    """
+    from readbench.benchmark.runs import publish
+
+    done = publish(folders, out)
+    console = Console(stderr=True)
+    for method in done.replaced:
+        _line(console, f"{method}: its earlier rows came from other code, packages or weights and were left out")
+    missing = done.planned - done.computed
+    said = f"; {missing} are planned and not computed (see README.md there)" if missing else ""
+    _line(console, f"{done.computed} of {done.planned} cells in {out}, {done.size / 1e6:.1f} MB{said}")
