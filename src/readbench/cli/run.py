@@ -13,7 +13,7 @@ from rich.console import Console
 
 from readbench.cli.options import DEFAULT_SEEDS, WHOLE, ExecutorName, Root, SplitUnit, numbers, output
 from readbench.cli.progress import resumable
-from readbench.cli.studies import opinions_of_plan, readx_of_plan
+from readbench.cli.studies import early_of_plan, opinions_of_plan, readx_of_plan
 from readbench.common.files import data_root
 from readbench.errors import UsageError
 
@@ -82,6 +82,7 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
 
     from readbench.benchmark.report import read_results, show_report
     from readbench.benchmark.runs import (
+        EARLY,
         NOVEL,
         READX,
         Setting,
@@ -112,6 +113,9 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         return
     if suite_name == READX:
         readx_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
+        return
+    if suite_name == EARLY:
+        early_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
         return
     models = ModelOptions(str(prompts.resolve()) if prompts else None, max_calls, max_cost)
     with resumable(console, folder) as progress:

@@ -20,6 +20,7 @@ from readbench.benchmark.report._compare import (
     markdown,
     pairs_of,
 )
+from readbench.benchmark.report._early import draw_early, early_table, notice_table, write_early
 from readbench.benchmark.report._figures import (
     FIGURES,
     DrawnFigure,
@@ -106,9 +107,11 @@ __all__ = [
     "describe",
     "difference_table",
     "draw_active",
+    "draw_early",
     "draw_novelty",
     "draw_readx",
     "draw_reliability",
+    "early_table",
     "explain_marks",
     "fault_against_shape",
     "fault_strip",
@@ -125,6 +128,7 @@ __all__ = [
     "marks_of",
     "measured_tables",
     "method_tables",
+    "notice_table",
     "novelty_table",
     "opinion_table",
     "overview",
@@ -149,6 +153,7 @@ __all__ = [
     "two_stage_table",
     "write_blocks",
     "write_bundle",
+    "write_early",
     "write_readx",
     "write_report",
     "write_scale",

@@ -23,7 +23,7 @@ from readbench.benchmark.runs._merge import merge, plan_of
 from readbench.benchmark.runs._opinions import OPINION, StatedProbabilities, TaskOpinions
 from readbench.benchmark.runs._plan import DEFAULT_LEVELS, DEFAULT_SEEDS, EVERY_LABEL, WHOLE, Cell, Plan, parse_shard
 from readbench.benchmark.runs._runner import RunSummary, build_first, run
-from readbench.benchmark.runs._suites import NOVEL, READX, SUITES, Suite, suite
+from readbench.benchmark.runs._suites import EARLY, NOVEL, READX, SUITES, WITH_NORMALS, Suite, suite
 from readbench.benchmark.runs._tables import (
     DONE,
     KEY,
@@ -40,6 +40,7 @@ __all__ = [
     "DEFAULT_LEVELS",
     "DEFAULT_SEEDS",
     "DONE",
+    "EARLY",
     "EVERY_LABEL",
     "KEY",
     "NOVEL",
@@ -52,6 +53,7 @@ __all__ = [
     "TRIES",
     "UNANSWERED",
     "WHOLE",
+    "WITH_NORMALS",
     "Budget",
     "Cell",
     "CellReport",
