@@ -16,7 +16,7 @@ from readbench.cases._backtest import FIRST_HITS, LEVELS, SPEAKS_FROM, Backtest,
 from readbench.cases._evidence import draw_evidence
 from readbench.cases._intake import describe_context, format_time
 from readbench.cases._library import Library
-from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer, Case, CaseDetails, Evidence, Remark
+from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer, Case, CaseDetails, Evidence, Hit, Remark
 from readbench.cases._paper import make_figure, make_page, make_table, make_tiles
 from readbench.common.plots import FAULT, GRID_GREY, NORMAL_GREY, REFERENCE_GREY, SPAN, sheet, with_style
 from readbench.engine.preparation import thin_series
@@ -48,7 +48,7 @@ def report_case(library: Library, case: str, *, method: str = DEFAULT_METHOD, ad
     details = library.details(case)
     own, window = details.case, library.window(case)[0]
     answer = library.search(case, k=HITS, method=method) if len(library) > 1 else None
-    named = [hit.case.id for hit in answer.hits[:EXPLAINED]] if answer else []
+    named = [hit.case.id for hit in _from_elsewhere(answer, own)[:EXPLAINED]] if answer else []
     evidence = [library.explain(case, name) for name in named]
     body = [
         f"<h1>{escape(own.label or 'Open case')}</h1>",
@@ -63,6 +63,12 @@ def report_case(library: Library, case: str, *, method: str = DEFAULT_METHOD, ad
     ]
     change = f"change {answer.change}" if answer else "one case"
     return make_page(f"{own.id}: {own.label or 'open case'}", body, f"{library.store.where}, {change}; {_today()}")
+
+
+def _from_elsewhere(answer: Answer, own: Case) -> list[Hit]:
+    """The hits, those of other recordings first: a case of the same one is no evidence."""
+    same = [hit for hit in answer.hits if own.group and hit.case.group == own.group]
+    return [*(hit for hit in answer.hits if hit not in same), *same]
 
 
 def link_case(address: str, case: str, like: str = "") -> str:

@@ -60,7 +60,7 @@ def early_table(measured: Sequence[EarlyResult], *, brief: bool = False) -> Repo
     rows, rules, at = [], [], [i for i, share in enumerate(SHARES) if not brief or share in BRIEF]
     for rho, method in _once_pairs(measured):
         means = [mean_course(measured, rho, method, metric)[at] for metric in range(len(EARLY_METRICS))]
-        count = len({one.cell.dataset for one in measured if one.cell.method == method and one.rho == rho})
+        count = len(_whole_blocks(measured, rho, method))
         rows.append([f"mean of {count}", str(rho), early_title(method), "", *_numbers(np.concatenate(means))])
     last = ("", -1)
     for (dataset, rho, method), block in early_blocks(measured).items():
@@ -118,28 +118,28 @@ def _notices(block: Sequence[EarlyResult]) -> list[str]:
 
 
 def mean_course(measured: Sequence[EarlyResult], rho: int, method: str, metric: int) -> Floats:
-    """(S,) mean over the datasets of a method, each counting the same; a share that one lacks is over the others."""
-    blocks = [block for (_, level, own), block in early_blocks(measured).items() if (level, own) == (rho, method)]
-    return _mean([_at_all(block, metric) for block in blocks])
+    """(S,) mean over the datasets of a method that reach all times, each counting the same."""
+    return _mean([_at_all(block, metric) for block in _whole_blocks(measured, rho, method)])
 
 
 def right_course(measured: Sequence[EarlyResult], rho: int, method: str) -> Floats:
     """(S,) the share of onsets that are rightly and firmly named by then, a mean over datasets."""
     courses = []
-    for (_, level, own), block in early_blocks(measured).items():
-        if (level, own) == (rho, method) and not np.isnan(block[0].false_notices):
+    for block in _whole_blocks(measured, rho, method):
+        if not np.isnan(block[0].false_notices):
             first = np.concatenate([one.first_right for one in block])
-            reached = np.array([(first <= share).mean() for share in SHARES])
-            courses.append(np.where(np.array(SHARES) > block[0].shares[-1], np.nan, reached))
+            courses.append(np.array([(first <= share).mean() for share in SHARES]))
     return _mean(courses)
 
 
+def _whole_blocks(measured: Sequence[EarlyResult], rho: int, method: str) -> list[list[EarlyResult]]:
+    """Those of a method on datasets that reach all times: a mean over others would jump where one ends."""
+    blocks = [block for (_, level, own), block in early_blocks(measured).items() if (level, own) == (rho, method)]
+    return [block for block in blocks if len(block[0].shares) == len(SHARES)]
+
+
 def _mean(courses: list[Floats]) -> Floats:
-    if not courses:
-        return np.full(len(SHARES), np.nan)
-    stacked = np.stack(courses)
-    counts = (~np.isnan(stacked)).sum(axis=0)
-    return np.divide(np.nansum(stacked, axis=0), counts, out=np.full(len(SHARES), np.nan), where=counts > 0)
+    return np.mean(courses, axis=0) if courses else np.full(len(SHARES), np.nan)
 
 
 def _at_all(block: Sequence[EarlyResult], metric: int) -> Floats:
@@ -156,6 +156,7 @@ def draw_early(measured: Sequence[EarlyResult], rho: int | None = None) -> Figur
     methods, datasets = _once(one.cell.method for one in chosen), _once(one.cell.dataset for one in chosen)
     complete = [name for name in datasets if all((name, rho, method) in early_blocks(chosen) for method in methods)]
     common = [one for one in chosen if one.cell.dataset in complete]
+    count = max((len(_whole_blocks(common, rho, method)) for method in methods), default=0)
     rows = -(-len(datasets) // COLUMNS)
     figure = sheet(9.6, 3.6 + 1.75 * rows)
     above, below = figure.subfigures(2, 1, height_ratios=[3.0, 1.75 * rows])
@@ -168,7 +169,7 @@ def draw_early(measured: Sequence[EarlyResult], rho: int | None = None) -> Figur
         for axis, name in zip(small, datasets, strict=False):
             if (name, rho, method) in early_blocks(chosen):
                 _draw(axis, _at_all(early_blocks(chosen)[name, rho, method], 0), styles[method], size=2.5)
-    left.set_title(f"NDCG@10, mean of {len(complete)} datasets")
+    left.set_title(f"NDCG@10, mean of {count} datasets")
     right.set_title(f"Rightly and firmly named so far (false notices {FALSE_NOTICES:.0%})")
     for axis, name in zip(small, datasets, strict=False):
         block = next(own for (own_name, _, _), own in early_blocks(chosen).items() if own_name == name)
