@@ -108,6 +108,8 @@ class Library:
         self.as_of = as_of
         self.progress = progress
         self.limits = {"exact_cases": exact_cases, "shortlist": shortlist}
+        self.heard: Callable[[Answer, float], None] | None = None
+        """Told of every answer, and how many seconds it took; for those who count."""
         self._learner = Follower() if follower else BackgroundLearner() if background else None
         self._encoding = BackgroundLearner() if background else None
         self._encoded_ahead = set[str]()
@@ -214,18 +216,7 @@ class Library:
 
     def stats(self) -> Summary:
         """Counts."""
-        snapshot = self.snapshot()
-        cases = [entry.case for entry in snapshot.entries]
-        normals = [entry.case for entry in snapshot.state.normals.values()]
-        return Summary(
-            cases=len(cases),
-            normals=len(normals),
-            change=snapshot.state.change,
-            labels=_count(case.label or "" for case in cases),
-            assets=_count(case.asset for case in cases),
-            normal_assets=_count(normal.asset for normal in normals),
-            named=snapshot.state.named,
-        )
+        return _summarise(self.snapshot())
 
     # What changes it
 
@@ -582,6 +573,10 @@ class Library:
         """Cases when the library was last read: at once, whatever goes on; it is read where it never was."""
         return len(self.snapshot() if self._current[0] < 0 else self._current[1])
 
+    def stats_known(self) -> Summary:
+        """`stats` of the library when it was last read, likewise."""
+        return _summarise(self.snapshot() if self._current[0] < 0 else self._current[1])
+
     def prepare(self, windows: WindowSet) -> WindowSet:
         """Windows and their context without gaps, under the site's names and in its units."""
         return self.snapshot().naming(prepare_windows(windows))
@@ -664,6 +659,7 @@ class Library:
         odd: list[tuple[Remark, ...]],
         progress: Progress | None = None,
     ) -> list[Answer]:
+        began = clock.perf_counter()
         spec, learned = _read_spec(request.method), self._normal.get(snapshot)
         model, behind = learned.value, self._normal.count_behind(learned, snapshot)
         normal = [None] * len(windows) if model is None else model.judge(windows)
@@ -675,7 +671,11 @@ class Library:
                 answers.append(make_answer(snapshot, last, query, request, odd[i], normal[i]))
         if len(snapshot) > self._engine.exact_cases:
             self._encode_ahead(spec)
-        return [_remark(answer, describe_still(windows[i : i + 1])) for i, answer in enumerate(answers)]
+        told = [_remark(answer, describe_still(windows[i : i + 1])) for i, answer in enumerate(answers)]
+        if self.heard:
+            for answer in told:
+                self.heard(answer, (clock.perf_counter() - began) / len(told))
+        return told
 
     def _encode_ahead(self, spec: MethodSpec) -> None:
         """Encode all cases of a large library beside the searches, once: a shortlist of unknown ones takes long."""
@@ -751,6 +751,21 @@ class Library:
         if label is None:
             raise UsageError(f"Case {case!r} has no label yet. Label it first.")
         return label
+
+
+def _summarise(snapshot: Snapshot) -> Summary:
+    """Counts of one state."""
+    cases = [entry.case for entry in snapshot.entries]
+    normals = [entry.case for entry in snapshot.state.normals.values()]
+    return Summary(
+        cases=len(cases),
+        normals=len(normals),
+        change=snapshot.state.change,
+        labels=_count(case.label or "" for case in cases),
+        assets=_count(case.asset for case in cases),
+        normal_assets=_count(normal.asset for normal in normals),
+        named=snapshot.state.named,
+    )
 
 
 def _try_encoding(encode: Callable[..., int], snapshot: Snapshot, spec: MethodSpec) -> None:

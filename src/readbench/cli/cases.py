@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from readbench.cases import QUESTIONS
-from readbench.cli import cases_intake, cases_service
+from readbench.cli import cases_intake, cases_reports, cases_service
 from readbench.cli.cases_questions import add_column, add_questions, print_answer, print_shown, read_window, show_answer
 from readbench.cli.options import (
     LIBRARY_METHOD,
@@ -203,6 +203,8 @@ add_questions(app)
 app.command("warm")(cases_intake.warm_command)
 app.command("demo")(cases_intake.demo_command)
 app.command("bench")(cases_intake.bench_command)
+app.command("backtest")(cases_reports.backtest_command)
+app.command("report")(cases_reports.report_command)
 app.command("serve")(cases_service.serve_command)
 app.command("mcp")(cases_service.mcp_command)
 app.add_typer(cases_service.keys_app, name="key")

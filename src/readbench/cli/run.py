@@ -24,7 +24,7 @@ from readbench.cli.options import (
     output,
 )
 from readbench.cli.progress import resumable
-from readbench.cli.studies import opinions_of_plan, readx_of_plan
+from readbench.cli.studies import early_of_plan, opinions_of_plan, readx_of_plan
 from readbench.common.files import data_root
 from readbench.errors import UsageError
 
@@ -106,6 +106,7 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
 
     from readbench.benchmark.report import read_results, show_report
     from readbench.benchmark.runs import (
+        EARLY,
         NOVEL,
         READX,
         Setting,
@@ -136,6 +137,9 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         return
     if suite_name == READX:
         readx_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
+        return
+    if suite_name == EARLY:
+        early_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
         return
     models = ModelOptions(str(prompts.resolve()) if prompts else None, max_calls, max_cost)
     with resumable(console, folder) as progress:

@@ -262,6 +262,22 @@ def readx_of_plan(plan: Plan, out: Path, root: Path | None, executor: Executor) 
     _conclude(failures, console)
 
 
+def early_of_plan(plan: Plan, out: Path, root: Path | None, executor: Executor) -> None:
+    """Ask about windows as they grow into a fault; print the table, write tables and picture."""
+    from readbench.benchmark.report import early_table, notice_table, show_table, write_early
+    from readbench.benchmark.studies import measure_early
+
+    console = Console(stderr=True)
+    with resumable(console, out) as progress:
+        measured, failures = measure_early(plan, out, root=root, executor=executor, progress=progress)
+    if not measured:
+        _conclude(failures, console)
+    for table in (early_table(measured, brief=True), notice_table(measured)):
+        show_table(table, output())
+    console.print(f"wrote {', '.join(write_early(measured, out))} into {out}", highlight=False)
+    _conclude(failures, console)
+
+
 def scale_command(  # noqa: PLR0917 - typer reads options from the signature
     sizes: Annotated[str, typer.Option(help="Windows of the corpora, separated by commas.")] = "10000,100000",
     methods: Annotated[list[str] | None, many_methods(",".join(SCALED), "A method of one leg")] = None,

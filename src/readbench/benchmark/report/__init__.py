@@ -32,6 +32,7 @@ from readbench.benchmark.report._compare import (
     pairs_of,
 )
 from readbench.benchmark.report._conclusions import CLAIMS, Claim, ClaimFinding, conclusion_table, judge_claims
+from readbench.benchmark.report._early import draw_early, early_table, notice_table, write_early
 from readbench.benchmark.report._figures import (
     FIGURES,
     DrawnFigure,
@@ -139,9 +140,11 @@ __all__ = [
     "describe",
     "difference_table",
     "draw_active",
+    "draw_early",
     "draw_novelty",
     "draw_readx",
     "draw_reliability",
+    "early_table",
     "explain_marks",
     "fault_against_shape",
     "fault_strip",
@@ -162,6 +165,7 @@ __all__ = [
     "marks_of",
     "measured_tables",
     "method_tables",
+    "notice_table",
     "novelty_table",
     "opinion_table",
     "overview",
@@ -194,6 +198,7 @@ __all__ = [
     "write_block",
     "write_blocks",
     "write_bundle",
+    "write_early",
     "write_readx",
     "write_report",
     "write_scale",

@@ -24,7 +24,7 @@ from readbench.benchmark.runs._opinions import OPINION, StatedProbabilities, Tas
 from readbench.benchmark.runs._plan import DEFAULT_LEVELS, DEFAULT_SEEDS, EVERY_LABEL, WHOLE, Cell, Plan, parse_shard
 from readbench.benchmark.runs._published import PublishedFolder, PublishSummary, open_folder, publish
 from readbench.benchmark.runs._runner import RunSummary, build_first, run
-from readbench.benchmark.runs._suites import NOVEL, READX, SUITES, Suite, suite
+from readbench.benchmark.runs._suites import EARLY, NOVEL, READX, SUITES, WITH_NORMALS, Suite, suite
 from readbench.benchmark.runs._tables import (
     DONE,
     KEY,
@@ -41,6 +41,7 @@ __all__ = [
     "DEFAULT_LEVELS",
     "DEFAULT_SEEDS",
     "DONE",
+    "EARLY",
     "EVERY_LABEL",
     "KEY",
     "NOVEL",
@@ -53,6 +54,7 @@ __all__ = [
     "TRIES",
     "UNANSWERED",
     "WHOLE",
+    "WITH_NORMALS",
     "Budget",
     "Cell",
     "CellReport",

@@ -24,6 +24,7 @@ from starlette.routing import Route
 from readbench import __version__
 from readbench.cases import Library, SearchPool
 from readbench.cases.server import _api as api
+from readbench.cases.server import _grafana as grafana
 from readbench.cases.server import _pages as pages
 from readbench.cases.server._bodies import Health
 from readbench.cases.server._gate import Gate, Reader
@@ -31,6 +32,7 @@ from readbench.cases.server._keys import AuditLog, KeyFile
 from readbench.cases.server._questions import build_routes
 from readbench.cases.server._reception import MOST_CONNECTIONS, limit_connections
 from readbench.cases.server._service import BusyError, CaseService, Served, Settings, WorkerPool
+from readbench.cases.server._telemetry import LibraryMetrics
 from readbench.cases.server._views import find_author
 from readbench.common import web
 from readbench.errors import (
@@ -70,10 +72,14 @@ def create_app(
         lifespan=_lifespan,
     )
     app.state.service = service
+    app.state.telemetry = LibraryMetrics(service.metrics.registry)
+    library.heard = app.state.telemetry.hear
     app.add_middleware(Gate, service=service)
     app.include_router(build_routes())
     app.include_router(api.read_router)
     app.include_router(api.write_router)
+    app.include_router(grafana.router)
+    app.include_router(grafana.links_router)
     app.include_router(pages.router)
     app.mount("/static", StaticFiles(directory=STATIC, packages=[(web.PACKAGE, web.FOLDER)]), name="static")
     if find_spec("mcp") is not None:
@@ -114,6 +120,7 @@ def _add_watching(app: FastAPI) -> None:
         """Counters for Prometheus."""
         service.metrics.running.set(service.work.running)
         service.metrics.cases.set(service.library.count_known())
+        app.state.telemetry.count(service.library.stats_known())
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
