@@ -216,6 +216,7 @@ def optimise_command(where: Where) -> None:
 
 add_questions(app)
 app.command("connect")(cases_connect.connect_command)
+app.command("watch")(cases_connect.watch_command)
 app.command("warm")(cases_intake.warm_command)
 app.command("demo")(cases_intake.demo_command)
 app.command("bench")(cases_intake.bench_command)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,13 +15,17 @@ import typer
 
 from readbench.cases import Sheet
 from readbench.cli.cases_questions import print_shown
-from readbench.cli.options import Where, say
+from readbench.cli.options import LIBRARY_METHOD, Method, Where, open_library, say
+from readbench.cli.research import require_research
+from readbench.common.files import digest
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
     from readbench.cases import Library, ReadRecording
     from readbench.cases.connect import SignalSource
+    from readbench.cases.watch import Watcher
 
+NOTICES = "notices.jsonl"
 MOST_SHOWN = 200
 """Channels that are listed."""
 SourcesOption = Annotated[
@@ -138,3 +148,141 @@ def read_asked_range(
         return read_range(library, source, first, last, asset=asset, onset=onset, rate=rate, zone=zone)
     finally:
         source.close()
+
+
+def watch_command(
+    where: Where,
+    *,
+    source: Annotated[str, typer.Option(help="Address, or the name of a source that was connected.")] = "",
+    secret: SecretOption = "",
+    sources: SourcesOption = None,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="json=URL, slack=env:NAME, pagerduty=env:NAME; where a secret is kept. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option(help="File of the notices.", show_default="notices.jsonl in the library's folder")
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="Folder of what must survive a restart.", show_default="watch-SOURCE beside it")
+    ] = None,
+    link: Annotated[str, typer.Option(help="Address of the service, for links in notices.")] = "",
+    listen: Annotated[str, typer.Option(help="HOST:PORT where Alertmanager's webhook is heard, under /alerts.")] = "",
+    listen_secret: Annotated[str, typer.Option(help="Token that alerts must bear: env:NAME or file:PATH.")] = "",
+    asset_label: Annotated[str, typer.Option(help="Label of an alert that names the asset.")] = "",
+    false_alarms: Annotated[
+        float, typer.Option(min=0.001, help="Departures a day of all assets together that normal operation may show.")
+    ] = 1.0,
+    firm: Annotated[float, typer.Option(min=0.0, max=1.0, help="Probability from which a fault is told.")] = 0.7,
+    learn: Annotated[str, typer.Option(help="History to learn from: 6h, 2d.", show_default="60 windows")] = "",
+    normals: Annotated[str, typer.Option(help="Where normal operation is learned: auto, history, library.")] = "auto",
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between rounds.")] = 5.0,
+    lag: Annotated[float, typer.Option(min=0.0, help="Seconds that readings may be late.")] = 2.0,
+    rate: Annotated[float | None, typer.Option(help="Steps a second.", show_default="as the cases have")] = None,
+    method: Method = LIBRARY_METHOD,
+    once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure channels per core, memory, delay and false alarms instead.")
+    ] = False,
+) -> None:
+    """Follow a source: see departures from normal, ask the library as an event grows, and say what it is.
+
+    Example: `readbench cases watch plant --source line --notify slack=env:SLACK_URL --link http://desk:8000`
+    """
+    if measure:
+        require_research()
+        from research.watching import measure_watch
+
+        print(json.dumps(measure_watch(), indent=1))  # noqa: T201 - this is the output
+        return
+    from readbench.cases.connect import parse_moment
+    from readbench.cases.watch import NoticeLog, Watcher, WatchSettings, Webhook
+
+    if not source:
+        raise UsageError("Name the source to be followed: --source NAME or an address.")
+    if normals not in {"auto", "history", "library"}:
+        raise UsageError(f"--normals is auto, history or library. Got {normals[:40]!r}.")
+    settings = WatchSettings(
+        false_alarms_a_day=false_alarms,
+        firm=firm,
+        learn_s=-parse_moment(f"-{learn}", now=0.0) if learn else 0.0,
+        normals=normals,
+        poll_s=every,
+        lag_s=lag,
+        rate=rate,
+        method=method,
+        link=link,
+        name=source,
+    )
+    hooks = [Webhook.parse(text) for text in notify or ()]
+    folder, file = _watch_places(where, source, state, log)
+    opened = find_source(where, source, secret, sources)
+    watcher = Watcher(
+        open_library(where, background=True), opened, folder, settings, hooks, NoticeLog(file), say=_say_with_time
+    )
+    try:
+        with exclusive_watch(folder), _listening(watcher, listen, asset_label, listen_secret):
+            _watch(watcher, once=once)
+    finally:
+        opened.close()
+
+
+def _watch(watcher: Watcher, *, once: bool) -> None:
+    """Until SIGINT or SIGTERM."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    watcher.library.warm(watcher.settings.method)
+    watcher.start()
+    if once:
+        watcher.tick()
+        watcher.close()
+    else:
+        watcher.run(stop)
+
+
+def _watch_places(where: str, source: str, state: Path | None, log: Path | None) -> tuple[Path, Path]:
+    """Folder of the state and file of the notices."""
+    if "://" in where and (state is None or log is None):
+        raise UsageError("The library is in no folder: say where the watch keeps its state, with --state and --log.")
+    name = source if "://" not in source else f"at-{digest(source)}"
+    return state or Path(where) / f"watch-{name}", log or Path(where) / NOTICES
+
+
+@contextmanager
+def exclusive_watch(folder: Path) -> Iterator[None]:
+    """Hold the state of a watch; a second one is refused."""
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / "watch.lock", timeout=0):
+            yield
+    except Timeout as error:
+        raise UsageError(f"Another watch holds {folder}. End it first, or name another folder: --state") from error
+
+
+def _listening(watcher: Watcher, listen: str, label: str, secret: str) -> AbstractContextManager[object]:
+    """The ear for alerts, where one is asked for; other than on loopback only with a token."""
+    from readbench.cases.connect import SourceAddress
+    from readbench.cases.watch import AlertListener
+
+    if not listen:
+        return nullcontext()
+    host, _, port = listen.rpartition(":")
+    if not port.isdecimal():
+        raise UsageError(f"--listen is HOST:PORT, such as 127.0.0.1:9095. Got {listen[:80]!r}.")
+    host = host.strip("[]") or "127.0.0.1"
+    if not secret and host not in {"127.0.0.1", "::1", "localhost"}:
+        raise UsageError("Alerts from other machines need a token: --listen-secret env:NAME")
+    token = SourceAddress("alerts", secret=secret).password()
+    return AlertListener(host, int(port), watcher.alert, label, token)
+
+
+def _say_with_time(words: str) -> None:
+    from datetime import datetime
+
+    print(f"{datetime.now().astimezone():%H:%M:%S} {words}", file=sys.stderr, flush=True)  # noqa: T201 - the log

@@ -80,7 +80,9 @@ def openmetrics(rows: Rows) -> str:
 
 
 @contextmanager
-def prometheus(rows: Rows | None = None, target: str = "", every_ms: int = 200, web: str = "") -> Iterator[str | None]:
+def prometheus(
+    rows: Rows | None = None, target: str = "", every_ms: int = 200, web: str = "", user: tuple[str, str] | None = None
+) -> Iterator[str | None]:
     """The address of a Prometheus server with some history, that scrapes a target; `web` is its web configuration."""
     if shutil.which("prometheus") is None:
         yield None
@@ -107,7 +109,7 @@ def prometheus(rows: Rows | None = None, target: str = "", every_ms: int = 200, 
         address = f"127.0.0.1:{port}"
 
         def ready() -> bool:
-            return requests.get(f"http://{address}/-/ready", timeout=1).status_code in {200, 401}
+            return requests.get(f"http://{address}/-/ready", timeout=1, auth=user).ok
 
         with running(command, ready, folder):
             yield address

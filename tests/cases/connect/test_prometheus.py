@@ -79,7 +79,9 @@ def test_a_server_that_is_not_there_is_named() -> None:
 
 
 def test_a_password_opens_the_door_and_is_never_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    with servers.prometheus({"level": readings(1)}, web=f"basic_auth_users:\n  reader: {HASHED}\n") as address:
+    with servers.prometheus(
+        {"level": readings(1)}, web=f"basic_auth_users:\n  reader: {HASHED}\n", user=("reader", "s3cret-door")
+    ) as address:
         if address is None:
             pytest.skip("no Prometheus server: install it (Debian: apt install prometheus)")
         monkeypatch.setenv("PLANT_WORD", "s3cret-door")

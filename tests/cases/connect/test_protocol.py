@@ -133,6 +133,7 @@ class Replayed:
     """A source whose readings are a list; it can be away."""
 
     shown = "replayed"
+    keeps_history = True
 
     def __init__(self) -> None:
         self.rows: list[tuple[float, float]] = []

@@ -55,6 +55,8 @@ class FolderSource:
         address: of the folder.
     """
 
+    keeps_history = True
+
     def __init__(self, address: SourceAddress) -> None:
         address.check_options((*TABLE_OPTIONS, "by", "pattern"))
         self.address = address

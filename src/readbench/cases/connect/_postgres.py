@@ -40,6 +40,8 @@ class PostgresSource:
         address: of the database.
     """
 
+    keeps_history = True
+
     def __init__(self, address: SourceAddress) -> None:
         address.check_options((*TABLE_OPTIONS, "table", "query", "sslmode", "host", "schema"))
         if bool(address.option("table")) == bool(address.option("query")):

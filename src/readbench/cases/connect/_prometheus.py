@@ -56,6 +56,8 @@ class PrometheusSource:
         address: of the server.
     """
 
+    keeps_history = True
+
     def __init__(self, address: SourceAddress) -> None:
         address.check_options(("match", "asset", "channel", "unit", "drop", "days"))
         self.address = address

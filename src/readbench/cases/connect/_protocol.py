@@ -155,7 +155,13 @@ class Follower(Protocol):
 
 
 class SignalSource(Protocol):
-    """Where signals live."""
+    """Where signals live.
+
+    Attributes:
+        keeps_history: a range of the past can be read.
+    """
+
+    keeps_history: bool
 
     @property
     def shown(self) -> str:
