@@ -74,6 +74,12 @@ def serve_command(
     private_key: Annotated[Path | None, typer.Option(help="PEM file of the certificate's key.")] = None,
     proxies: Annotated[str, typer.Option(help="Addresses of proxies whose headers are believed.")] = "127.0.0.1",
     max_mb: Annotated[int, typer.Option(min=1, help="Largest request in MiB.")] = 32,
+    sources: Annotated[
+        Path | None, typer.Option(help="File of the sources.", show_default="sources.toml in the library's folder")
+    ] = None,
+    notices: Annotated[
+        Path | None, typer.Option(help="File of the notices.", show_default="notices.jsonl in the library's folder")
+    ] = None,
 ) -> None:
     """Serve a library over HTTP: a page for people, JSON for programs.
 
@@ -96,7 +102,7 @@ def serve_command(
             library.warm(methods[0], progress)
     share_processors()
     sample = Path(folder) / SAMPLE if demo else None
-    settings = Settings(methods=methods, max_bytes=max_mb * 2**20, sample=sample)
+    settings = Settings(methods=methods, max_bytes=max_mb * 2**20, sample=sample, sources=sources, notices=notices)
 
     def announce(address: str) -> None:
         console.print(f"{len(library)} cases at {address} (stop with Ctrl-C)", highlight=False, markup=False)

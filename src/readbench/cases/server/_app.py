@@ -25,6 +25,7 @@ from readbench import __version__
 from readbench.cases import Library
 from readbench.cases.server import _api as api
 from readbench.cases.server import _pages as pages
+from readbench.cases.server import _ranges as ranges
 from readbench.cases.server._bodies import Health
 from readbench.cases.server._gate import Gate, Reader
 from readbench.cases.server._keys import AuditLog, KeyFile
@@ -74,6 +75,7 @@ def create_app(
     app.include_router(api.read_router)
     app.include_router(api.write_router)
     app.include_router(pages.router)
+    app.include_router(ranges.router)
     app.mount("/static", StaticFiles(directory=STATIC, packages=[(web.PACKAGE, web.FOLDER)]), name="static")
     if find_spec("mcp") is not None:
         from readbench.cases.server._agents import AgentDoor  # noqa: PLC0415 - optional package

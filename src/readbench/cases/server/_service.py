@@ -48,6 +48,8 @@ class Settings:
         waiting: requests that may wait for a worker; the next one is sent away with 503.
         timeout_s: longest that a request may take, waiting included.
         sample: a CSV file that the page offers to those who have none at hand.
+        sources: file of the sources whose ranges may be asked about; that in the library's folder where none is named.
+        notices: file of what the watch told, likewise.
 
     >>> Settings().choose_method("")
     'flagship-spread'
@@ -66,6 +68,8 @@ class Settings:
     waiting: int = 64
     timeout_s: float = 120.0
     sample: Path | None = None
+    sources: Path | None = None
+    notices: Path | None = None
 
     def __post_init__(self) -> None:
         if not self.methods:
