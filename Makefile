@@ -13,12 +13,12 @@ ifeq ($(EXTRAS),light)
 DEV := dev
 else
 DEV := dev,$(EXTRAS)
-BROWSER := browser database
+BROWSER := browser database servers
 endif
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(DEV))
 
-.PHONY: run report demo test test-all test-lowest test-torch test-exports check test-random wheels audit submissions browser database lint web clean
+.PHONY: run report demo demo-live test test-all test-lowest test-torch test-exports check test-random wheels audit submissions browser database servers lint web clean
 run: $(VENV)/.installed
 	$(BIN)/readbench run --suite quick
 	$(BIN)/readbench report runs/quick
@@ -102,6 +102,12 @@ browser:
 database:
 	ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || command -v pg_ctl >/dev/null || { test "$$(id -u)" = 0 \
 	  && apt-get -qq update && apt-get -qq -y install postgresql; } >/dev/null 2>&1 || true
+
+# For the tests of sources of signals, likewise.
+servers:
+	command -v prometheus >/dev/null && command -v influxd >/dev/null || { test "$$(id -u)" = 0 && apt-get -qq update \
+	  && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install prometheus victoria-metrics influxdb \
+	  mosquitto prometheus-alertmanager; } >/dev/null 2>&1 || true
 
 lint: $(STAMP) web
 	$(BIN)/ruff check .

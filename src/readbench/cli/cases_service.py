@@ -85,6 +85,12 @@ def serve_command(
             min=0, help="Processes that search; 0 searches in one.", show_default="one a processor, at most 4"
         ),
     ] = None,
+    sources: Annotated[
+        Path | None, typer.Option(help="File of the sources.", show_default="sources.toml in the library's folder")
+    ] = None,
+    notices: Annotated[
+        Path | None, typer.Option(help="File of the notices.", show_default="notices.jsonl in the library's folder")
+    ] = None,
 ) -> None:
     """Serve a library over HTTP: a page for people, JSON for programs.
 
@@ -117,7 +123,14 @@ def serve_command(
     share_processors()
     sample = Path(folder) / SAMPLE if demo else None
     searching = count_search_processes() if processes is None else processes
-    settings = Settings(methods=methods, max_bytes=max_mb * 2**20, sample=sample, processes=searching)
+    settings = Settings(
+        methods=methods,
+        max_bytes=max_mb * 2**20,
+        sample=sample,
+        processes=searching,
+        sources=sources,
+        notices=notices,
+    )
 
     def announce(address: str) -> None:
         console.print(f"{len(library)} cases at {address} (stop with Ctrl-C)", highlight=False, markup=False)

@@ -26,6 +26,7 @@ from readbench.cases import Library, SearchPool
 from readbench.cases.server import _api as api
 from readbench.cases.server import _grafana as grafana
 from readbench.cases.server import _pages as pages
+from readbench.cases.server import _ranges as ranges
 from readbench.cases.server._bodies import Health
 from readbench.cases.server._gate import Gate, Reader
 from readbench.cases.server._keys import AuditLog, KeyFile
@@ -81,6 +82,7 @@ def create_app(
     app.include_router(grafana.router)
     app.include_router(grafana.links_router)
     app.include_router(pages.router)
+    app.include_router(ranges.router)
     app.mount("/static", StaticFiles(directory=STATIC, packages=[(web.PACKAGE, web.FOLDER)]), name="static")
     if find_spec("mcp") is not None:
         from readbench.cases.server._agents import AgentDoor  # noqa: PLC0415 - optional package

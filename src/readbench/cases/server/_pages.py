@@ -545,6 +545,10 @@ def _fill(service: CaseService, read: ReadRecording) -> tuple[Window, Gaps]:
     return filled, find_gaps(service.library.naming()(read.windows)[0], filled)
 
 
+# For routes in other modules.
+show_page, keep_held, fill_recording = _page, _keep, _fill
+
+
 def _local(address: str) -> str:
     """An address on this service: anything else becomes the first page."""
     return address if address.startswith("/") and not address.startswith(("//", "/\\")) else "/"

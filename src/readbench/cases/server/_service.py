@@ -51,6 +51,8 @@ class Settings:
         timeout_s: longest that a request may take, waiting included.
         processes: that search; 0 for threads of one process.
         sample: a CSV file that the page offers to those who have none at hand.
+        sources: file of the sources whose ranges may be asked about; that in the library's folder where none is named.
+        notices: file of what the watch told, likewise.
 
     >>> Settings().choose_method("")
     'flagship-spread'
@@ -70,6 +72,8 @@ class Settings:
     timeout_s: float = 120.0
     processes: int = 0
     sample: Path | None = None
+    sources: Path | None = None
+    notices: Path | None = None
 
     def __post_init__(self) -> None:
         if not self.methods:
