@@ -31,6 +31,7 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 
 from readbench.cli import app
 from readbench.engine.registry import SOURCES
@@ -40,7 +41,7 @@ from readbench.errors import UsageError
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SHELL, PYTHON = ("sh", "bash", "shell", "console"), ("python", "py")
-DATA = {"toml": tomllib.loads, "json": json.loads}
+DATA = {"toml": tomllib.loads, "json": json.loads, "yaml": yaml.safe_load}
 READBENCH = ("readbench", ".venv/bin/readbench")
 HARMLESS = {*READBENCH, "ir_measures", "cat", "ls"}
 """Commands that a block may hold and still be run here."""
@@ -146,13 +147,15 @@ def complaint(words: list[str]) -> str:
 
 def unknown_names(values: dict[str, Any]) -> str:
     """Methods and datasets among the values of options that do not exist; empty when all do."""
-    methods, datasets = values.get("methods") or [], values.get("datasets") or ""
+    methods, datasets = (
+        [own] if isinstance(own := values.get(name) or [], str) else own for name in ("methods", "datasets")
+    )
     try:
-        for text in split_specs(methods if isinstance(methods, list) else [methods]):
+        for text in split_specs(methods):
             if text.partition("(")[0] not in READERS_OWN:
                 parse(text)
-        for name in datasets.split(",") if datasets else []:
-            if name not in READERS_OWN:
+        for name in split_specs(datasets):
+            if name.partition("(")[0] not in READERS_OWN and not name.isdigit():  # how many, of `coverage`
                 SOURCES.get(name.partition("(")[0])
     except UsageError as error:
         return str(error)
