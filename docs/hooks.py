@@ -3,13 +3,15 @@
 The pages are written for the repository, where their links work as they are. `mkdocs.yml` names this file as its hook:
 
 * `index.md` is README.md, `changelog.md` is CHANGELOG.md; other files that pages lead to come along;
-* `api.md` gets the docstrings of every public name, `cli.md` every command with its arguments and options;
+* `api.md` gets the docstrings of every public name, `cli.md` every command with its arguments and options, `sources.md`
+  what the code says of each source;
 * comments that tell the tests how to run a block are left out;
 * a page that the navigation does not name stands under "How-to".
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from collections.abc import Iterator
@@ -80,6 +82,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401
         markdown += "\n" + "\n".join(describe_api())
     if name == "cli.md":
         markdown += "\n" + "\n".join(describe_commands())
+    if name == "sources.md":
+        markdown += "\n" + "\n".join(describe_sources())
     return markdown
 
 
@@ -128,6 +132,26 @@ def _defined_at(package: Any, name: str) -> str:  # noqa: ANN401
     """Where a name of the front page is defined, which is where its docstring is found."""
     place = package._EXPORTS.get(name, "").replace(":", ".") or package._MODULES.get(name, f"readbench.{name}")  # noqa: SLF001
     return str(place)
+
+
+def describe_sources() -> Iterator[str]:
+    """Every source that is not simulated here: facts, what its module says, its parameters."""
+    from readbench.engine.registry import SOURCES  # noqa: PLC0415
+    from readbench.engine.spec import build_source  # noqa: PLC0415
+
+    for name in SOURCES.names():
+        source = build_source(name)
+        info = source.info
+        if info.simulated and not info.url:
+            continue
+        yield f"\n## {name}\n"
+        yield f"*{info.title}; {info.domain}.* {info.description}\n"
+        yield f"Licence: {info.licence}. Source: {info.citation}. <{info.url}>\n"
+        module = inspect.getmodule(type(source))
+        yield inspect.cleandoc((module.__doc__ or "") if module else "") + "\n"
+        parameters = list(inspect.signature(type(source)).parameters.values())
+        if parameters:
+            yield "Parameters: " + ", ".join(f"`{own.name}={own.default}`" for own in parameters) + ".\n"
 
 
 def describe_commands() -> Iterator[str]:
