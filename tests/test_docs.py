@@ -312,13 +312,15 @@ def run(command: list[str], folder: Path, variables: dict[str, str], place: str)
 
 
 def require_packages_of(page: Path) -> None:
-    """Pages about the case library and about language models need their extras."""
+    """Pages about the case library, language models and networks need their extras."""
     if page.stem in ("cases", "service", "bring-your-plant", "adding-a-question"):
         pytest.importorskip("lancedb")
     if page.stem == "service":
         pytest.importorskip("fastapi")
     if page.stem == "language-models":
         pytest.importorskip("openai")
+    if page.stem == "encoders":
+        pytest.importorskip("torch")
 
 
 @pytest.mark.slow

@@ -51,8 +51,8 @@ PAPER_MODELS = ("toto", "chatts", "claude", "claude-tsad")
 SERIES_POINTS = {"chatts": ",points=1024"}
 """Points of a channel where a model takes other than language models do."""
 NO_TOTO = (
-    "toto: Toto-1.0-QA runs in an environment of its own on four large GPUs, and no server of it is shipped; a profile"
-    " [toto] of provider toto-http is asked if you run one (docs/language-models.md)"
+    "toto: Toto-1.0-QA runs in its authors' environment on four large GPUs: start research/toto_server.py there and"
+    ' write a profile [toto] with like = "paper-toto" into the file that READBENCH_LLM names'
 )
 AXES: dict[str, dict[str, Any]] = {
     "budget": {"labels": ("0", "5", "10", "20", "50", "100")},
