@@ -58,6 +58,20 @@ def test_labelling_false_alarms_changes_the_answers(tmp_path: Path) -> None:
     assert share(library.search(alarms[0], channels=CHANNELS, method=FAST)) > share(before) + 0.1
 
 
+def test_a_case_that_nobody_resolved_changes_nothing(tmp_path: Path) -> None:
+    library, asked = filled(tmp_path / "l", 30), WindowSet.of([*normals(4, seed=5), *windows(4, seed=5)])
+
+    def judge() -> list[NormalOpinion]:
+        snapshot = library.snapshot()
+        model = NormalModel.of(snapshot, snapshot.profile)
+        assert model is not None
+        return model.judge(asked)
+
+    before = judge()
+    library.add(windows(5, seed=8, labelled=False, prefix="open "))
+    assert judge() == before
+
+
 def test_a_bound_leaves_as_many_named_normals_as_allowed_and_recordings_vote() -> None:
     rng = np.random.default_rng(0)
     faults, named, groups = rng.random(400), np.full(400, 0.9), np.arange(400) // 2

@@ -36,9 +36,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.cases._evidence import measure_departure
-from readbench.cases._journal import Snapshot
+from readbench.cases._journal import REFERENCE_CASES, Snapshot
 from readbench.cases._plausibility import LibraryProfile, describe_windows, mean_and_spread, spread_evenly
-from readbench.cases._search import bare, coarse_encoder
+from readbench.cases._search import bare, fit_coarse
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.protocols import Encoder, unit_vectors
 from readbench.engine.rerankers import HeldOutValues, RidgePool, case_weights, estimate_unseen_share, fit_ridge
@@ -220,7 +220,10 @@ class NormalModel:
         groups = np.unique(windows.groups.tolist(), return_inverse=True)[1]
         if len(np.unique(groups[normal])) == 1:
             return None
-        described, encoder = describe_windows(profile, windows), coarse_encoder(snapshot)
+        # Of resolved cases alone: one that nobody knows anything about changes no answer to other questions.
+        first = snapshot.windows(faults[:REFERENCE_CASES])
+        whole = ChannelStats.of(first)
+        described, encoder = describe_windows(profile, windows), fit_coarse(first, whole)
         vectors = _unit(encoder.encode(bare(windows)))
         sizes = NormalSizes.of(described[normal], vectors[normal], groups[normal])
         views = _depart(described, sizes.centre, sizes.spread), vectors
@@ -228,8 +231,8 @@ class NormalModel:
         kernels = [_likeness(views, views, own) for own in CHOICES]
         ridges = RidgePool.of([fit_ridge(kernel, labels, groups) for kernel in kernels], labels)
         odds = _log_odds(ridges.held_out)
-        departures = np.array([measure_departure(window, snapshot.reference) for window in windows])
-        before = TimeBefore.of(odds, departures, normal, groups, snapshot.reference)
+        departures = np.array([measure_departure(window, whole) for window in windows])
+        before = TimeBefore.of(odds, departures, normal, groups, whole)
         if before is not None:
             odds = before.join(odds, departures)
         types = np.concatenate([snapshot.labels[chosen], np.full(len(stored), NORMAL)]).astype(np.int32)
