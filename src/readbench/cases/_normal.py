@@ -325,7 +325,8 @@ def fit_logistic(shown: Array, positive: NDArray[np.bool_], weights: Array) -> t
 
 
 def _log(departures: Array) -> Array:
-    return np.log(np.maximum(departures, LEAST_DEPARTURE))
+    logs: Array = np.log(np.maximum(departures, LEAST_DEPARTURE))
+    return logs
 
 
 def _log_odds(posterior: Array) -> Array:
@@ -361,7 +362,8 @@ def measure_size(described: Array, vectors: Array, normals: Array, centre: Array
 
 def _standardise(described: Array, centre: Array, spread: Array) -> Array:
     """Departures in standard deviations; none where nothing is known."""
-    return np.nan_to_num((described - centre) / np.maximum(spread, LEAST_SPREAD), posinf=0.0, neginf=0.0)
+    scores: Array = np.nan_to_num((described - centre) / np.maximum(spread, LEAST_SPREAD), posinf=0.0, neginf=0.0)
+    return scores
 
 
 def _depart(described: Array, centre: Array, spread: Array) -> Array:
