@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time as clock
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -696,7 +695,7 @@ class Library:
             if once and (same := state.find_same(journal.enter(own, facts[0]))):
                 return [same]
             _require_new([case.id for case in facts], state)
-            change, step, stamp = state.change + 1, state.steps, clock.time()
+            change, step, stamp = state.change + 1, state.steps, state.next_stamp()
             for start in range(0, len(facts), BATCH):
                 progress("adding windows", start, len(facts))
                 part = facts[start : start + BATCH]
@@ -718,7 +717,7 @@ class Library:
                 if name not in known:
                     raise UnknownNameError("case", name, list(known)[-MOST_NAMED:])
             entries = [replace(known[name], case=check_case(new(known[name].case))) for name in dict.fromkeys(names)]
-            self.store.append(journal.journal_rows(entries, what, state.change + 1, state.steps, clock.time()))
+            self.store.append(journal.journal_rows(entries, what, state.change + 1, state.steps, state.next_stamp()))
 
     def _revert(self, change: int | None, admits: Callable[[Change], bool]) -> Change:
         """Take a change of a kind back, by default the last one that stands."""
@@ -728,7 +727,7 @@ class Library:
             if not chosen:
                 number = "" if change is None else f"{change} "
                 raise UsageError(f"There is no change {number}to take back. `history` lists the changes.")
-            rows = journal.revert(self.store.journal(), chosen[-1].number, state.change + 1, clock.time())
+            rows = journal.revert(self.store.journal(), chosen[-1].number, state.change + 1, state.next_stamp())
             self.store.append(rows)
         return chosen[-1]
 
