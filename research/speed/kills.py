@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +62,11 @@ def work(where: Path, backup: Path, number: int) -> None:
         if kind == "add":
             block = next(synthetic(CALL, SHAPE, seed=1000 * number + 10 + step))
             own = block.ids.tolist()
-            _call({"add": own}, lambda block=block: library.add(block))
+            _call({"add": own}, partial(library.add, block))
             names += own
         elif kind == "label":
             name, label = str(rng.choice(names)), str(rng.choice(LABELS))
-            _call({"label": name, "as": label}, lambda name=name, label=label: library.label(name, label))
+            _call({"label": name, "as": label}, partial(library.label, name, label))
         elif kind == "import" and step < 5:
             _call({"import": str(backup)}, lambda: import_library(library, backup))
         elif kind == "optimise":

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from shutil import which
 
@@ -62,10 +63,10 @@ def test_a_disk_that_is_full_at_random_writes_loses_nothing(small_disk: Path, tm
         name, label = str(rng.choice(sorted(expected))), f"fault {number}"
         calls: list[tuple[Callable[[], object], dict[str, str | None]]] = [
             (
-                lambda number=number: library.add(windows(3, seed=number, prefix=f"x{number}-")),
+                partial(library.add, windows(3, seed=number, prefix=f"x{number}-")),
                 {f"x{number}-{i}": fault for i, fault in enumerate(("leak", "stuck valve", "noise"))},
             ),
-            (lambda name=name, label=label: library.label(name, label), {name: label}),
+            (partial(library.label, name, label), {name: label}),
             (lambda: optimise(library), {}),
             (lambda: import_library(library, tmp_path / "backup.parquet"), {}),
         ]

@@ -52,6 +52,7 @@ def pooled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Library, 
         library = Library.open(where, background=True)
         library.warm(FAST)
         for kept in (library._profile, library._normal, *library._engine._kept.values()):
+            assert kept.known is not None
             kept.known = replace(kept.known, seconds=9.0)  # as of a library that takes long to learn
         pool = SearchPool(library, 1)
         try:

@@ -121,7 +121,12 @@ class Library:
 
     @classmethod
     def create(
-        cls, where: str | Path, *, progress: Progress = SILENT, background: bool = False, **options: int
+        cls,
+        where: str | Path,
+        *,
+        progress: Progress = SILENT,
+        background: bool = False,
+        **options: Any,  # noqa: ANN401 - numbers, as the constructor takes them
     ) -> Self:
         """A new, empty library; refused where there is one."""
         return cls(open_store(where, create=True), progress=progress, background=background, **options)
@@ -134,7 +139,7 @@ class Library:
         as_of: int | None = None,
         progress: Progress = SILENT,
         background: bool = False,
-        **options: int,
+        **options: Any,  # noqa: ANN401 - likewise
     ) -> Self:
         """A library that exists."""
         return cls(open_store(where), as_of=as_of, progress=progress, background=background, **options)

@@ -203,7 +203,7 @@ def remove_left_behind() -> None:
 class _SearchProcess:
     """One of them, as the library's own process sees it."""
 
-    def __init__(self, address: str, limits: dict[str, int]) -> None:
+    def __init__(self, address: str, limits: dict[str, Any]) -> None:
         context = get_context("spawn")
         self._connection, there = context.Pipe()
         self._process = context.Process(target=_serve, args=(there, address, limits), daemon=True, name="search")
@@ -233,7 +233,7 @@ class _SearchProcess:
         self._process.join()
 
 
-def _serve(there: Connection[Any, Any], address: str, limits: dict[str, int]) -> None:
+def _serve(there: Connection[Any, Any], address: str, limits: dict[str, Any]) -> None:
     """In the process: answer until nobody asks."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
 
