@@ -367,18 +367,26 @@ def bench_command(
     cases: Annotated[int, typer.Option(min=1, help="Cases of 8 channels of 256 steps.")] = 100_000,
     queries: Annotated[int, typer.Option(min=1, help="Searches.")] = 20,
     method: Method = LIBRARY_METHOD,
+    folder: Annotated[
+        Path | None, typer.Option(help="Keep the library there, and go on with it; else it is made in the cache.")
+    ] = None,
+    *,
+    encode: Annotated[bool, typer.Option("--encode", help="Encode all cases ahead, as `cases warm` does.")] = False,
+    recall: Annotated[int, typer.Option(min=0, help="Searches for which all cases are compared; slow.")] = 0,
 ) -> None:
-    """Measure a library of synthetic cases: ingest, search, memory, disk. It is made in the cache and removed.
+    """Measure a library of synthetic cases: ingest, search, changes, recall of the shortlist, memory, disk.
 
-    Example: `readbench cases bench --cases 100000`
+    Example: `readbench cases bench --cases 100000 --folder bench --encode --recall 10`
     """
     require_research()
-    from research.speed.library import measure_library
+    from research.speed.library import LibraryPlan, measure_library
 
-    where = cache_root() / "bench-library"
-    if where.exists():
+    where = folder or cache_root() / "bench-library"
+    if folder is None and where.exists():
         raise UsageError(f"{where} is left from a measurement that was interrupted. Remove it first.")
-    measured = asdict(measure_library(where, cases, method, queries=queries))
+    plan = LibraryPlan(cases, method, queries, encode=encode, recall=min(recall, queries))
+    with Terminal() as progress:
+        measured = asdict(measure_library(where, plan, keep=folder is not None, progress=progress))
     if math.isnan(measured["peak_gigabytes"]):
         measured["peak_gigabytes"] = None  # the system does not tell, and NaN is no JSON
     print(json.dumps(measured, indent=1))  # noqa: T201 - this is the output

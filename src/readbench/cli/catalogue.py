@@ -32,7 +32,7 @@ def methods_command(as_json: Json = False, plugin: Plugins = None) -> None:  # n
     Example: `readbench methods`
     """
     composed = [_composed_facts(name) for name in WHOLE]
-    facts = [_method_facts(kind, entry) for kind, entry in _components()]
+    facts = [_method_facts(kind, entry) for kind, entry in components()]
     if as_json:
         print(json.dumps([*composed, *facts], indent=1))  # noqa: T201 - this is the output
         return
@@ -135,7 +135,8 @@ def _verified(fact: dict[str, object]) -> str:
     return "yes" if fact["verified"] else "no"
 
 
-def _components() -> Iterator[tuple[str, Entry]]:
+def components() -> Iterator[tuple[str, Entry]]:
+    """All parts of methods, each with its kind."""
     from readbench.engine.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS
 
     for registry in (RETRIEVERS, ENCODERS, TRANSFORMS, FUSIONS, RERANKERS):

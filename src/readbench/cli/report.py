@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PICTURE_WIDTH = 108
 
 
-def report_command(
+def report_command(  # noqa: PLR0917 - typer reads options from the signature
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/report")] = None,
     full: Annotated[
@@ -32,6 +32,13 @@ def report_command(
     ] = None,
     metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
     picture: Annotated[Path | None, typer.Option(help="Also save what is printed as SVG.", show_default=False)] = None,
+    column: Annotated[
+        float | None,
+        typer.Option(min=2, help="Width of figures in inches, for a paper; writes PDF too.", show_default="their own"),
+    ] = None,
+    documents: Annotated[
+        str, typer.Option(help="Address of the docs folder that the site links to.", show_default="documents are named")
+    ] = "",
     root: Root = None,
 ) -> None:
     """Print the leaderboard of a run; write its site, every table (markdown, CSV, LaTeX) and figure (SVG, PNG) it has.
@@ -41,6 +48,7 @@ def report_command(
     from readbench.benchmark.metrics import DEFAULT_METRIC
     from readbench.benchmark.report import TableStudy, keep_gallery, read_results, show_report, tasks_of, write_report
     from readbench.benchmark.report.site import write_site
+    from readbench.common.plots import column_width
 
     metric = metric or DEFAULT_METRIC
     results = _require_scores(read_results(folder, metric))
@@ -54,8 +62,9 @@ def report_command(
     study = TableStudy(results, read_results(full, metric) if full else None, others)
     with Terminal() as progress:
         no_cases = keep_gallery(results, tasks_of(results, root, progress=progress))
-    files = write_report(study, target)
-    site = write_site(folder, target, files, metric, no_cases)
+    with column_width(column):
+        files = write_report(study, target, suffixes=("svg", "png", "pdf") if column else ("svg", "png"))
+    site = write_site(folder, target, files, metric, no_cases, documents)
     console.print(f"wrote {site}, and {len(files)} tables and figures beside it", highlight=False)
     if no_cases:
         Console(stderr=True).print(f"The site has no cases. {no_cases}", style="yellow", markup=False, highlight=False)
@@ -99,6 +108,9 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
 ) -> None:
     """Compare two runs, or two methods of one, on the same queries: second minus first.
 
+    With published rows as the second and no methods named, every method of the first stands beside all published ones
+    that read the same labels.
+
     Example: `readbench compare runs/quick --methods euclidean --methods dtw-i --out runs/quick/compare`
     """
     from readbench.benchmark.metrics import DEFAULT_METRIC
@@ -112,8 +124,12 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
         read_results,
         show_table,
     )
+    from readbench.benchmark.runs import PublishedFolder, open_folder
     from readbench.engine.spec import parse, split_specs
 
+    if second and not methods and isinstance(open_folder(second), PublishedFolder):
+        _compare_with_published(first, second, metric or DEFAULT_METRIC, rho)
+        return
     one, two = _require_scores(read_results(first)), _require_scores(read_results(second)) if second else None
     if two is not None and not other_data:
         check_data(one, two)
@@ -128,6 +144,70 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
         write_text(out / "compare.md", markdown(compared, out))
         write_text(out / "compare.json", as_json(compared, out))
         Console(stderr=True).print(f"wrote compare.md and compare.json into {out}", highlight=False)
+
+
+def _compare_with_published(mine: Path, published: Path, metric: str, rho: int | None) -> None:
+    """Print each method of a run beside the published ones that read the same labels."""
+    from readbench.benchmark.report import (
+        against_table,
+        compare_with_published,
+        own_cells,
+        read_results,
+        show_table,
+        state_method,
+    )
+
+    results = read_results(mine, metric)
+    for method in results.methods:
+        cells = [cell for cell in own_cells(results, method) if rho is None or cell.rho == rho]
+        labels = state_method(method).labels
+        rows = compare_with_published(cells, published, metric=metric, labels="" if labels == "unknown" else labels)
+        show_table(against_table(results.short_title(method), rows, metric), output())
+
+
+def documents_command(
+    results: Annotated[Path, typer.Argument(help="A folder of published rows.")],
+    documents: Annotated[list[Path], typer.Argument(help="Markdown files with marked blocks.")],
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail where a block is stale.")] = False,
+) -> None:
+    """Write the tables that documents mark as coming from published rows.
+
+    Example: `readbench documents results README.md docs/results.md`
+    """
+    from readbench.benchmark.report import fill_blocks, find_stale, read_results
+
+    rows = read_results(results)
+    if check:
+        stale = find_stale(documents, rows)
+        for block in stale:
+            typer.echo(f"{block.document}: the block {block.name} is not what the rows of {results} give")
+        if stale:
+            raise typer.Exit(1)
+        return
+    for document in documents:
+        before = document.read_text(encoding="utf-8")
+        after = fill_blocks(before, rows, str(document))
+        if after != before:
+            document.write_text(after, encoding="utf-8")
+        typer.echo(f"{document}: {'written' if after != before else 'up to date'}")
+
+
+def coverage_command(
+    simulations: Annotated[int, typer.Option(min=1, help="Leaderboards to simulate.")] = 500,
+    datasets: Annotated[int, typer.Option(min=2, help="Datasets of each.")] = 13,
+    methods: Annotated[int, typer.Option(min=2, help="Methods of each.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything.")] = 0,
+) -> None:
+    """Simulate leaderboards with known truth, and say how often the intervals of places hold the true place.
+
+    Example: `readbench coverage --simulations 200 --datasets 6`
+    """
+    from readbench.benchmark.metrics import simulate_coverage
+
+    for alike, words in ((False, "true means apart, two of them alike"), (True, "all true means alike")):
+        found = simulate_coverage(simulations=simulations, seed=seed, datasets=datasets, methods=methods, alike=alike)
+        wide = f"{found.width:.1f} of {methods} places wide"
+        typer.echo(f"{words}: {found.ranks:.1%} of 95 % intervals hold the true place; {wide}")
 
 
 def export_command(
@@ -145,14 +225,21 @@ def export_command(
     typer.echo(f"wrote {len(written)} files into {target}")
 
 
-def submit_command(
+def submit_command(  # noqa: PLR0917 - typer reads options from the signature
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     name: Annotated[str, typer.Option(help="Name on the leaderboard.", show_default="of the folder")] = "",
     authors: Annotated[str, typer.Option(help="Who made the system.", show_default=False)] = "",
     url: Annotated[str, typer.Option(help="Where to read about it.", show_default=False)] = "",
     trained_on: Annotated[
         str,
-        typer.Option(help="Datasets that any part was trained or chosen on, or none.", show_default="not declared"),
+        typer.Option(help="Datasets that any part was trained on, or none.", show_default="not declared"),
+    ] = "",
+    chosen_on: Annotated[
+        str,
+        typer.Option(help="Datasets in sight when settings were chosen, or none.", show_default="not declared"),
+    ] = "",
+    labels: Annotated[
+        str, typer.Option(help="Labels that it reads: none, pool or all.", show_default="not declared")
     ] = "",
     out: Annotated[Path | None, typer.Option(help="File to write.", show_default=f"NAME{SUFFIX}")] = None,
 ) -> None:
@@ -163,9 +250,12 @@ def submit_command(
     from readbench.benchmark.report import Declared, read_bundle, read_results, write_bundle
     from readbench.common.files import write_atomically
 
+    if labels not in {"", "none", "pool", "all"}:
+        raise UsageError(f"--labels takes none, pool or all. Got {labels!r}.")
+    said: dict[str, Any] = {"trained_on": _datasets(trained_on), "chosen_on": _datasets(chosen_on)}
     try:
-        declared = Declared(
-            name=name or folder.resolve().name, authors=authors, url=url, trained_on=_datasets(trained_on)
+        declared = Declared.model_validate(
+            said | {"name": name or folder.resolve().name, "authors": authors, "url": url, "labels": labels or None}
         )
     except ValueError as error:
         raise UsageError("--name takes up to 60 letters, digits, dots, hyphens and underscores.") from error
@@ -173,8 +263,8 @@ def submit_command(
     with write_atomically(path) as partial:
         write_bundle(_require_scores(read_results(folder)), declared, partial)
         unchecked = read_bundle(partial).unchecked
-    said = f" (not checked, because not installed here: {', '.join(unchecked)})" if unchecked else ""
-    typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its numbers follow from its lists{said}")
+    odd = f" (not checked, because not installed here: {', '.join(unchecked)})" if unchecked else ""
+    typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its numbers follow from its lists{odd}")
 
 
 def leaderboard_command(
@@ -185,7 +275,9 @@ def leaderboard_command(
         typer.Option(help="The submission whose tasks are the right ones.", show_default="those most share"),
     ] = None,
     metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
-    strict: Annotated[bool, typer.Option("--strict", help="Fail where a submission is not taken.")] = False,
+    published: Annotated[
+        Path | None, typer.Option(help="Published rows, as the first submission.", show_default=False)
+    ] = None,
 ) -> None:
     """Make a leaderboard from many submissions; those that cannot be believed are named with the reason.
 
@@ -194,6 +286,7 @@ def leaderboard_command(
     from readbench.benchmark.metrics import DEFAULT_METRIC
     from readbench.benchmark.report import (
         rank_submissions,
+        read_results,
         rejected_table,
         show_table,
         standings_table,
@@ -203,14 +296,32 @@ def leaderboard_command(
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}. Name one with submissions (*{SUFFIX}).")
     require_folder(out or folder / "leaderboard")
-    board = rank_submissions(sorted(folder.glob(f"*{SUFFIX}")), reference, metric or DEFAULT_METRIC)
+    rows = read_results(published) if published else None
+    board = rank_submissions(sorted(folder.glob(f"*{SUFFIX}")), reference, metric or DEFAULT_METRIC, rows)
     console = output()
     show_table(standings_table(board), console)
     if board.rejected:
         show_table(rejected_table(board), console)
     written = write_standings(board, out or folder / "leaderboard")
     Console(stderr=True).print(f"wrote {', '.join(map(str, written))}", highlight=False)
-    if strict and board.rejected:
+
+
+def check_command(
+    folder: Annotated[Path, typer.Argument(help=f"Folder with submissions (*{SUFFIX}).")] = Path("submissions"),
+    published: Annotated[Path, typer.Option(help="Published rows that they are held against.")] = Path("results"),
+) -> None:
+    """Check submissions as a pull request must pass; exit code 1 where one is refused, with the reason.
+
+    Example: `readbench check-submissions submissions --published results`
+    """
+    from readbench.benchmark.report import check_submissions, read_results
+
+    checked = check_submissions(folder, read_results(published))
+    for one in checked:
+        typer.echo(f"{one.file}: {'; '.join(one.reasons) if one.reasons else 'taken: ' + ', '.join(one.methods)}")
+    refused = sum(bool(one.reasons) for one in checked)
+    typer.echo(f"{len(checked)} submissions, {refused} refused")
+    if refused:
         raise typer.Exit(1)
 
 

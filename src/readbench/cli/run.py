@@ -24,7 +24,7 @@ from readbench.cli.options import (
     output,
 )
 from readbench.cli.progress import resumable
-from readbench.cli.studies import opinions_of_plan, readx_of_plan
+from readbench.cli.studies import early_of_plan, opinions_of_plan, readx_of_plan
 from readbench.common.files import data_root
 from readbench.errors import UsageError
 
@@ -106,6 +106,7 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
 
     from readbench.benchmark.report import read_results, show_report
     from readbench.benchmark.runs import (
+        EARLY,
         NOVEL,
         READX,
         Setting,
@@ -136,6 +137,9 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         return
     if suite_name == READX:
         readx_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
+        return
+    if suite_name == EARLY:
+        early_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
         return
     models = ModelOptions(str(prompts.resolve()) if prompts else None, max_calls, max_cost)
     with resumable(console, folder) as progress:
@@ -256,3 +260,22 @@ def merge_command(
     show_report(read_results(out), output())
     cells = len(list(plan.cells()))
     Console(stderr=True).print(f"{cells} cells of {len(folders)} parts; results in {out}")
+
+
+def publish_command(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders, finished or not.")],
+    out: Annotated[Path, typer.Option(help="Folder of published rows; what it has stays.")] = Path("results"),
+) -> None:
+    """Put the finished cells of runs into one small folder of published rows.
+
+    Example: `readbench publish runs/classical runs/flagship --out results`
+    """
+    from readbench.benchmark.runs import publish
+
+    done = publish(folders, out)
+    console = Console(stderr=True)
+    for method in done.replaced:
+        _line(console, f"{method}: its earlier rows came from other code, packages or weights and were left out")
+    missing = done.planned - done.computed
+    said = f"; {missing} are planned and not computed (see README.md there)" if missing else ""
+    _line(console, f"{done.computed} of {done.planned} cells in {out}, {done.size / 1e6:.1f} MB{said}")

@@ -59,6 +59,9 @@ def opinions_command(  # noqa: PLR0917 - typer reads options from the signature
     method: OneMethod = DEFAULT_METHOD,
     rho: Annotated[str, typer.Option(help="Pollution levels in percent.")] = "0",
     seeds: Seeds = DEFAULT_SEEDS,
+    split_by: Annotated[
+        str, typer.Option(help="What is held out: group, or asset, to see whether unseen machines are called novel.")
+    ] = "group",
     novelty: Annotated[
         bool, typer.Option("--novelty/--no-novelty", help="Hold out fault types too, with a fit for each of them.")
     ] = True,
@@ -70,7 +73,7 @@ def opinions_command(  # noqa: PLR0917 - typer reads options from the signature
     """Measure opinions on the fault type: calibration, prediction sets, and whether new faults are noticed.
 
     Each fault type is held out of the corpus in turn to measure the last. `readbench run --suite novel` does the same
-    on all data at hand.
+    on all data at hand. With `--split-by asset` all queries come from machines that the corpus has no case of.
     Example: `readbench opinions --datasets sim_ecg --seeds 0 --method "rocket+verdict" --out runs/opinions`
     """
     from readbench.benchmark.runs import Plan, executor_of
@@ -82,6 +85,7 @@ def opinions_command(  # noqa: PLR0917 - typer reads options from the signature
         methods=(str(require_opinions(method)),),
         seeds=numbers(seeds, "--seeds"),
         levels=numbers(rho, "--rho"),
+        split_by=_split_unit(split_by),
     )
     opinions_of_plan(plan, out, root, executor_of(workers=jobs), novelty=novelty)
 
@@ -203,6 +207,13 @@ def assets_command(  # noqa: PLR0917 - typer reads options from the signature
     _conclude(failures, console)
 
 
+def _split_unit(text: str) -> SplitUnit:
+    known: dict[str, SplitUnit] = {"group": "group", "asset": "asset"}
+    if text not in known:
+        raise UsageError(f"--split-by is group or asset. Got {text!r}.")
+    return known[text]
+
+
 def _splits(text: str) -> tuple[SplitUnit, ...]:
     known: dict[str, tuple[SplitUnit, ...]] = {"group": ("group",), "asset": ("asset",), "both": ("group", "asset")}
     if text not in known:
@@ -259,6 +270,22 @@ def readx_of_plan(plan: Plan, out: Path, root: Path | None, executor: Executor) 
         if table:
             show_table(table, output())
     console.print(f"wrote {', '.join(write_readx(measured, out))} into {out}", highlight=False)
+    _conclude(failures, console)
+
+
+def early_of_plan(plan: Plan, out: Path, root: Path | None, executor: Executor) -> None:
+    """Ask about windows as they grow into a fault; print the table, write tables and picture."""
+    from readbench.benchmark.report import early_table, notice_table, show_table, write_early
+    from readbench.benchmark.studies import measure_early
+
+    console = Console(stderr=True)
+    with resumable(console, out) as progress:
+        measured, failures = measure_early(plan, out, root=root, executor=executor, progress=progress)
+    if not measured:
+        _conclude(failures, console)
+    for table in (early_table(measured, brief=True), notice_table(measured)):
+        show_table(table, output())
+    console.print(f"wrote {', '.join(write_early(measured, out))} into {out}", highlight=False)
     _conclude(failures, console)
 
 

@@ -127,11 +127,18 @@ class Entry:
         return self._missing_modules() or (self.obstacle() if self.obstacle else "")
 
     def _missing_modules(self) -> str:
-        missing = [module for module in self.requires if not _importable(module)]
-        if not missing:
-            return ""
-        remedy = f"'readbench[{self.extra}]'" if self.extra else " ".join(missing)
-        return f"needs {', '.join(missing)}: pip install {remedy}"
+        missing = self.missing_modules()
+        return f"needs {', '.join(missing)}: {self.installation}" if missing else ""
+
+    def missing_modules(self) -> list[str]:
+        """Modules that it needs and that cannot be imported."""
+        return [module for module in self.requires if not _importable(module)]
+
+    @property
+    def installation(self) -> str:
+        """The command that installs what it needs."""
+        wanted = f"'readbench[{self.extra}]'" if self.extra else " ".join(self.missing_modules())
+        return f"pip install {wanted}"
 
     def abilities_of(self, component: object) -> tuple[type, ...]:
         """What a component of this entry can do beyond its task: what was declared.

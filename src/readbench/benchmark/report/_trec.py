@@ -20,14 +20,14 @@ import numpy as np
 import pyarrow as pa
 
 from readbench.benchmark.report._results import Results
-from readbench.benchmark.runs import Cell, Qrels, RunFolder, plan_of
+from readbench.benchmark.runs import Cell, Qrels, open_folder, plan_of
 from readbench.common.files import write_atomically
 from readbench.engine.windows import NORMAL
 
 
 def write_trec(results: Results, folder: Path) -> list[Path]:
     """Write judgements and runs of all finished cells; returns what was written."""
-    held, files = RunFolder(results.folder), dict[Path, None]()
+    held, files = open_folder(results.folder), dict[Path, None]()
     for cell in plan_of(results.manifest).cells():
         rows = held.read(cell)
         if rows is None:

@@ -102,7 +102,7 @@ class RunFolder:
 
     def save(self, outcome: Outcome) -> None:
         """Write a cell's file whole, or not at all."""
-        _write_table(self.cell_path(outcome.cell), cell_table(outcome))
+        write_table(self.cell_path(outcome.cell), cell_table(outcome))
 
     def finished(self, cell: Cell) -> str:
         """Fingerprint of a stored, successful cell; empty where there is none."""
@@ -158,6 +158,15 @@ class RunFolder:
             reader = csv.DictReader(file)
             return tuple(reader.fieldnames or ()), list(reader)
 
+    def read_csv(self, name: str) -> list[dict[str, str]]:
+        """Rows of another table of the folder."""
+        with (self.path / name).open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    def write_score_rows(self, header: Iterable[str], rows: Iterable[dict[str, str]]) -> None:
+        """Write `scores.csv` from rows that are known."""
+        write_csv(self.path / SCORES, header, rows)
+
     def read_usage(self) -> dict[str, dict[str, float]]:
         """Method -> what its cells took of language models, added up; empty where none was asked."""
         found: dict[str, dict[str, float]] = {}
@@ -199,13 +208,13 @@ class RunFolder:
 
     def keep_qrels(self, dataset: str, task: Task, fingerprint: str) -> None:
         """Write the labels of a task, unless they are there."""
-        path = self._qrels_path(dataset, task.seed)
+        path = self.qrels_path(dataset, task.seed)
         if _describe_file(path).get("fingerprint") != fingerprint:
-            _write_table(path, Qrels.of(task, fingerprint).table())
+            write_table(path, Qrels.of(task, fingerprint).table())
 
     def read_qrels(self, dataset: str, seed: int) -> Qrels:
         """The labels of a task."""
-        path = self._qrels_path(dataset, seed)
+        path = self.qrels_path(dataset, seed)
         if not path.exists():
             raise RunError(
                 f"{self.path} does not hold the labels of {dataset} seed {seed} ({path.name} is missing). Run the same"
@@ -215,7 +224,7 @@ class RunFolder:
 
     def write_gallery(self, table: pa.Table, facts: dict[str, Any]) -> None:
         """Write what a case browser draws, and what is known of it."""
-        _write_table(self.path / GALLERY, table.replace_schema_metadata({"readbench": json.dumps(facts)}))
+        write_table(self.path / GALLERY, table.replace_schema_metadata({"readbench": json.dumps(facts)}))
 
     def read_gallery(self) -> tuple[pa.Table, dict[str, Any]] | None:
         """What a case browser draws, and what is known of it; None where it is not there or cannot be read."""
@@ -228,9 +237,10 @@ class RunFolder:
     def take(self, other: RunFolder, cell: Cell) -> None:
         """Copy a cell, and the labels of its task, from another folder; what is here already stays."""
         _copy(other.cell_path(cell), self.cell_path(cell))
-        _copy(other._qrels_path(cell.dataset, cell.seed), self._qrels_path(cell.dataset, cell.seed))
+        _copy(other.qrels_path(cell.dataset, cell.seed), self.qrels_path(cell.dataset, cell.seed))
 
-    def _qrels_path(self, dataset: str, seed: int) -> Path:
+    def qrels_path(self, dataset: str, seed: int) -> Path:
+        """Where the labels of a task are."""
         return self.path / "tasks" / dataset / f"seed-{seed}.parquet"
 
     def _row(self, cell: Cell) -> dict[str, str] | None:
@@ -343,14 +353,27 @@ def _csv(header: Iterable[str], rows: Iterable[dict[str, str]]) -> bytes:
     return text.getvalue().encode()
 
 
+def write_csv(path: Path, header: Iterable[str], rows: Iterable[dict[str, str]]) -> None:
+    """Write rows whole, or not at all."""
+    write_bytes(path, _csv(header, rows))
+
+
 def _ranking_name(dataset: str) -> str:
     return f"rankings/{dataset}.parquet"
 
 
-def _write_table(path: Path, table: pa.Table) -> None:
-    """Write a table whole, or not at all."""
+def write_table(path: Path, table: pa.Table, *, level: int | None = None, split: Sequence[str] = ()) -> None:
+    """Write a table whole, or not at all.
+
+    Args:
+        path: of the file.
+        table: its content.
+        level: how hard zstd tries.
+        split: columns of numbers whose bytes are stored apart, which compresses better where few values repeat.
+    """
+    own = {"column_encoding": dict.fromkeys(split, "BYTE_STREAM_SPLIT"), "use_dictionary": False} if split else {}
     with write_atomically(path) as partial:
-        pq.write_table(table, partial, compression="zstd")
+        pq.write_table(table, partial, compression="zstd", compression_level=level, **own)
 
 
 def _write_groups(path: Path, parts: Iterator[pa.Table], metadata: dict[str, str]) -> None:
