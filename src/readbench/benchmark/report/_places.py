@@ -182,7 +182,8 @@ def _caption(results: Results, found: Places, *, needs: bool) -> str:
         " surely behind the first of a letter has it"
     )
     words += "; Datasets needed: to show the difference to the first with a chance of 80 %" if needs else ""
-    words += "; Seconds: wall time of a task as measured, vectors found in the cache being free; Chosen on: datasets that were in sight when settings were chosen"
+    words += "; Seconds: wall time of a task as measured, vectors found in the cache being free"
+    words += "; Chosen on: datasets that were in sight when settings were chosen"
     return words + under(results)
 
 
