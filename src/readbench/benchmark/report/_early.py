@@ -82,7 +82,8 @@ def early_table(measured: Sequence[EarlyResult], *, brief: bool = False) -> Repo
 
 def notice_table(measured: Sequence[EarlyResult]) -> ReportTable:
     """One row a dataset, level and method: when notice is given, whether it is right, and how often of nothing."""
-    rows, rules, last = [], [], ("", -1)
+    rows: list[list[str]] = []
+    rules, last = [], ("", -1)
     for (dataset, rho, method), block in early_blocks(measured).items():
         if (dataset, rho) != last:
             rules.append(len(rows))
@@ -159,7 +160,8 @@ def draw_early(measured: Sequence[EarlyResult], rho: int | None = None) -> Figur
     count = max((len(_whole_blocks(common, rho, method)) for method in methods), default=0)
     rows = -(-len(datasets) // COLUMNS)
     figure = sheet(9.6, 3.6 + 1.75 * rows)
-    above, below = figure.subfigures(2, 1, height_ratios=[3.0, 1.75 * rows])
+    parts = figure.subfigures(2, 1, height_ratios=[3.0, 1.75 * rows], squeeze=False)
+    above, below = parts[0, 0], parts[1, 0]
     left, right = above.subplots(1, 2)
     small = np.atleast_1d(below.subplots(rows, COLUMNS, sharex=True, sharey=True)).ravel()
     styles = _styles(methods)
