@@ -9,6 +9,7 @@ ReadbenchError
 ├── DataError                data that cannot be used as they are
 │   ├── SourceMissingError   the files of a source are not where they should be
 │   ├── NotFiniteError       NaN or infinity where a number is needed
+│   ├── UnreachableError     a source of signals that does not answer now; trying again may help
 │   └── StoreError           a case library that cannot be reached, is full or is damaged
 │       └── DamageError      a window or context of a case library that is lost, or not what came in
 ├── ConflictError            what was to be replaced is not what its writer saw
@@ -71,6 +72,10 @@ class SourceMissingError(DataError):
 
 class NotFiniteError(DataError):
     """NaN or infinity where a number is needed."""
+
+
+class UnreachableError(DataError):
+    """A source of signals that does not answer now; trying again may help."""
 
 
 class StoreError(DataError):

@@ -78,6 +78,7 @@ _EXPORTS = {
         "WindowCheck",
     ),
     "_paper": ("write_page",),
+    "_processes": ("SearchPool",),
     "_questions": ("QUESTIONS", "describe_oddities", "shorten_note"),
     "_reports": ("link_case", "list_backtest", "report_backtest", "report_case"),
 }
@@ -145,6 +146,7 @@ if TYPE_CHECKING:
         WindowCheck,
     )
     from readbench.cases._paper import write_page
+    from readbench.cases._processes import SearchPool
     from readbench.cases._questions import QUESTIONS, describe_oddities, shorten_note
     from readbench.cases._reports import link_case, list_backtest, report_backtest, report_case
 
@@ -188,6 +190,7 @@ __all__ = [
     "Record",
     "Remark",
     "Replayed",
+    "SearchPool",
     "Separation",
     "Sheet",
     "Shown",

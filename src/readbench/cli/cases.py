@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from readbench.cases import QUESTIONS
-from readbench.cli import cases_intake, cases_reports, cases_service
+from readbench.cli import cases_connect, cases_intake, cases_reports, cases_service
 from readbench.cli.cases_questions import add_column, add_questions, print_answer, print_shown, read_window, show_answer
 from readbench.cli.options import (
     LIBRARY_METHOD,
@@ -15,7 +15,6 @@ from readbench.cli.options import (
     Asset,
     Before,
     Channels,
-    First,
     Json,
     K,
     KnownFacts,
@@ -46,7 +45,9 @@ def init_command(where: Where) -> None:
     """
     from readbench.cases import Library
 
-    say(f"made an empty library at {Library.create(where).store.where}")
+    with cases_intake.whole_library(where):
+        made = Library.create(where).store.where
+    say(f"made an empty library at {made}")
 
 
 app.command("add")(cases_intake.add_command)
@@ -56,7 +57,9 @@ app.command("normals")(cases_intake.normals_command)
 @app.command("search")
 def search_command(
     where: Where,
-    window: Annotated[str, typer.Argument(help="A file, or the name of a case.", show_default=False)],
+    window: Annotated[
+        str, typer.Argument(help="A file, or the name of a case; none for a range of a source.", show_default=False)
+    ] = "",
     *,
     k: K = 10,
     method: Method = LIBRARY_METHOD,
@@ -68,8 +71,14 @@ def search_command(
     time: Time = "",
     zone: Zone = "",
     channels: Channels = "",
-    first: First = "",
+    first: Annotated[
+        str, typer.Option("--from", help="Of a file, the first time of the interval; else a source: address or name.")
+    ] = "",
     last: Last = "",
+    start: Annotated[str, typer.Option(help="First time of a range of a source: 14:02, -20m, a date.")] = "",
+    end: Annotated[str, typer.Option(help="Last time of the range.", show_default="now")] = "",
+    secret: cases_connect.SecretOption = "",
+    sources: cases_connect.SourcesOption = None,
     onset: Onset = "",
     onset_column: OnsetColumn = "",
     before: Before = None,
@@ -80,21 +89,31 @@ def search_command(
 ) -> None:
     """Which cases is a window like, and what may it be?
 
-    Example: `readbench cases search plant new.csv --time t --onset 14:02 -k 5`
+    Example: `readbench cases search plant new.csv --time t --onset 14:02 -k 5`, or
+    `readbench cases search plant --from prometheus://127.0.0.1:9090 --asset rig-3 --start 14:02 --end 14:20`
     """
     from readbench.cases import Filter, parse_time
 
-    asked = read_window(
-        window,
-        roles(time, "", channels, onset=onset_column, zone=zone),
-        (first, last),
-        told_context(onset, before, rate, fact),
-    )
+    library = open_library(where, as_of=as_of)
+    asked: Any
+    if window:
+        asked = read_window(
+            window,
+            roles(time, "", channels, onset=onset_column, zone=zone),
+            (first, last),
+            told_context(onset, before, rate, fact),
+        )
+    else:
+        asked = cases_connect.read_asked_range(
+            library, where, first, (start, end), (secret, sources), asset=asset, onset=onset, rate=rate, zone=zone
+        )
+        asset = ""  # whose range it is, not whose cases are listed
     chosen = Filter(
         asset=asset or None, label=label or None, tag=tag or None, since=parse_time(since), until=parse_time(until)
     )
     with Terminal() as progress:
-        answer = open_library(where, as_of=as_of, progress=progress).search(asked, k=k, method=method, where=chosen)
+        library.progress = progress
+        answer = library.search(asked, k=k, method=method, where=chosen)
     print_answer(answer, show_answer(answer), as_json)
 
 
@@ -198,6 +217,8 @@ def optimise_command(where: Where) -> None:
 
 
 add_questions(app)
+app.command("connect")(cases_connect.connect_command)
+app.command("watch")(cases_connect.watch_command)
 app.command("warm")(cases_intake.warm_command)
 app.command("demo")(cases_intake.demo_command)
 app.command("bench")(cases_intake.bench_command)

@@ -22,10 +22,11 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.routing import Route
 
 from readbench import __version__
-from readbench.cases import Library
+from readbench.cases import Library, SearchPool
 from readbench.cases.server import _api as api
 from readbench.cases.server import _grafana as grafana
 from readbench.cases.server import _pages as pages
+from readbench.cases.server import _ranges as ranges
 from readbench.cases.server._bodies import Health
 from readbench.cases.server._gate import Gate, Reader
 from readbench.cases.server._keys import AuditLog, KeyFile
@@ -61,7 +62,8 @@ def create_app(
     """
     settings = settings or Settings()
     work = WorkerPool(settings.workers, settings.waiting, settings.timeout_s)
-    service = CaseService(library, settings, keys, audit or AuditLog(None, None), work)
+    pool = SearchPool(library, settings.processes) if settings.processes else None
+    service = CaseService(library, settings, keys, audit or AuditLog(None, None), work, pool=pool)
     app = FastAPI(
         title="READ-Bench cases",
         version=__version__,
@@ -80,6 +82,7 @@ def create_app(
     app.include_router(grafana.router)
     app.include_router(grafana.links_router)
     app.include_router(pages.router)
+    app.include_router(ranges.router)
     app.mount("/static", StaticFiles(directory=STATIC, packages=[(web.PACKAGE, web.FOLDER)]), name="static")
     if find_spec("mcp") is not None:
         from readbench.cases.server._agents import AgentDoor  # noqa: PLC0415 - optional package
@@ -96,6 +99,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Let agents in, and what is running end before the process does."""
     async with app.state.agents.open() if hasattr(app.state, "agents") else nullcontext():
         yield
+    if app.state.service.pool:
+        app.state.service.pool.close()
     await app.state.service.work.close(CLOSE_S)
 
 

@@ -1,0 +1,45 @@
+"""Where signals live: one small protocol for all sources, `list channels, read a range, follow`.
+
+```
+from readbench.cases.connect import open_source, read_range
+
+source = open_source("prometheus://127.0.0.1:9090/?asset=rig")
+source.channels()                                              # names, assets, units
+asked = read_range(library, source, start, end, asset="rig-003")    # on the library's grid, with the time before
+library.search(asked)
+```
+
+`readbench cases connect` keeps sources by name in `sources.toml` beside a library; secrets are named there, not kept.
+"""
+
+from readbench.cases.connect._named import NamedSource, SourceFile, sources_beside
+from readbench.cases.connect._protocol import (
+    FAMILIES,
+    Follower,
+    SampledChannel,
+    SignalSource,
+    SourceAddress,
+    SourceChannel,
+    SourceReadings,
+    open_source,
+)
+from readbench.cases.connect._ranges import LibraryGrid, on_clock, parse_moment, parse_range, read_range
+
+__all__ = [
+    "FAMILIES",
+    "Follower",
+    "LibraryGrid",
+    "NamedSource",
+    "SampledChannel",
+    "SignalSource",
+    "SourceAddress",
+    "SourceChannel",
+    "SourceFile",
+    "SourceReadings",
+    "on_clock",
+    "open_source",
+    "parse_moment",
+    "parse_range",
+    "read_range",
+    "sources_beside",
+]

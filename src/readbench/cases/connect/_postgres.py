@@ -1,0 +1,173 @@
+"""PostgreSQL and TimescaleDB: a table or a query with a time and readings, wide or long, in read-only transactions.
+
+```
+postgresql://reader@db/plant?table=readings&time=ts&channel=tag&value=reading&asset=pump     a row per reading
+postgresql://reader@db/plant?query=SELECT ts, pump, flow, pressure FROM minute&asset=pump    a row per time
+```
+
+Options: `table` or `query`; `time` (by default `time`), `asset`, and of a long table `channel`, `value` and `unit`. The
+server cuts the range, `WHERE time BETWEEN ...`, so that an index on the time or a hypertable is used. The password
+comes from the secret, or from where the server's own programs look for it (`PGPASSWORD`, `~/.pgpass`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from readbench.cases.connect._protocol import (
+    Follower,
+    PollingFollower,
+    SourceAddress,
+    SourceChannel,
+    SourceReadings,
+)
+from readbench.cases.connect._tables import TABLE_OPTIONS, roles_of, split_table, understand
+from readbench.common.tables import Table
+from readbench.errors import DataError, UsageError
+
+MOST_ROWS = 5_000_000
+RECENT_S = 24 * 3600.0
+"""Time before the last reading in which channels are looked for."""
+
+
+class PostgresSource:
+    """A table or query of a database.
+
+    Args:
+        address: of the database.
+    """
+
+    keeps_history = True
+
+    def __init__(self, address: SourceAddress) -> None:
+        address.check_options((*TABLE_OPTIONS, "table", "query", "sslmode", "host", "schema"))
+        if bool(address.option("table")) == bool(address.option("query")):
+            raise UsageError("Name the table or the query with the readings: --option table=NAME or --option query=SQL")
+        self.address = address
+        self._time = address.option("time", "time")
+        self._roles = roles_of(SourceAddress(address.family, options={**address.options, "time": self._time}))
+        self._connection: Any = None
+
+    @property
+    def shown(self) -> str:
+        """Its address."""
+        return self.address.shown
+
+    def channels(self) -> list[SourceChannel]:
+        """What the last day of readings holds."""
+        last = self._ask("SELECT max({time}) FROM {rows}", ())[0][1]
+        if not len(last) or last[0] is None:
+            return []
+        end = _seconds(last[0])
+        found = {key: own.unit for key, own in self.read(end - RECENT_S, end).series.items()}
+        return [SourceChannel(name, asset, unit) for (asset, name), unit in sorted(found.items())]
+
+    def read(self, start: float, end: float, *, asset: str | None = None, step: float | None = None) -> SourceReadings:  # noqa: ARG002 - all readings are read
+        """Readings of a range."""
+        numeric = self._is_numeric()
+        bounds = "%s AND %s" if numeric else "to_timestamp(%s) AND to_timestamp(%s)"
+        where = f"{{time}} BETWEEN {bounds}"
+        given: list[float | str] = [start, end]
+        if asset is not None and self.address.option("asset"):
+            where, given = f"{where} AND {{asset}}::text = %s", [start, end, asset]
+        text = f"SELECT * FROM {{rows}} WHERE {where} ORDER BY {{time}} LIMIT {MOST_ROWS + 1}"  # noqa: S608 - our own
+        columns = self._ask(text, given)
+        if not columns or not len(columns[0][1]):
+            return SourceReadings()
+        if len(columns[0][1]) > MOST_ROWS:
+            raise DataError(f"{self.shown}: more than {MOST_ROWS:,} rows lie in that range. Give a shorter one.")
+        data = pa.table({name: _to_arrow(values, is_time=name == self._time) for name, values in columns})
+        parts = split_table(understand(Table(self.shown, data), self._roles), unit_column=self.address.option("unit"))
+        return SourceReadings.join(parts)
+
+    def follow(self, since: float) -> Follower:
+        """What comes from a time on."""
+        return PollingFollower(self, since)
+
+    def close(self) -> None:
+        """End its connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _is_numeric(self) -> bool:
+        found = self._ask("SELECT pg_typeof({time})::text FROM {rows} LIMIT 1", ())[0][1]
+        return bool(len(found)) and not str(found[0]).startswith(("timestamp", "date"))
+
+    def _ask(self, text: str, given: Any) -> list[tuple[str, list[Any]]]:  # noqa: ANN401 - parameters of any type
+        """Columns of an answer: names and values. A lost connection is made again once."""
+        import psycopg  # noqa: PLC0415 - optional
+
+        for again in (False, True):
+            try:
+                with self._connected(psycopg).cursor() as cursor:
+                    cursor.execute(self._compose(psycopg, text), given)
+                    rows = cursor.fetchall()
+                    names = [column.name for column in cursor.description or ()]
+                self._connection.rollback()
+                return [(name, [row[i] for row in rows]) for i, name in enumerate(names)]
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                slow = isinstance(error, psycopg.errors.QueryCanceled)
+                self.close()
+                if again or slow:
+                    raise self.address.lost(error) from None
+            except psycopg.Error as error:
+                self.close()
+                raise DataError(f"{self.shown} cannot answer: {' '.join(str(error).split())[:300]}") from None
+        raise AssertionError  # the loop returns or raises
+
+    def _compose(self, psycopg: Any, text: str) -> Any:  # noqa: ANN401 - of the optional package
+        sql, option = psycopg.sql, self.address.option
+        if option("query"):
+            # As the user wrote it; a read-only transaction runs it, and percent signs are no parameters.
+            rows = sql.SQL("({}) AS readings").format(sql.SQL(option("query").strip().rstrip(";").replace("%", "%%")))
+        else:
+            rows = sql.Identifier(*option("table").split("."))
+        asset = sql.Identifier(option("asset") or "asset")
+        return sql.SQL(text).format(rows=rows, time=sql.Identifier(self._time), asset=asset)
+
+    def _connected(self, psycopg: Any) -> Any:  # noqa: ANN401 - of the optional package
+        if self._connection is None or self._connection.closed:
+            own, wait = self.address, self.address.timeout_s
+            self._connection = psycopg.connect(
+                host=own.option("host") or own.host or None,
+                port=own.port,
+                dbname=own.path or None,
+                user=own.user or None,
+                password=own.password() or None,
+                sslmode="require" if own.tls else own.option("sslmode") or None,
+                connect_timeout=max(1, round(wait)),
+                options=f"-c default_transaction_read_only=on -c statement_timeout={round(1000 * wait)}",
+                application_name="readbench",
+            )
+            self._connection.read_only = True
+        return self._connection
+
+
+def _to_arrow(values: list[Any], *, is_time: bool) -> pa.Array:
+    """A column as Arrow has it; decimals become numbers."""
+    from datetime import datetime  # noqa: PLC0415
+    from decimal import Decimal  # noqa: PLC0415
+
+    known = next((value for value in values if value is not None), None)
+    if isinstance(known, datetime) or (is_time and known is not None):
+        return pa.array(np.array([np.nan if value is None else _seconds(value) for value in values]))
+    if isinstance(known, Decimal):
+        return pa.array([None if value is None else float(value) for value in values])
+    if known is not None and not isinstance(known, str | int | float | bool):
+        return pa.array([None if value is None else str(value) for value in values])
+    return pa.array(values)
+
+
+def _seconds(value: Any) -> float:  # noqa: ANN401 - a time as the driver has it
+    """Seconds since 1970; times without a zone are UTC."""
+    from datetime import UTC, date, datetime  # noqa: PLC0415
+
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp()
+    return float(value)

@@ -1,0 +1,184 @@
+"""Routes for ranges of connected sources, and for what the watch told.
+
+A range is chosen on an overview of it: who draws across a plot looks closer, and the line marks when it began. Only
+sources that were connected under a name can be read; no address comes from a request.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from readbench.cases import ReadRecording, format_time
+from readbench.cases.connect import SignalSource, SourceFile, on_clock, parse_moment, parse_range, read_range
+from readbench.cases.server._bodies import ApiModel, check_effort, check_size
+from readbench.cases.server._gate import Reader
+from readbench.cases.server._keys import Role
+from readbench.cases.server._pages import fill_recording, keep_held, show_page
+from readbench.cases.server._service import CaseService, HeldFile, Served
+from readbench.cases.server._views import DrawnRecording, draw_recording
+from readbench.cases.watch import NoticeLog
+from readbench.engine.windows import WindowSet
+from readbench.errors import DataError, UsageError
+
+POINTS = 1024
+"""Steps of an overview."""
+MOST_NOTICES = 50
+LONGEST_S = 400 * 24 * 3600.0
+SOURCES = "sources.toml"
+NOTICES = "notices.jsonl"
+router = APIRouter(include_in_schema=False)
+
+
+class DrawnRange(ApiModel):
+    """The overview of a range.
+
+    Args:
+        recording: all of it, on few steps.
+        start: of the range, in seconds since 1970.
+        end: likewise.
+        words: both for people.
+        assets: that have readings in it.
+    """
+
+    recording: DrawnRecording
+    start: float
+    end: float
+    words: tuple[str, str]
+    assets: tuple[str, ...]
+
+
+@router.get("/range")
+async def choose_range(request: Request, service: Served, caller: Reader) -> Response:
+    """Choose source, asset and range; fields may stand in the address."""
+    fields = ("source", "asset", "start", "end", "onset")
+    given = {name: request.query_params.get(name, "")[:200] for name in fields}
+    sources = await service.work.do(lambda: [own.name for own in sources_of(service).all()])
+    given["start"] = given["start"] or "-1h"
+    return show_page(request, "range.html", caller, given=given, sources=sources)
+
+
+@router.get("/range/assets")
+async def list_assets(service: Served, _caller: Reader, source: Annotated[str, Query()]) -> list[str]:
+    """The assets of a source."""
+
+    def look() -> list[str]:
+        own = _open(service, source)
+        try:
+            return sorted({channel.asset for channel in own.channels()})
+        finally:
+            own.close()
+
+    return await service.work.do(look)
+
+
+@router.get("/range/signals")
+async def draw_range(
+    *,
+    service: Served,
+    _caller: Reader,
+    source: Annotated[str, Query()],
+    start: Annotated[str, Query()],
+    end: Annotated[str, Query()] = "",
+    asset: Annotated[str, Query()] = "",
+) -> DrawnRange:
+    """The overview of a range."""
+
+    def draw() -> DrawnRange:
+        first, last = _span(start, end)
+        own = _open(service, source)
+        try:
+            found = own.read(first, last, asset=asset or None, step=(last - first) / POINTS)
+        finally:
+            own.close()
+        assets = found.assets
+        whose = asset if asset in assets or not assets else assets[0]
+        series = found.of_asset(whose)
+        if not series:
+            raise DataError(f"{source} has no reading of {asset or 'any asset'} in that range.")
+        step = (last - first) / (POINTS - 1)
+        values = on_clock(series, first, step, POINTS)
+        kept = np.flatnonzero(np.isfinite(values).any(axis=1))
+        names = [name for i, name in enumerate(series) if i in set(kept.tolist())]
+        windows = WindowSet.from_arrays([values[kept]], channels=names, assets=[whose], times=[first])
+        read = ReadRecording(windows, np.array([last]), "UTC")
+        window, gaps = fill_recording(service, read)
+        drawn = draw_recording(service.library.snapshot(), replace(window, rate=1 / step), gaps, "UTC")
+        words = format_time(first, "UTC"), format_time(last, "UTC")
+        return DrawnRange(recording=drawn, start=first, end=last, words=words, assets=assets)
+
+    return await service.work.do(draw)
+
+
+@router.post("/range")
+async def look_at_range(
+    *,
+    service: Served,
+    caller: Reader,
+    source: Annotated[str, Form()],
+    start: Annotated[str, Form()],
+    end: Annotated[str, Form()] = "",
+    asset: Annotated[str, Form()] = "",
+    onset: Annotated[str, Form()] = "",
+    keep: Annotated[str, Form()] = "",
+) -> Response:
+    """Search with a range, with the time before it from the same source."""
+
+    def read() -> ReadRecording:
+        own, (first, last) = _open(service, source), _span(start, end)
+        try:
+            begun = f"{parse_moment(onset):.3f}" if onset.strip() else ""
+            found = read_range(service.library, own, first, last, asset=asset, onset=begun, zone="UTC")
+        finally:
+            own.close()
+        return replace(found, windows=check_effort(check_size(found.windows, service.settings), service))
+
+    found = await service.work.do(read)
+    held = HeldFile(
+        f"{source}, {format_time(float(found.windows.times[0]), 'UTC')}", str(found.windows.assets[0]), found
+    )
+    token = service.looked_at.hold(held)
+    if keep and caller.role >= Role.WRITE:
+        return await keep_held(service, caller, held, token)
+    return RedirectResponse(f"/looked/{token}", 303)
+
+
+@router.get("/notices")
+async def notices(request: Request, service: Served, caller: Reader) -> Response:
+    """What the watch told, the newest first; the page looks again by itself."""
+    path = _beside(service, service.settings.notices, NOTICES)
+    found = await service.work.do(lambda: [] if path is None else NoticeLog(path).latest(MOST_NOTICES))
+    summary = await service.work.do(service.library.stats)
+    shown: list[dict[str, Any]] = [{"own": own, "late": own.told - own.onset} for own in found]
+    return show_page(request, "notices.html", caller, summary=summary, notices=shown, now=clock.time())
+
+
+def sources_of(service: CaseService) -> SourceFile:
+    """The sources that may be read."""
+    path = _beside(service, service.settings.sources, SOURCES)
+    if path is None:
+        raise UsageError("The library is in no folder: start the service with --sources FILE to read sources.")
+    return SourceFile(path)
+
+
+def _beside(service: CaseService, given: Path | None, name: str) -> Path | None:
+    """The file that was named, or the one in the library's folder; None where it lies in no folder."""
+    where = service.library.store.where
+    return given or (None if "://" in where else Path(where) / name)
+
+
+def _open(service: CaseService, name: str) -> SignalSource:
+    return sources_of(service).get(name).open()
+
+
+def _span(start: str, end: str) -> tuple[float, float]:
+    first, last = parse_range(start, end)
+    if not 0 < last - first <= LONGEST_S:
+        raise UsageError("The range ends before it begins, or is longer than a year. Give another.")
+    return first, last

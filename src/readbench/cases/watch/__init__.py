@@ -1,0 +1,35 @@
+"""Follow signals, see departures from normal operation, and say which case an event is like, as it grows.
+
+```
+from readbench.cases.watch import Watcher, WatchSettings
+
+watcher = Watcher(library, source, folder, WatchSettings(false_alarms_a_day=1.0))
+watcher.start()          # learns what is normal of each asset, or goes on where it was
+watcher.tick()           # one round: what was told
+```
+"""
+
+from readbench.cases.watch._alerts import AlertListener
+from readbench.cases.watch._departures import DepartureDetector, extreme_quantile, find_onset, measure
+from readbench.cases.watch._notices import Notice, NoticeCase, NoticeEvidence, NoticeFault, NoticeLog, Webhook
+from readbench.cases.watch._tracks import AssetTrack, WatchedEvent
+from readbench.cases.watch._watcher import LOOKS, Watcher, WatchSettings
+
+__all__ = [
+    "LOOKS",
+    "AlertListener",
+    "AssetTrack",
+    "DepartureDetector",
+    "Notice",
+    "NoticeCase",
+    "NoticeEvidence",
+    "NoticeFault",
+    "NoticeLog",
+    "WatchSettings",
+    "WatchedEvent",
+    "Watcher",
+    "Webhook",
+    "extreme_quantile",
+    "find_onset",
+    "measure",
+]

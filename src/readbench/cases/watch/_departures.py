@@ -1,0 +1,263 @@
+"""Whether an asset departs from its own normal operation, with a stated number of false alarms a day.
+
+Of each channel, trailing means over three spans and the trailing roughness (log of the root mean square step) over two
+are measured in standard deviations of the same measures in normal operation; the score of a step is the largest of
+them. It counts above a limit that is exceeded as often as was stated: normal operation is cut into blocks, the largest
+score of each block is taken with means and deviations of the other half of the time, and a generalised extreme value
+distribution (by L-moments, its tail at least exponential) says which score one block in so many exceeds.
+
+This holds for operation like that which it learned from: a season, a new product or a service interval that it has not
+seen is a departure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.common.times import DAY_S
+from readbench.errors import DataError
+
+Floats = NDArray[np.float64]
+SPANS = (1 / 32, 1 / 8, 1 / 2)
+"""Shares of a window over which means are taken."""
+ROUGH = (1, 2)
+"""Spans over which roughness is measured."""
+FARTHEST = 60.0
+"""Largest score."""
+LEAST_SPREAD = 0.1
+"""Least deviation of a trailing measure, as a share of the channel's own: a mean over few blocks may hardly move."""
+LEAST_BLOCKS = 12
+"""Blocks of normal operation that must be known."""
+HEAVIEST = 0.25
+"""Largest shape of the tail; estimates from few blocks wander."""
+OUTLYING = 4.0
+"""Blocks whose score is so many times the usual one are no normal operation, and are left out; a tenth at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class DepartureDetector:
+    """What is normal of one asset, and from which score on it departs.
+
+    Args:
+        channels: C names.
+        spans: steps of the trailing spans.
+        centre: (M, C) means of the M measures.
+        spread: (M, C) their standard deviations.
+        limit: score that counts.
+        blocks: of normal operation that it learned from.
+        false_alarms_a_day: as was asked for.
+    """
+
+    channels: tuple[str, ...]
+    spans: tuple[int, ...]
+    centre: Floats
+    spread: Floats
+    limit: float
+    blocks: int
+    false_alarms_a_day: float
+
+    @classmethod
+    def fit(
+        cls,
+        stretches: Sequence[NDArray[np.floating[Any]]],
+        channels: Sequence[str],
+        *,
+        window: int,
+        step_s: float,
+        false_alarms_a_day: float,
+    ) -> Self:
+        """Learn from normal operation.
+
+        Args:
+            stretches: (C, T) readings each, in order, NaN in gaps.
+            channels: C names.
+            window: usual steps of a window of the library: spans and blocks are measured by it.
+            step_s: seconds between steps.
+            false_alarms_a_day: how often normal operation may exceed the limit.
+        """
+        spans = tuple(max(2, round(window * share)) for share in SPANS)
+        measured = [measure(own, spans) for own in stretches if own.shape[1] > spans[-1]]
+        blocks = [
+            part[:, :, start : start + window]
+            for part in measured
+            for start in range(0, max(1, part.shape[2] - window // 2), window)
+        ]
+        if len(blocks) < LEAST_BLOCKS:
+            raise DataError(
+                f"{len(blocks)} stretches of {window} steps of normal operation are known: at least {LEAST_BLOCKS} are"
+                " needed. Give a longer --learn, or add normals of this asset to the library."
+            )
+        floor = _least_spread(stretches)
+        maxima = _held_out_maxima(blocks, floor)
+        usual = float(np.median(maxima))
+        normal = maxima <= max(OUTLYING * usual, float(np.quantile(maxima, 0.9)))
+        kept = [block for block, keep in zip(blocks, normal, strict=True) if keep]
+        maxima = _held_out_maxima(kept, floor)
+        centre, spread = _statistics(kept, floor)
+        share = min(0.5, false_alarms_a_day * window * step_s / DAY_S)
+        return cls(
+            tuple(channels), spans, centre, spread, extreme_quantile(maxima, share), len(kept), false_alarms_a_day
+        )
+
+    @property
+    def memory(self) -> int:
+        """Steps that must lie before the first one that is scored."""
+        return self.spans[-1]
+
+    def scores(self, values: NDArray[np.floating[Any]]) -> tuple[Floats, NDArray[np.intp]]:
+        """(T - memory,) scores of the steps after the first `memory`, and which channel is farthest at each.
+
+        Args:
+            values: (C, T) readings, in the order of `channels`; NaN in gaps, which count as nothing.
+        """
+        return _score(measure(values, self.spans), self.centre, self.spread)
+
+    def to_json(self) -> dict[str, Any]:
+        """As a file keeps it."""
+        return {
+            "channels": self.channels,
+            "spans": self.spans,
+            "centre": self.centre.round(9).tolist(),
+            "spread": self.spread.round(12).tolist(),
+            "limit": self.limit,
+            "blocks": self.blocks,
+            "false_alarms_a_day": self.false_alarms_a_day,
+        }
+
+    @classmethod
+    def of_json(cls, kept: Mapping[str, Any]) -> Self:
+        """As it was."""
+        return cls(
+            tuple(kept["channels"]),
+            tuple(kept["spans"]),
+            np.array(kept["centre"], np.float64),
+            np.array(kept["spread"], np.float64),
+            float(kept["limit"]),
+            int(kept["blocks"]),
+            float(kept["false_alarms_a_day"]),
+        )
+
+
+def measure(values: NDArray[np.floating[Any]], spans: Sequence[int]) -> Floats:
+    """(M, C, T - longest span) trailing means and roughness of each step after the first; NaN where a gap lies in it.
+
+    >>> measure(np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), (2, 2, 2))[0].tolist()
+    [[2.5, 3.5, 4.5]]
+    """
+    given = np.asarray(values, np.float64)
+    longest = spans[-1]
+    steps = given.shape[1] - longest
+    known = np.isfinite(given)
+    # Sums of what departs from the first reading: readings around a large level keep their digits.
+    base = np.where(known.any(axis=1), given[np.arange(len(given)), np.argmax(known, axis=1)], 0.0)
+    filled = np.where(known, given - base[:, None], 0.0)
+    moves = np.diff(given, axis=1, prepend=given[:, :1])
+    squares = np.where(np.isfinite(moves), moves, 0.0) ** 2
+    sums = [_cumulate(own) for own in (filled, squares, ~known, ~np.isfinite(moves))]
+    found = np.empty((len(spans) + len(ROUGH), len(given), steps))
+    for number, span in enumerate(spans):
+        mean, gaps = _trail(sums[0], span, steps) / span, _trail(sums[2], span, steps)
+        found[number] = np.where(2 * gaps > span, np.nan, mean * span / np.maximum(span - gaps, 1) + base[:, None])
+    for number, place in enumerate(ROUGH, start=len(spans)):
+        span = spans[place]
+        power, gaps = _trail(sums[1], span, steps), _trail(sums[3], span, steps)
+        level = np.maximum(power, 0.0) / np.maximum(span - gaps, 1)
+        found[number] = np.where(2 * gaps > span, np.nan, 0.5 * np.log(level + 1e-18))
+    return found
+
+
+def _cumulate(rows: NDArray[Any]) -> Floats:
+    return np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1, dtype=np.float64)], axis=1)
+
+
+def _trail(sums: Floats, span: int, steps: int) -> Floats:
+    """Sums over the `span` steps that end at each of the last `steps`."""
+    end = sums.shape[1]
+    return sums[:, end - steps :] - sums[:, end - steps - span : end - span]
+
+
+def _score(measured: Floats, centre: Floats, spread: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    far = np.nan_to_num(np.abs(measured - centre[:, :, None]) / spread[:, :, None]).max(axis=0)
+    return np.minimum(far.max(axis=0), FARTHEST), far.argmax(axis=0)
+
+
+def _least_spread(stretches: Sequence[NDArray[np.floating[Any]]]) -> Floats:
+    """(C,) the least deviation of means: a share of the channel's own, or of its size where it never moves."""
+    values = np.concatenate([np.asarray(own, np.float64) for own in stretches], axis=1)
+    usable = np.where(np.isfinite(values), values, np.nan)
+    known = np.isfinite(usable).any(axis=1)
+    deviation, size = np.zeros(len(values)), np.ones(len(values))
+    deviation[known] = np.nanstd(usable[known], axis=1)
+    size[known] = np.abs(np.nanmean(usable[known], axis=1))
+    return np.maximum(LEAST_SPREAD * deviation, 1e-4 * np.maximum(size, 1e-6))
+
+
+def _statistics(blocks: Sequence[Floats], floor: Floats) -> tuple[Floats, Floats]:
+    joined = np.concatenate(blocks, axis=2)
+    known = np.isfinite(joined)
+    counts = np.maximum(known.sum(axis=2), 1)
+    values = np.where(known, joined, 0.0)
+    centre = values.sum(axis=2) / counts
+    spread = np.sqrt((np.where(known, joined - centre[:, :, None], 0.0) ** 2).sum(axis=2) / counts)
+    means = len(centre) - len(ROUGH)
+    spread[:means] = np.maximum(spread[:means], floor)
+    spread[means:] = np.maximum(spread[means:], LEAST_SPREAD)
+    return centre, spread
+
+
+def _held_out_maxima(blocks: Sequence[Floats], floor: Floats) -> Floats:
+    """(B,) largest score of each block, by the statistics of the other half of the time."""
+    half = len(blocks) // 2
+    parts = list(blocks[:half]), list(blocks[half:])
+    found = []
+    for own, other in (parts, parts[::-1]):
+        centre, spread = _statistics(other, floor)
+        found += [float(_score(block, centre, spread)[0].max(initial=0.0)) for block in own]
+    return np.array(found)
+
+
+def extreme_quantile(maxima: Floats, share: float) -> float:
+    """The value that a share of further maxima exceed: a generalised extreme value distribution, by L-moments.
+
+    Its shape is bounded to tails between exponential and `HEAVIEST`. From n blocks the scale is known to about
+    1 / sqrt(n): it is taken half of that larger.
+
+    >>> maxima = np.random.default_rng(0).gumbel(3.0, 1.0, 5000)
+    >>> round(extreme_quantile(maxima, 0.01), 1), round(3.0 - math.log(-math.log(0.99)), 1)
+    (7.7, 7.6)
+    """
+    ordered, n = np.sort(maxima), len(maxima)
+    ranks = np.arange(n)
+    first = float(ordered.mean())
+    weighted = float((ranks * ordered).sum() / (n * (n - 1)))
+    twice = float((ranks * (ranks - 1) * ordered).sum() / (n * (n - 1) * (n - 2)))
+    second = max(2 * weighted - first, 1e-9)
+    skew = (6 * twice - 6 * weighted + first) / second
+    c = 2 / (3 + skew) - math.log(2) / math.log(3)
+    shape = min(max(-(7.8590 * c + 2.9554 * c * c), 0.0), HEAVIEST)  # Hosking's k has the other sign
+    if shape < 1e-3:
+        scale = second / math.log(2)
+        place = first - 0.5772156649 * scale
+        reduced = -math.log(-math.log1p(-share))
+    else:
+        gamma = math.gamma(1 - shape)
+        scale = second * shape / (gamma * (2**shape - 1))
+        place = first - scale * (gamma - 1) / shape
+        reduced = ((-math.log1p(-share)) ** -shape - 1) / shape
+    return place + scale * (1 + 0.5 / math.sqrt(n)) * reduced
+
+
+def find_onset(scores: Floats, limit: float) -> int:
+    """The step at which a departure began that is seen at the last step: where its score last lay below half the limit.
+
+    >>> find_onset(np.array([1.0, 1.0, 4.0, 6.0, 9.0]), 8.0)
+    2
+    """
+    low = np.flatnonzero(scores[:-1] < limit / 2)
+    return int(low[-1]) + 1 if len(low) else 0

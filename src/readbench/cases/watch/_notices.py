@@ -1,0 +1,246 @@
+"""Notices: what a watch says when it is sure enough, and where it says it.
+
+A notice goes to a log, a line of JSON each, and to webhooks: generic JSON, Slack, or PagerDuty's Events API v2. It has
+a key that is the same whenever the same event is told again, so that nobody is told twice: the log leaves known keys
+out, JSON has it in the header `Idempotency-Key`, PagerDuty as `dedup_key`. Addresses of webhooks may be secrets: they
+are named as `env:NAME` or `file:PATH`, and errors do not repeat them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+import requests
+
+from readbench.cases._models import Record
+from readbench.errors import UnreachableError, UsageError
+
+Kind = Literal["fault", "unlike", "unclear"]
+Shape = Literal["json", "slack", "pagerduty"]
+PAGERDUTY = "https://events.pagerduty.com/v2/enqueue"
+TIMEOUT_S = 10.0
+MOST_READ = 16 * 2**20
+"""Bytes of the end of a log that are read."""
+
+
+class NoticeFault(Record):
+    """What an event may be, and how likely."""
+
+    label: str
+    probability: float
+
+
+class NoticeCase(Record):
+    """A case that resembles an event."""
+
+    id: str
+    label: str | None
+    asset: str
+    notes: str
+    link: str = ""
+
+
+class NoticeEvidence(Record):
+    """A channel that departs in the event, how far in standard deviations, and whether the best case does the same."""
+
+    channel: str
+    window: float
+    case: float
+    same_way: bool
+
+
+class Notice(Record):
+    """What is told of an event.
+
+    Args:
+        key: the same whenever this event is told.
+        kind: `fault`: it is this, firmly; `unlike`: nothing here is like it; `unclear`: it departs, and nobody knows.
+        asset: that departs.
+        source: where its signals come from, as it may be shown.
+        onset: when it began, in seconds since 1970.
+        seen: when its departure was seen.
+        told: when this was said.
+        trigger: `departure`, or the name of the alert that asked.
+        faults: what it may be, most likely first.
+        cases: most like it, best first.
+        evidence: channels of the best case.
+        remarks: what the reader must know.
+        link: to the range on the page; "" where no service was named.
+        text: all of it in a sentence or two.
+    """
+
+    key: str
+    kind: Kind
+    asset: str
+    source: str
+    onset: float
+    seen: float
+    told: float
+    trigger: str = "departure"
+    faults: tuple[NoticeFault, ...] = ()
+    cases: tuple[NoticeCase, ...] = ()
+    evidence: tuple[NoticeEvidence, ...] = ()
+    remarks: tuple[str, ...] = ()
+    link: str = ""
+    text: str = ""
+
+
+class NoticeLog:
+    """A file of notices, a line each; one that is there already is not written again.
+
+    Args:
+        path: of the file, which need not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, notice: Notice) -> bool:
+        """Append a notice and have it on the disk; False where it was there."""
+        if any(own.key == notice.key for own in self.latest(1000)):
+            return False
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab") as file:
+            # A line that a killed writer left without an end is ended here, and left out by readers.
+            torn = file.tell() > 0 and not _ends_line(self.path)
+            file.write((b"\n" if torn else b"") + notice.model_dump_json().encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        return True
+
+    def latest(self, count: int) -> list[Notice]:
+        """The last notices, the newest first."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(0, os.SEEK_END)
+                file.seek(max(0, file.tell() - MOST_READ))
+                lines = deque(file, maxlen=count + 1)
+        except FileNotFoundError:
+            return []
+        found = [own for line in reversed(lines) if (own := _read_line(line)) is not None]
+        return found[:count]
+
+
+def _ends_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def _read_line(line: bytes) -> Notice | None:
+    try:
+        return Notice.model_validate_json(line)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """Where notices are sent.
+
+    Args:
+        shape: of the body.
+        where: an address, or where one is kept: `env:NAME` or `file:PATH`; of PagerDuty, where the routing key is kept.
+        address: of PagerDuty's API.
+    """
+
+    shape: Shape
+    where: str
+    address: str = PAGERDUTY
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `json=https://desk/notices`, `slack=env:SLACK_URL` or `pagerduty=env:PAGERDUTY_KEY`.
+
+        >>> Webhook.parse("slack=env:SLACK_URL")
+        Webhook(shape='slack', where='env:SLACK_URL', address='https://events.pagerduty.com/v2/enqueue')
+        """
+        shape, _, where = text.partition("=")
+        where, _, address = where.partition("@") if shape == "pagerduty" else (where, "", "")
+        kept = where.startswith(("env:", "file:"))
+        if shape not in {"json", "slack", "pagerduty"} or not where:
+            raise UsageError("Say whom to notify: --notify json=URL, slack=env:NAME or pagerduty=env:NAME.")
+        if not kept and (shape == "pagerduty" or not where.startswith(("http://", "https://"))):
+            raise UsageError(f"Name where the {shape} key or address is kept: --notify {shape}=env:NAME or file:PATH.")
+        return cls(shape, where, address or PAGERDUTY)  # type: ignore[arg-type]
+
+    @property
+    def shown(self) -> str:
+        """Where it goes, as it may be shown."""
+        return f"{self.shape}={self.where if self.where.startswith(('env:', 'file:')) else urlsplit(self.where).netloc}"
+
+    def send(self, notice: Notice) -> None:
+        """Send a notice; `UnreachableError` where that failed."""
+        secret = _resolve(self.where)
+        address = self.address if self.shape == "pagerduty" else secret
+        try:
+            answer = requests.post(
+                address,
+                json=self.body(notice, secret),
+                headers={"Idempotency-Key": notice.key},
+                timeout=TIMEOUT_S,
+                allow_redirects=False,
+            )
+        except requests.RequestException as error:
+            raise UnreachableError(f"{self.shown} does not answer: {type(error).__name__}.") from None
+        if not answer.ok:
+            raise UnreachableError(f"{self.shown} does not take the notice: status {answer.status_code}.")
+
+    def body(self, notice: Notice, key: str = "") -> dict[str, Any]:
+        """What is sent, in the shape of the receiver; `key` is PagerDuty's."""
+        if self.shape == "slack":
+            return _slack(notice)
+        return _pagerduty(notice, key) if self.shape == "pagerduty" else notice.model_dump(mode="json")
+
+
+def _resolve(where: str) -> str:
+    kind, _, name = where.partition(":")
+    if kind == "env":
+        if name not in os.environ:
+            raise UsageError(f"The environment has no variable {name}.")
+        return os.environ[name]
+    return Path(name).read_text(encoding="utf-8").strip() if kind == "file" else where
+
+
+def _slack(notice: Notice) -> dict[str, Any]:
+    """Slack's incoming webhook: a text for the notification, and blocks."""
+    lines = [f"*{_escape(notice.text)}*"]
+    for own in notice.cases[:3]:
+        name = f"<{own.link}|{_escape(own.id)}>" if own.link else _escape(own.id)
+        lines.append(f"• {name}: {_escape(own.label or 'not resolved')}. {_escape(own.notes)}".strip())
+    alike = [f"{own.channel} ({own.window:.1f} sd)" for own in notice.evidence if own.same_way]
+    lines += [f"Alike: {_escape(', '.join(alike))}"] if alike else []
+    lines += [f"<{notice.link}|Open the range>"] if notice.link else []
+    section = {"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:2900]}}
+    return {"text": _escape(notice.text), "blocks": [section]}
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _pagerduty(notice: Notice, key: str) -> dict[str, Any]:
+    """PagerDuty's Events API v2."""
+    links = [{"href": notice.link, "text": "Open the range"}] if notice.link else []
+    details: Mapping[str, Any] = notice.model_dump(mode="json", include={"faults", "cases", "evidence", "remarks"})
+    return {
+        "routing_key": key,
+        "event_action": "trigger",
+        "dedup_key": notice.key,
+        "payload": {
+            "summary": notice.text[:1024],
+            "source": notice.asset or notice.source,
+            "severity": "error" if notice.kind == "fault" else "warning",
+            "timestamp": datetime.fromtimestamp(notice.onset, UTC).isoformat(),
+            "custom_details": json.loads(json.dumps(details)),
+        },
+        "links": links,
+    }

@@ -1,0 +1,200 @@
+"""The last readings of an asset on the library's grid, its scores, and the event that goes on; all bounded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.cases._channels import conversion
+from readbench.cases.connect import SampledChannel, on_clock
+from readbench.cases.watch._departures import DepartureDetector
+from readbench.engine.context import Context
+from readbench.engine.windows import WindowSet
+from readbench.errors import DataError
+
+HELD = 2.5
+"""Windows of readings that are held of each asset."""
+MOST_PENDING = 50_000
+"""Readings of a channel that wait for the grid."""
+
+
+@dataclass
+class WatchedEvent:
+    """Something that goes on with an asset.
+
+    Args:
+        key: the same whenever this event is told.
+        onset: step of the grid at which it began.
+        seen: step at which it was seen.
+        trigger: `departure`, or the name of an alert.
+        looks: shares of a window after the onset at which the library was asked.
+        belief: most likely fault of the last look, and how likely.
+        settled: it was told, or found to be nothing.
+    """
+
+    key: str
+    onset: int
+    seen: int
+    trigger: str = "departure"
+    looks: list[float] = field(default_factory=list)
+    belief: tuple[str, float] = ("", 0.0)
+    settled: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """As the state file keeps it."""
+        return dict(vars(self))
+
+    @classmethod
+    def of_json(cls, kept: Mapping[str, Any]) -> Self:
+        """As it was."""
+        return cls(**{**kept, "belief": tuple(kept["belief"])})
+
+
+class AssetTrack:
+    """What is held of one asset.
+
+    Args:
+        asset: its name.
+        step: seconds between steps of the grid, which has one at 1970.
+        window: usual steps of a window.
+        detector: of departures; None where nothing is known of its normal operation: then only alerts lead to a look.
+    """
+
+    def __init__(self, asset: str, step: float, window: int, detector: DepartureDetector | None) -> None:
+        self.asset = asset
+        self.step = step
+        self.window = window
+        self.detector = detector
+        self.size = max(round(HELD * window), window + 2 + (detector.memory if detector else 0))
+        self.channels: list[str] = list(detector.channels) if detector else []
+        self.units: dict[str, str] = {}
+        self.values: NDArray[np.float32] = np.full((len(self.channels), self.size), np.nan, np.float32)
+        self.scores: NDArray[np.float64] = np.zeros(self.size)
+        self.last = -1
+        """Step of the last column."""
+        self.event: WatchedEvent | None = None
+        self.quiet = 0
+        self._pending: dict[str, SampledChannel] = {}
+
+    def begin(self, last: int) -> None:
+        """Say which step the last column is of; before it nothing is known."""
+        self.last = last
+
+    def take(self, readings: Mapping[str, SampledChannel], say: Callable[[str], None]) -> None:
+        """Readings that came; they wait until the grid has come to them."""
+        for name, own in readings.items():
+            new = self._in_unit(name, own, say)
+            if new is None or not len(new.times):
+                continue
+            if name not in self.channels:
+                self._add_channel(name, say)
+            held = self._pending.get(name)
+            if held is not None and len(held.times):
+                times, values = np.concatenate([held.times, new.times]), np.concatenate([held.values, new.values])
+                new = SampledChannel.of(times[-MOST_PENDING:], values[-MOST_PENDING:])
+            self._pending[name] = new
+
+    def advance(self, until: int) -> int:
+        """Bring the grid forward to a step, with what waits; returns by how many steps it went."""
+        count = until - self.last
+        if count <= 0:
+            return 0
+        steps = min(count, self.size)
+        start = (until - steps + 1) * self.step
+        new = on_clock(self._pending, start, self.step, steps, tuple(self.channels)).astype(np.float32)
+        self.values = np.concatenate([self.values[:, steps:], new], axis=1)
+        scores = np.zeros(steps)
+        if self.detector is not None:
+            rows = self.values[: len(self.detector.channels), -min(self.size, steps + self.detector.memory) :]
+            found, _ = self.detector.scores(rows)
+            scores[steps - len(found) :] = found[-steps:]
+        self.scores = np.concatenate([self.scores[steps:], scores])
+        self.last = until
+        self._forget(until * self.step)
+        return steps
+
+    def cut(self, rate: float) -> WindowSet | None:
+        """The window that ends now, with what lies before it; None where it holds no reading."""
+        own, before = self.values[:, -self.window :], self.values[:, : -self.window]
+        kept = np.flatnonzero(np.isfinite(own).any(axis=1))
+        if not len(kept):
+            return None
+        names = tuple(self.channels[i] for i in kept)
+        known = np.isfinite(before[kept])
+        first = int(np.argmax(known.any(axis=0))) if known.any() else before.shape[1]
+        told = before[kept][:, first:] if known.any(axis=1).all() and before.shape[1] - first >= 2 else None
+        units = tuple(self.units.get(name, "") for name in names)
+        return WindowSet.from_arrays(
+            [own[kept]],
+            channels=names,
+            assets=[self.asset],
+            times=[(self.last - self.window + 1) * self.step],
+            context=Context.of(1, befores=[told], rates=[rate], units=[units if any(units) else ()]),
+        )
+
+    def silent(self) -> list[str]:
+        """Channels that were read before, and not for half a window."""
+        known = np.isfinite(self.values)
+        return [
+            name
+            for name, row in zip(self.channels, known, strict=True)
+            if row.any() and not row[-self.window // 2 :].any()
+        ]
+
+    def _in_unit(self, name: str, own: SampledChannel, say: Callable[[str], None]) -> SampledChannel | None:
+        """Readings in the unit that the channel had first."""
+        known = self.units.setdefault(name, own.unit)
+        if own.unit and not known:
+            self.units[name] = known = own.unit
+        if not own.unit or own.unit == known:
+            return own
+        try:
+            factor, offset = conversion(own.unit, known, name)
+        except DataError:
+            say(f"{self.asset}: {name} comes in {own.unit} now, not {known}, and no conversion is known: left out.")
+            return None
+        return SampledChannel(own.times, own.values * factor + offset, known)
+
+    def _add_channel(self, name: str, say: Callable[[str], None]) -> None:
+        if self.detector is not None:
+            say(f"{self.asset}: the channel {name} is new: it is searched with, and not watched for departures.")
+        self.channels.append(name)
+        row = np.full((1, self.size), np.nan, np.float32)
+        self.values = np.concatenate([self.values, row])
+
+    def _forget(self, now: float) -> None:
+        """Drop readings that the grid has passed, but for the last ones, which still hold; and channels long gone."""
+        for name, own in self._pending.items():
+            passed = int(np.searchsorted(own.times, now, side="right"))
+            if passed > 4:
+                self._pending[name] = SampledChannel(own.times[passed - 4 :], own.values[passed - 4 :], own.unit)
+        first = len(self.detector.channels) if self.detector else 0
+        gone = [i for i in range(first, len(self.channels)) if not np.isfinite(self.values[i]).any()]
+        for i in reversed(gone):
+            name = self.channels[i]
+            waits = self._pending.get(name)
+            if waits is None or not len(waits.times) or waits.times[-1] <= now:
+                self._pending.pop(name, None)
+                self.units.pop(name, None)
+                del self.channels[i]
+                self.values = np.delete(self.values, i, axis=0)
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory of what is held."""
+        waiting = sum(own.times.nbytes + own.values.nbytes for own in self._pending.values())
+        return int(self.values.nbytes + self.scores.nbytes + waiting)
+
+
+def grid_step(time: float, step: float) -> int:
+    """The last step of the grid at a time.
+
+    >>> grid_step(10.4, 0.5)
+    20
+    """
+    return math.floor(time / step + 1e-6)

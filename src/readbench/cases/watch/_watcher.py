@@ -1,0 +1,578 @@
+"""The watch: it follows a source, sees departures, asks the library as an event grows, and says what it believes.
+
+Each asset has a detector of departures (`_departures.py`). From the onset of an event on, the library is asked at
+`LOOKS` of a usual window about the window that ends then. When two looks in a row say the same fault firmly, or one
+says it very firmly, that is told. At the last look something is told in any case, unless the library takes the event
+for normal operation. An asset with an open event says nothing more until it was quiet for half a window.
+
+What must survive a restart is in two files, written whole: `normals.json`, what is normal of each asset, and
+`state.json`: how far each asset was followed, open events, and notices on their way. After a restart the source is read
+again from where each asset was, so that nothing is lost, and events and notices keep their keys, so that nothing is
+told twice.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time as clock
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+import numpy as np
+
+from readbench.cases._asking import DEFAULT_METHOD
+from readbench.cases._library import Library
+from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer
+from readbench.cases._questions import shorten_note
+from readbench.cases.connect import LibraryGrid, SignalSource, SourceReadings, on_clock
+from readbench.cases.watch._departures import DepartureDetector, find_onset
+from readbench.cases.watch._notices import Kind, Notice, NoticeCase, NoticeEvidence, NoticeFault, NoticeLog, Webhook
+from readbench.cases.watch._tracks import AssetTrack, WatchedEvent, grid_step
+from readbench.common.files import digest, write_text
+from readbench.engine.windows import WindowSet
+from readbench.errors import DataError, ReadbenchError, UnreachableError, UsageError
+
+LOOKS = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
+"""Shares of a usual window after the onset at which the library is asked."""
+MOST_LOOKS = 8
+"""Searches in one round; others wait for the next."""
+MOST_ALERTS = 1000
+MOST_OUTBOX = 1000
+LEARN_WINDOWS = 60
+"""Usual windows of history that are learned from, where nothing else is said."""
+SAVE_S = 30.0
+RETRY_S = (5.0, 300.0)
+MOST_CASES = 5
+MOST_EVIDENCE = 8
+
+
+@dataclass(frozen=True)
+class WatchSettings:
+    """How a watch watches.
+
+    Args:
+        false_alarms_a_day: departures that normal operation of all assets together may show in a day.
+        firm: probability from which a belief is firm.
+        learn_s: seconds of history that normal operation is learned from; 0 for `LEARN_WINDOWS` windows.
+        normals: where normal operation is learned from: `history` of the source, the `library`, or `auto`: the first
+            that has enough.
+        poll_s: seconds between rounds.
+        lag_s: readings that are so late still count; each notice comes that much later.
+        rate: steps a second, where the library does not say.
+        method: of the grammar.
+        link: address of the service, for links.
+        name: of the source in links.
+    """
+
+    false_alarms_a_day: float = 1.0
+    firm: float = 0.7
+    learn_s: float = 0.0
+    normals: str = "auto"
+    poll_s: float = 5.0
+    lag_s: float = 2.0
+    rate: float | None = None
+    method: str = DEFAULT_METHOD
+    link: str = ""
+    name: str = ""
+
+
+class Watcher:
+    """Follows one source for one library.
+
+    Args:
+        library: that is asked.
+        source: that is followed.
+        folder: of its state.
+        settings: how.
+        hooks: where notices are sent, beside the log.
+        log: of notices.
+        say: told what goes on, in sentences.
+        now: the clock.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what it works with
+        self,
+        library: Library,
+        source: SignalSource,
+        folder: Path,
+        settings: WatchSettings,
+        hooks: Sequence[Webhook] = (),
+        log: NoticeLog | None = None,
+        say: Callable[[str], None] = lambda _: None,
+        now: Callable[[], float] = clock.time,
+    ) -> None:
+        self.library = library
+        self.source = source
+        self.folder = folder
+        self.settings = settings
+        self.hooks = hooks
+        self.log = log or NoticeLog(folder / "notices.jsonl")
+        self.tracks: dict[str, AssetTrack] = {}
+        self._say = say
+        self._now = now
+        self._said: deque[str] = deque(maxlen=10_000)
+        self._outbox: list[dict[str, Any]] = []
+        self._alerts: deque[tuple[str, float, str, str]] = deque(maxlen=MOST_ALERTS)
+        self._known_alerts: deque[str] = deque(maxlen=MOST_ALERTS)
+        self._lock = Lock()
+        self._saved = 0.0
+        self._failed = 0
+        self._follower: Any = None
+        grid = LibraryGrid.of(library)
+        rate = settings.rate or grid.rate
+        if not math.isfinite(rate):
+            raise UsageError("The cases do not say how often they were sampled. Give the steps a second: --rate")
+        if not grid.steps:
+            raise UsageError("The library has no case yet. Add some, with what they were, before watching.")
+        self.step = 1.0 / rate
+        self.window = grid.steps
+
+    # What a watch does
+
+    def start(self) -> None:
+        """Learn what is normal, or read what was learned, and go on where the last watch ended."""
+        now = self._now()
+        kept = _read_json(self.folder / "state.json")
+        learned = _read_json(self.folder / "normals.json")
+        self._outbox = list(kept.get("outbox", []))
+        self._known_alerts.extend(kept.get("alerts", []))
+        assets = self._list_assets(kept)
+        share = self.settings.false_alarms_a_day / max(1, len(assets))
+        detectors: dict[str, DepartureDetector] = {}
+        for asset, names in assets.items():
+            detector = self._read_detector(learned.get(asset))
+            if detector is None:
+                detector = self._learn(asset, names, now, share)
+            if detector is not None:
+                detectors[asset] = detector
+            self.tracks[asset] = AssetTrack(asset, self.step, self.window, detector)
+        if detectors:
+            text = json.dumps({asset: own.to_json() for asset, own in detectors.items()})
+            write_text(self.folder / "normals.json", text)
+        since = min((self._go_on(own, kept, now) for own in self.tracks.values()), default=now)
+        self._follower = self.source.follow(since if self.source.keeps_history else now)
+        self._save(now, at_once=True)
+        watched = sum(len(own.channels) for own in self.tracks.values())
+        self._say(
+            f"watching {watched:,} channels of {len(self.tracks):,} assets every {self.settings.poll_s:g} s, a step of"
+            f" {self.step:g} s, windows of {self.window} steps; {self.settings.false_alarms_a_day:g} departures a day"
+            " are stated for normal operation"
+        )
+
+    def tick(self) -> list[Notice]:
+        """One round; returns what was told."""
+        now = self._now()
+        try:
+            found = self._follower.poll(now)
+            if self._failed:
+                self._say("the source answers again")
+            self._failed = 0
+        except UnreachableError as error:
+            self._failed += 1
+            if self._failed == 1:
+                self._say(str(error))
+            found = SourceReadings()
+        for remark in found.remarks:
+            self._say_once(remark)
+        by_asset: dict[str, dict[str, Any]] = defaultdict(dict)
+        for (asset, name), own in found.series.items():
+            by_asset[asset][name] = own
+        for asset, series in by_asset.items():
+            self._track(asset).take(series, self._say_once)
+        told = self._take_alerts()
+        until = grid_step(now - self.settings.lag_s, self.step)
+        looks = 0
+        # While the source is away, time stands still: what it has meanwhile is read when it is back.
+        for track in () if self._failed else self.tracks.values():
+            made, looks = self._advance(track, until, looks)
+            told += made
+        self._flush(now)
+        if now - self._saved >= SAVE_S:
+            self._name_silent()
+        self._save(now, at_once=bool(told))
+        return told
+
+    def run(self, stop: Event) -> None:
+        """Go on until told to stop; a round that takes longer than `poll_s` is followed by the next at once."""
+        while not stop.is_set():
+            began = clock.monotonic()
+            self.tick()
+            wait = (
+                self.settings.poll_s * min(2.0 ** min(self._failed, 5), 12.0) if self._failed else self.settings.poll_s
+            )
+            stop.wait(max(0.0, wait - (clock.monotonic() - began)))
+        self.close()
+
+    def close(self) -> None:
+        """Write how far it came, and end the connection."""
+        self._save(self._now(), at_once=True)
+        if self._follower is not None:
+            self._follower.close()
+
+    def alert(self, asset: str, started: float, name: str, key: str) -> bool:
+        """Somebody else's alarm: the library is asked about this asset; False where this alert was here before."""
+        with self._lock:
+            if key in self._known_alerts:
+                return False
+            self._known_alerts.append(key)
+            self._alerts.append((asset, started, name, key))
+            return True
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory of what is held of all assets."""
+        return sum(own.held_bytes for own in self.tracks.values())
+
+    # Normal operation
+
+    def _list_assets(self, kept: dict[str, Any]) -> dict[str, list[str]]:
+        """Channels of each asset of the source, and assets that were followed before."""
+        found: dict[str, list[str]] = defaultdict(list)
+        try:
+            for own in self.source.channels():
+                found[own.asset].append(own.name)
+        except UnreachableError as error:
+            if not kept:
+                raise
+            self._say(str(error))
+        for asset in kept.get("assets", {}):
+            _ = found[asset]
+        return dict(found)
+
+    def _read_detector(self, kept: Any) -> DepartureDetector | None:  # noqa: ANN401 - JSON
+        if not kept:
+            return None
+        detector = DepartureDetector.of_json(kept)
+        return detector if max(2, round(self.window / 2)) == detector.memory else None
+
+    def _learn(self, asset: str, names: list[str], now: float, share: float) -> DepartureDetector | None:
+        """What is normal of an asset, from the first place that knows enough."""
+        reasons = []
+        for place, read in (("history", self._read_history), ("library", self._read_normals)):
+            if self.settings.normals not in {"auto", place}:
+                continue
+            try:
+                channels, stretches = read(asset, names, now)
+                detector = DepartureDetector.fit(
+                    stretches, channels, window=self.window, step_s=self.step, false_alarms_a_day=share
+                )
+                self._say(
+                    f"{asset or 'the asset'}: normal operation from {detector.blocks} windows of its {place}; departs"
+                    f" above {detector.limit:.1f} sd"
+                )
+            except (DataError, UsageError) as error:
+                reasons.append(f"{place}: {error}")
+            else:
+                return detector
+        self._say(f"{asset or 'the asset'} is not watched for departures, only for alerts. {' '.join(reasons)}")
+        return None
+
+    def _read_history(self, asset: str, names: list[str], now: float) -> tuple[list[str], list[Any]]:  # noqa: ARG002
+        if not self.source.keeps_history:
+            raise DataError("the source keeps none.")
+        length = self.settings.learn_s or LEARN_WINDOWS * self.window * self.step
+        series = self.source.read(now - length, now, asset=asset).of_asset(asset)
+        if not series:
+            raise DataError("nothing was read.")
+        start = min(own.times[0] for own in series.values() if len(own.times))
+        steps = grid_step(now - start, self.step)
+        return list(series), [on_clock(series, start, self.step, steps)]
+
+    def _read_normals(self, asset: str, names: list[str], now: float) -> tuple[list[str], list[Any]]:  # noqa: ARG002
+        normals = self.library.normals()
+        own = normals[np.flatnonzero(normals.assets == asset)] if asset else normals
+        if not len(own):
+            raise DataError(f"the library has no normal windows of {asset or 'it'}.")
+        usual = own.channels(0)
+        same = [window for window in own if window.channels == usual]
+        kept = [name for name in usual if not names or name in names]
+        rows = [usual.index(name) for name in kept]
+        if not rows:
+            raise DataError(f"its normal windows have other channels than the source: {', '.join(usual[:5])}.")
+        return kept, [window.values[rows] for window in same]
+
+    # Following
+
+    def _go_on(self, track: AssetTrack, kept: dict[str, Any], now: float) -> float:
+        """Bring a track to where the last watch left it, or to now; returns from when on it must be followed."""
+        known = kept.get("assets", {}).get(track.asset)
+        last = grid_step(now - self.settings.lag_s, self.step)
+        if known is not None and self.source.keeps_history:
+            last = max(int(known["last"]), last - grid_step(24 * 3600.0, self.step))
+        if known is not None:
+            track.event = WatchedEvent.of_json(known["event"]) if known["event"] else None
+            track.quiet = int(known["quiet"])
+        track.begin(last - track.size)
+        if self.source.keeps_history:
+            first = (last - track.size) * self.step
+            try:
+                track.take(
+                    self.source.read(first, last * self.step, asset=track.asset).of_asset(track.asset), self._say
+                )
+            except (UnreachableError, DataError) as error:
+                self._say_once(str(error))
+        track.advance(last)
+        return last * self.step
+
+    def _track(self, asset: str) -> AssetTrack:
+        if asset not in self.tracks:
+            self._say(
+                f"{asset or 'an asset without a name'} is new: it is followed, and learned when the watch restarts"
+            )
+            self.tracks[asset] = AssetTrack(asset, self.step, self.window, None)
+            self.tracks[asset].begin(grid_step(self._now() - self.settings.lag_s, self.step) - 1)
+        return self.tracks[asset]
+
+    def _advance(self, track: AssetTrack, until: int, looks: int) -> tuple[list[Notice], int]:
+        """Bring a track to a step, in parts short enough that no look is missed; returns notices, and looks so far."""
+        told: list[Notice] = []
+        part = max(1, self.window // 16)
+        while track.last < until:
+            track.advance(min(until, track.last + part))
+            if track.detector is not None:
+                self._detect(track, part)
+            if track.event is not None and not track.event.settled and looks < MOST_LOOKS:
+                made, asked = self._look(track)
+                looks += asked
+                told += made
+        return told, looks
+
+    def _detect(self, track: AssetTrack, part: int) -> None:
+        """Open an event where the score is above the limit, and close one after half a quiet window."""
+        detector = track.detector
+        if detector is None:
+            return
+        above = track.scores[-part:] > detector.limit
+        if above.any():
+            track.quiet = 0
+            if track.event is None:
+                place = len(track.scores) - part + int(np.argmax(above))
+                onset = find_onset(track.scores[: place + 1], detector.limit)
+                first = track.last - len(track.scores) + 1
+                self._open(track, first + onset, first + place, "departure")
+        else:
+            track.quiet += part
+        if track.event is not None and track.event.settled and track.quiet >= self.window // 2:
+            track.event = None
+
+    def _name_silent(self) -> None:
+        for track in self.tracks.values():
+            for name in track.silent():
+                self._say_once(f"{track.asset}: {name} is silent.")
+
+    def _open(self, track: AssetTrack, onset: int, seen: int, trigger: str, key: str = "") -> None:
+        onset = max(onset, seen - self.window)
+        key = digest(self.source.shown, track.asset, onset, trigger, key)
+        track.event = WatchedEvent(key, onset, seen, trigger)
+        self._say(f"{track.asset or 'the asset'} departs ({trigger})")
+        self._save(self._now(), at_once=True)
+
+    def _take_alerts(self) -> list[Notice]:
+        """Open events for alerts that came, and look at once."""
+        with self._lock:
+            alerts = list(self._alerts)
+            self._alerts.clear()
+        told: list[Notice] = []
+        for asset, started, name, key in alerts:
+            whose = asset if asset in self.tracks or len(self.tracks) != 1 else next(iter(self.tracks))
+            if whose not in self.tracks:
+                self._say_once(f"The alert {name} is of {asset or 'no asset'}, which the source does not have.")
+                continue
+            track = self.tracks[whose]
+            if track.event is None or track.event.settled:
+                self._open(track, grid_step(started, self.step), track.last, name, key)
+        return told
+
+    # Asking and telling
+
+    def _look(  # noqa: PLR0911 - reasons to say nothing
+        self, track: AssetTrack
+    ) -> tuple[list[Notice], int]:
+        """Ask the library, if it is time to; returns what is told, and how often it was asked."""
+        event = track.event
+        if event is None:
+            return [], 0
+        grown = (track.last - event.onset) / self.window
+        alarmed = event.trigger != "departure" and not event.looks
+        due = [share for share in LOOKS if grown >= share and share not in event.looks]
+        if not due and not alarmed:
+            return [], 0
+        share = max(due, default=0.0)
+        event.looks = sorted({*event.looks, *(own for own in LOOKS if own <= share), *([0.0] if alarmed else [])})
+        windows = track.cut(1.0 / self.step)
+        if windows is None:
+            return [], 0
+        try:
+            answer = self.library.search(windows, k=MOST_CASES, method=self.settings.method)
+        except ReadbenchError as error:
+            self._say(f"{track.asset}: the library cannot be asked: {error}")
+            return [], 1
+        kind = self._judge(event, answer, last=share >= LOOKS[-1])
+        if kind is None:
+            return [], 1
+        event.settled = True
+        if kind == "normal":
+            self._say(f"{track.asset}: nothing is told, since the library takes it for normal operation")
+            return [], 1
+        notice = self._compose(track, event, kind, answer, windows)
+        self._tell(notice)
+        return [notice], 1
+
+    def _judge(self, event: WatchedEvent, answer: Answer, *, last: bool) -> Kind | Literal["normal"] | None:
+        """Whether an answer is to be told, and as what; None where it is too early."""
+        top = answer.faults[0] if answer.faults else None
+        label, share = (top.label, top.probability) if top else ("", 0.0)
+        before, event.belief = event.belief, (label, share)
+        if not answer.judgeable or top is None:
+            return "unclear" if last else None
+        if label not in {UNLIKE, NORMAL_OPERATION}:
+            firm = self.settings.firm
+            again = before[0] == label and before[1] >= firm
+            if share >= firm and (again or last or share >= (1 + firm) / 2):
+                return "fault"
+        if not last:
+            return None
+        if label == NORMAL_OPERATION and share >= 0.5 and event.trigger == "departure":
+            return "normal"
+        return "unlike" if label == UNLIKE else "unclear"
+
+    def _compose(
+        self,
+        track: AssetTrack,
+        event: WatchedEvent,
+        kind: Kind,
+        answer: Answer,
+        windows: WindowSet,
+    ) -> Notice:
+        onset, base = event.onset * self.step, self.settings.link.rstrip("/")
+        cases = tuple(
+            NoticeCase(
+                id=hit.case.id,
+                label=hit.case.label,
+                asset=hit.case.asset,
+                notes=shorten_note(hit.case.notes),
+                link=f"{base}/cases/{hit.case.id}" if base else "",
+            )
+            for hit in answer.hits
+        )
+        faults = tuple(NoticeFault(label=own.label, probability=own.probability) for own in answer.faults[:3])
+        evidence = self._explain(windows, cases[0].id) if cases else ()
+        now = self._now()
+        return Notice(
+            key=event.key,
+            kind=kind,
+            asset=track.asset,
+            source=self.source.shown,
+            onset=onset,
+            seen=event.seen * self.step,
+            told=now,
+            trigger=event.trigger,
+            faults=faults,
+            cases=cases,
+            evidence=evidence,
+            remarks=answer.remarks,
+            link=self._link(base, track, onset) if base else "",
+            text=_describe(track.asset, kind, faults, cases, now - onset, self.settings.firm),
+        )
+
+    def _explain(self, windows: WindowSet, case: str) -> tuple[NoticeEvidence, ...]:
+        try:
+            found = self.library.explain(windows, case)
+        except ReadbenchError as error:
+            self._say_once(str(error))
+            return ()
+        return tuple(
+            NoticeEvidence(channel=own.name, window=own.window, case=own.case, same_way=own.same_way)
+            for own in found.channels[:MOST_EVIDENCE]
+        )
+
+    def _link(self, base: str, track: AssetTrack, onset: float) -> str:
+        """The page that opens the range."""
+        start, end = onset - self.window * self.step / 2, track.last * self.step
+        asked = {"source": self.settings.name, "asset": track.asset, "start": f"{start:.0f}", "end": f"{end:.0f}"}
+        return f"{base}/range?{urlencode(asked | {'onset': f'{onset:.0f}'})}"
+
+    def _tell(self, notice: Notice) -> None:
+        """Write a notice down, and send it; the state is saved between both."""
+        self._say(notice.text)
+        left = [hook.shown for hook in self.hooks]
+        if left:
+            entry = {"notice": notice.model_dump(mode="json"), "left": left, "tries": 0, "next": 0.0}
+            self._outbox = [*self._outbox, entry][-MOST_OUTBOX:]
+        self._save(self._now(), at_once=True)
+        self.log.write(notice)
+        self._flush(self._now())
+
+    def _flush(self, now: float) -> None:
+        """Send what waits; who does not take it is asked again, later and later."""
+        if not self._outbox:
+            return
+        hooks = {hook.shown: hook for hook in self.hooks}
+        changed = False
+        for entry in self._outbox:
+            if entry["next"] > now:
+                continue
+            notice, changed = Notice.model_validate(entry["notice"]), True
+            left = []
+            for shown in entry["left"]:
+                if shown not in hooks:
+                    continue
+                try:
+                    hooks[shown].send(notice)
+                except (ReadbenchError, OSError) as error:
+                    left.append(shown)
+                    self._say_once(str(error))
+            entry["left"], entry["tries"] = left, entry["tries"] + 1
+            entry["next"] = now + min(RETRY_S[0] * 2 ** min(entry["tries"], 10), RETRY_S[1])
+        if changed:
+            self._outbox = [entry for entry in self._outbox if entry["left"]]
+            self._save(now, at_once=True)
+
+    def _save(self, now: float, *, at_once: bool = False) -> None:
+        if not at_once and now - self._saved < SAVE_S:
+            return
+        assets = {
+            own.asset: {"last": own.last, "event": own.event and own.event.to_json(), "quiet": own.quiet}
+            for own in self.tracks.values()
+        }
+        with self._lock:
+            alerts = list(self._known_alerts)
+        state = {"assets": assets, "outbox": self._outbox, "alerts": alerts}
+        write_text(self.folder / "state.json", json.dumps(state), durable=at_once)
+        self._saved = now
+
+    def _say_once(self, words: str) -> None:
+        if words not in self._said:
+            self._said.append(words)
+            self._say(words)
+
+
+def _describe(
+    asset: str, kind: str, faults: Iterable[NoticeFault], cases: Sequence[NoticeCase], late_s: float, firm: float
+) -> str:
+    """All of a notice in a sentence or two."""
+    best = next(iter(faults), None)
+    whose, since = asset or "The asset", f"{max(0.0, late_s):.0f} s after it began"
+    like = f" Most like case {cases[0].id}" + (f": {cases[0].notes}" if cases[0].notes else ".") if cases else ""
+    if kind == "fault" and best is not None:
+        return f"{whose}: {best.label} ({best.probability:.0%}), {since}.{like}"
+    if kind == "unlike":
+        return f"{whose} departs from normal, unlike anything here, {since}.{like}"
+    guess = f"; most likely {best.label} ({best.probability:.0%}, below {firm:.0%})" if best is not None else ""
+    return f"{whose} departs from normal, {since}{guess}.{like}"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise DataError(f"{path} is damaged ({error}). Remove it: the watch learns anew.") from error
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,143 @@
+"""Ranges of connected sources on the page, and what the watch told; by requests and in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from readbench.cases import Library
+from readbench.cases.connect import NamedSource, SourceAddress, sources_beside
+from readbench.cases.server import Settings
+from readbench.cases.server._app import create_app
+from readbench.cases.watch import Notice, NoticeCase, NoticeFault, NoticeLog
+from tests.cases import samples
+from tests.cases.samples import CHANNELS, FAST, window
+from tests.cases.server.running import served
+
+START = 1_700_000_000
+ONSET = 200
+STEPS = 240
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """Cases at a reading a second, and a connected folder of two pumps: one of them leaks at the end."""
+    folder = tmp_path_factory.mktemp("ranges")
+    library = Library.create(folder / "library")
+    library.add_normals(samples.normals(10), rate=1.0)
+    rng = np.random.default_rng(0)
+    for i in range(12):
+        fault = samples.FAULTS[i % 3]
+        library.add_one(window(fault, rng), CHANNELS, rate=1.0, label=fault, id=f"w{i}")
+    (folder / "signals").mkdir()
+    for pump, fault in (("pump 1", ""), ("pump 2", "leak")):
+        values = np.concatenate([rng.normal(size=(3, ONSET)), window(fault, rng, STEPS - ONSET)], axis=1)
+        rows = [f"{START + i}," + ",".join(f"{v:.4f}" for v in row) for i, row in enumerate(values.T)]
+        (folder / "signals" / f"{pump}.csv").write_text("\n".join([f"time,{','.join(CHANNELS)}", *rows, ""]))
+    address = SourceAddress.parse(f"folder://{folder}/signals?by=file")
+    sources_beside(library.store.where).put(NamedSource("line", address))
+    notice = Notice(
+        key="k1",
+        kind="fault",
+        asset="pump 2",
+        source=address.shown,
+        onset=START + ONSET,
+        seen=START + ONSET + 10.0,
+        told=START + ONSET + 30.0,
+        faults=(NoticeFault(label="leak", probability=0.9),),
+        cases=(NoticeCase(id="w0", label="leak", asset="", notes="<b>Seal.</b>"),),
+        link=f"/range?source=line&asset=pump+2&start={START}&end={START + STEPS - 1}&onset={START + ONSET}",
+        text="pump 2: leak (90%), 30 s after it began.",
+    )
+    NoticeLog(Path(library.store.where) / "notices.jsonl").write(notice)
+    return library
+
+
+@pytest.fixture
+def client(library: Library) -> Iterator[TestClient]:
+    with TestClient(create_app(library, Settings(methods=(FAST,))), base_url="http://localhost") as client:
+        yield client
+
+
+SPAN = {"source": "line", "start": str(START), "end": str(START + STEPS - 1)}
+
+
+def test_an_overview_shows_the_asset_and_proposes_when_it_began(client: TestClient) -> None:
+    assert client.get("/range/assets", params={"source": "line"}).json() == ["pump 1", "pump 2"]
+    found = client.get("/range/signals", params=SPAN | {"asset": "pump 2"}).json()
+    assert (found["start"], found["end"]) == (START, START + STEPS - 1)
+    assert {own["name"] for own in found["recording"]["signals"]["channels"]} == set(CHANNELS)
+    assert abs(found["recording"]["onset"] * STEPS - ONSET) < 25
+
+
+def test_a_range_is_searched_with_its_onset(client: TestClient) -> None:
+    asked = SPAN | {"asset": "pump 2", "onset": str(START + ONSET)}
+    page = client.post("/range", data=asked)
+    assert page.status_code == 200
+    assert page.url.path.startswith("/looked/")
+    assert "40 steps" in page.text
+    assert page.text.index("leak") < page.text.index("stuck valve")
+
+
+def test_wrong_ranges_get_a_sentence(client: TestClient) -> None:
+    assert (
+        client.get("/range/signals", params=SPAN | {"source": "nothere"}).json()["detail"].startswith("Unknown source")
+    )
+    assert client.get("/range/signals", params=SPAN | {"source": "folder:///etc"}).status_code == 404
+    assert "no reading" in client.get("/range/signals", params=SPAN | {"asset": "pump 9"}).json()["detail"]
+    assert client.get("/range/signals", params=SPAN | {"end": str(START - 9)}).status_code == 400
+    assert client.get("/range/signals", params=SPAN | {"start": "soon"}).status_code == 400
+
+
+def test_notices_are_listed_with_their_cases(client: TestClient) -> None:
+    page = client.get("/notices").text
+    assert "pump 2: leak (90%)" in page
+    assert 'href="/cases/w0"' in page
+    assert "&lt;b&gt;Seal.&lt;/b&gt;" in page
+
+
+@pytest.mark.slow
+def test_a_notice_leads_to_its_range_which_is_zoomed_marked_and_searched(browser: Any, library: Library) -> None:  # noqa: ANN401
+    with served(create_app(library, Settings(methods=(FAST,)))) as address:
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=address)
+        page, complaints = context.new_page(), list[str]()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto("/notices")
+        page.get_by_text("Open the range").click()
+        page.wait_for_selector("#mark[data-drawn]")
+        drawn = page.get_attribute("#mark", "data-drawn")
+        line = page.locator(".onset")
+        assert abs(int(line.get_attribute("aria-valuenow")) / 1023 * (STEPS - 1) - ONSET) < 2
+        box = page.locator("#whole canvas").first.bounding_box()
+        page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 30)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 0.99 * box["width"], box["y"] + 30, steps=5)
+        page.mouse.up()
+        page.wait_for_function("(old) => document.getElementById('mark').dataset.drawn !== old", arg=drawn)
+        first, last = map(float, page.get_attribute("#mark", "data-drawn").split("-"))
+        assert START + 80 < first < START + 110
+        assert abs(int(line.get_attribute("aria-valuenow")) / 1023 * (last - first) + first - (START + ONSET)) < 2
+        before = page.input_value("[name=onset]")
+        line.focus()
+        page.keyboard.press("ArrowRight")
+        assert page.input_value("[name=onset]") != before
+        page.keyboard.press("ArrowLeft")
+        handle = line.bounding_box()
+        page.mouse.move(handle["x"] + 1, handle["y"] + handle["height"] / 2)
+        page.mouse.down()
+        page.mouse.move(handle["x"] - 60, handle["y"] + handle["height"] / 2, steps=4)
+        page.mouse.up()
+        assert page.input_value("[name=onset]") < before
+        page.fill("[name=onset]", str(START + ONSET))
+        with page.expect_navigation():
+            page.get_by_role("button", name="Find cases").click()
+        page.wait_for_selector("#plots[data-chosen]")
+        assert page.locator(".faults li").first.inner_text().startswith("leak")
+        context.close()
+        assert complaints == []

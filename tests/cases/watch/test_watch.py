@@ -1,0 +1,167 @@
+"""The watch: departures are seen, the right case is told once, and neither a restart nor a lost source changes that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from readbench.cases import Library
+from readbench.cases.watch import NoticeLog, Watcher, WatchSettings
+from readbench.errors import DataError, UsageError
+from tests.cases.samples import FAST
+from tests.cases.watch.conftest import LEARNED, SETTINGS, W, Watch, go
+from tests.cases.watch.plant import T0, Plant
+
+
+def test_a_fault_is_told_once_with_the_right_case_first(watch: Watch) -> None:
+    plant, said = Plant(), list[str]()
+    plant.now = T0 + LEARNED
+    onset = LEARNED + 100
+    plant.fail("pump 0", "leak", onset)
+    watcher = watch(plant, said)
+    told = go(watcher, plant, 300)
+    assert [own.kind for own in told] == ["fault"], said
+    notice = told[0]
+    assert notice.faults[0].label == "leak"
+    assert notice.cases[0].label == "leak"
+    assert notice.cases[0].notes == "Mended leak."
+    assert {own.channel for own in notice.evidence if own.same_way} == {"pressure", "flow"}
+    assert abs(notice.onset - (T0 + onset)) < W / 2
+    assert notice.told - (T0 + onset) <= W + 10
+    assert notice.text.startswith("pump 0: leak (")
+    assert [own.key for own in watcher.log.latest(5)] == [notice.key]
+
+
+def test_normal_operation_is_left_in_peace(watch: Watch) -> None:
+    plant = Plant(["pump 0", "pump 1"], seed=5)
+    plant.now = T0 + LEARNED
+    said: list[str] = []
+    assert go(watch(plant, said), plant, 3000, every=20) == []
+    assert not any("departs (" in words for words in said)
+
+
+@pytest.mark.parametrize("stop", [20, 30, 60, 120])
+def test_a_restart_neither_loses_nor_repeats_a_notice(watch: Watch, stop: int, tmp_path: Path) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED + 10)
+    first = watch(plant)
+    told = go(first, plant, stop)
+    del first  # killed: nothing is closed
+    plant.now += 45  # nobody watches
+    second = watch(plant)
+    told += go(second, plant, 300)
+    assert [own.faults[0].label for own in told] == ["leak"]
+    assert len({own.key for own in told}) == 1
+    assert len(NoticeLog(tmp_path / "state" / "notices.jsonl").latest(9)) == 1
+
+
+def test_what_is_normal_is_not_learned_again_from_a_fault(watch: Watch, tmp_path: Path) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    first = watch(plant)
+    limit = first.tracks["pump 0"].detector
+    plant.values["pump 0"][:, LEARNED:] += 50.0
+    plant.now += 2000
+    again = watch(plant).tracks["pump 0"].detector
+    assert limit is not None
+    assert again is not None
+    assert again.limit == limit.limit
+    (tmp_path / "state" / "normals.json").write_text("{")
+    with pytest.raises(DataError, match="Remove it"):
+        watch(plant)
+
+
+def test_a_source_that_goes_away_loses_nothing(watch: Watch) -> None:
+    plant, said = Plant(), list[str]()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "stuck valve", LEARNED + 20)
+    watcher = watch(plant, said)
+    plant.away = True
+    assert go(watcher, plant, 80) == []
+    plant.away = False
+    told = go(watcher, plant, 100)
+    assert [own.cases[0].label for own in told] == ["stuck valve"]
+    assert sum("does not answer" in words for words in said) == 1
+    assert sum("answers again" in words for words in said) == 1
+
+
+def test_a_second_event_is_told_after_the_first_has_ended(watch: Watch) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED + 20)
+    plant.fail("pump 0", "noise", LEARNED + 220)
+    told = go(watch(plant), plant, 500)
+    assert [own.faults[0].label for own in told] == ["leak", "noise"]
+
+
+def test_a_renamed_channel_a_vanished_one_and_a_changed_unit_are_said_and_survived(watch: Watch) -> None:
+    plant, said = Plant(), list[str]()
+    plant.units["pressure"] = "bar"
+    plant.now = T0 + LEARNED
+    watcher = watch(plant, said)
+    go(watcher, plant, 50)
+    plant.names["speed"] = "SI-3"
+    plant.units["pressure"] = "kPa"
+    plant.values["pump 0"][0, LEARNED + 51 :] *= 100
+    told = go(watcher, plant, 400)
+    assert told == []
+    assert any("SI-3 is new" in words for words in said)
+    assert any("speed is silent" in words for words in said)
+    track = watcher.tracks["pump 0"]
+    assert np.nanstd(track.values[0]) < 2  # kilopascals became bars
+
+
+def test_an_alert_leads_to_one_search(watch: Watch) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED - 40, 41)
+    watcher = watch(plant, settings=WatchSettings(method=FAST, normals="none", firm=0.6))
+    assert watcher.tracks["pump 0"].detector is None
+    assert watcher.alert("pump 0", T0 + LEARNED - 40, "PressureLow", "k1")
+    assert not watcher.alert("pump 0", T0 + LEARNED - 40, "PressureLow", "k1")
+    told = go(watcher, plant, 10)
+    assert [(own.trigger, own.faults[0].label) for own in told] == [("PressureLow", "leak")]
+    again = watch(plant, settings=WatchSettings(method=FAST, normals="none"))
+    assert not again.alert("pump 0", T0 + LEARNED - 40, "PressureLow", "k1")
+
+
+def test_memory_does_not_grow(watch: Watch) -> None:
+    plant = Plant(steps=12_000)
+    plant.now = T0 + LEARNED
+    watcher = watch(plant)
+    go(watcher, plant, 200)
+    before = watcher.held_bytes
+    go(watcher, plant, 3000, every=30)
+    assert watcher.held_bytes <= 1.2 * before
+    assert (watcher.folder / "state.json").stat().st_size < 5000
+
+
+def test_normals_of_the_library_serve_where_the_source_has_no_history(watch: Watch) -> None:
+    plant = Plant(["pump 0", "pump 1"])
+    plant.now = T0 + 30
+    said: list[str] = []
+    watcher = watch(plant, said, settings=WatchSettings(method=FAST, normals="library"))
+    assert watcher.tracks["pump 0"].detector is None  # ten windows of it are too few
+    assert any("10 stretches" in words and "only for alerts" in words for words in said)
+
+
+def test_what_a_watch_needs_is_named(tmp_path: Path) -> None:
+    empty = Library.create(tmp_path / "empty")
+    with pytest.raises(UsageError, match="--rate"):
+        Watcher(empty, Plant(), tmp_path / "state", SETTINGS)
+    with pytest.raises(UsageError, match="no case"):
+        Watcher(empty, Plant(), tmp_path / "state", WatchSettings(rate=1.0))
+
+
+def test_the_state_is_written_whole(watch: Watch) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    watcher = watch(plant)
+    go(watcher, plant, 60)
+    state = json.loads((watcher.folder / "state.json").read_text())
+    assert state["assets"]["pump 0"]["last"] > T0
+    assert not list(watcher.folder.glob("*.partial"))
