@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from readbench.cases import UNLIKE, Answer, Backtest, Case, Library, Replayed, report_backtest
+from readbench.cases import NORMAL_OPERATION, UNLIKE, Answer, Backtest, Case, Library, Replayed, report_backtest
 from readbench.cases._backtest import PastLibrary, list_steps, order_incidents, replay_history
 from readbench.cli import app
 from readbench.engine.windows import WindowSet
@@ -127,3 +127,18 @@ def test_the_command_prints_writes_and_gives_json(tmp_path: Path) -> None:
     assert "http://" not in text.replace("http://www.w3.org/", "")
     done = CliRunner().invoke(app, ["cases", "backtest", place, *options, "--json"])
     assert len(json.loads(done.output)["cases"]) == 8
+
+
+def test_a_fault_that_is_called_normal_misleads_and_a_false_alarm_does_not() -> None:
+    cases = (
+        said(NORMAL_OPERATION, 0.8, "leak"),
+        said(NORMAL_OPERATION, 0.4, "leak"),
+        said(NORMAL_OPERATION, 0.9, "normal"),
+    )
+    found = Backtest(library="plant", method=FAST, by_time=False, skipped=3, cases=cases)
+    assert [one.probability for one in found.reassured] == [0.8]
+    assert found.minutes_saved == -20
+    assert found.curve is None
+    page = report_backtest(found)
+    assert "1 faults (33%) would have been called normal operation" in page
+    assert "It would have named no fault" in page
