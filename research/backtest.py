@@ -37,9 +37,9 @@ def thin_recordings(windows: WindowSet, most: int, count: int) -> NDArray[np.int
     return np.array(chosen[:count], np.intp)
 
 
-def build_history(source: str, seed: int, folder: Path, cases: int = CASES) -> Library:
+def build_history(source: str, seed: int, folder: Path, cases: int = CASES, normals: int = NORMALS) -> Library:
     """The library of a source's train side."""
-    task = load_task(source, seed, settings=Composition(corpus_cap=None, query_cap=1, normals_cap=NORMALS, rho=(0,)))
+    task = load_task(source, seed, settings=Composition(corpus_cap=None, query_cap=1, normals_cap=normals, rho=(0,)))
     corpus = task.corpus_at(0)
     faults = corpus[np.flatnonzero(corpus.labels > NORMAL)]
     library = Library.create(folder / f"{source.split('(', maxsplit=1)[0]}-{seed}")
@@ -66,12 +66,15 @@ def main() -> None:
     parser.add_argument("--datasets", default=",".join(SOURCES))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cases", type=int, default=CASES)
+    parser.add_argument("--normals", type=int, default=NORMALS)
     parser.add_argument("--keep", type=Path, help="folder for each back-test as JSON")
     given = parser.parse_args()
     gaps = []
     with TemporaryDirectory() as folder:
         for source in given.datasets.split(","):
-            found = replay_history(build_history(source, given.seed, Path(folder), given.cases), method=given.method)
+            found = replay_history(
+                build_history(source, given.seed, Path(folder), given.cases, given.normals), method=given.method
+            )
             tell(describe(source, found))
             gaps += [] if np.isnan(found.gap) else [found.gap]
             if given.keep:
