@@ -47,7 +47,7 @@ WITH_ASSETS = ("itu_5gc", "lbnl_ahu", "phmap23", "petrobras_3w", "nppad", "mit_b
 EARLY = "early"
 """The suite that asks about windows as they grow into a fault (`readbench.benchmark.studies`)."""
 WITH_ONSETS = (
-    "skab", "dbsherlock", "itu_5gc", "petrobras_3w", "rcaeval", "hai", "exathlon", "damadics", "tennessee_eastman",
+    "skab", "dbsherlock", "itu_5gc", "petrobras_3w", "rcaeval", "hai", "tennessee_eastman",
 )  # fmt: skip
 """Sources whose recordings say when a fault began."""
 SIMULATED_ONSETS = ("sim_tanks", "sim_can", "sim_service")
