@@ -1,7 +1,7 @@
 """A simulated plant that runs on, with a fault that begins when it is told to: what the live demonstration watches.
 
-The three tanks of `sim_tanks` run for as long as is wanted under one regime, healthy, and then one fault takes the course
-that it has in the benchmark. The library knows runs of the same rigs under other regimes.
+The three tanks of `sim_tanks` run for as long as is wanted under one regime, healthy, and then one fault takes the
+course that it has in the benchmark. The library knows runs of the same rigs under other regimes.
 """
 
 from __future__ import annotations
