@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -47,6 +47,8 @@ STEP_S = 0.2
 WINDOW = 256
 LEARNED = 40
 """Windows of history."""
+LENGTH = 80
+"""Windows that the plant runs: after the history, half an hour."""
 BEFORE_S = 15.0
 """From the start of the watch to the onset."""
 DELAY = 1.25
@@ -102,15 +104,14 @@ def running_demo(folder: Path, fault: str, port: int, say: Callable[[str], None]
         library = folder / "library"
         if not library.exists():
             make_library(library)
-        history = LEARNED * WINDOW
-        ahead = round(PATIENCE_S / STEP_S) + history
-        plant = simulate_plant(ahead, fault, after=20 * WINDOW)
+        history, length = LEARNED * WINDOW, LENGTH * WINDOW
+        plant = simulate_plant(length - 1, fault, after=1)  # healthy until it is told otherwise
         address = f"127.0.0.1:{port or _free_port()}"
         stack.enter_context(_process(_serve(library, address), f"http://{address}/readyz"))
         say(f"the service is at http://{address}; the library is being learned")
-        exporter = stack.enter_context(_exporting(plant, ahead))
+        exporter = stack.enter_context(_exporting(plant, history))
         begins = time.time()
-        server = stack.enter_context(_prometheus(folder, plant, ahead, begins, exporter.port))
+        server = stack.enter_context(_prometheus(folder, plant, history, begins, exporter.port))
         source = SourceAddress.parse(f"prometheus://{server}/?asset=rig&unit=unit&drop=job")
         sources_beside(library).put(NamedSource("line", source))
         say(f"Prometheus is at http://{server}, with {history * STEP_S / 60:.0f} minutes of history")
@@ -139,9 +140,8 @@ class _Exporter:
 
     def __init__(self, plant: SimulatedPlant, first: int) -> None:
         self.plant = plant
-        self.first = first - round(PATIENCE_S / STEP_S)
+        self.first = first
         self.began = time.time()
-        self._jump: tuple[float, int] | None = None
         exporter = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -151,7 +151,8 @@ class _Exporter:
                 self.send_header("Content-Type", "text/plain; version=0.0.4")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                with suppress(OSError):  # a scrape that did not wait
+                    self.wfile.write(body)
 
             def log_message(self, *_: Any) -> None: ...  # noqa: ANN401
 
@@ -163,26 +164,23 @@ class _Exporter:
         self.began = now
 
     def fail_in(self, seconds: float) -> float:
-        """Let the fault begin after so long: healthy steps are left out until then; returns when that is."""
-        onset = time.time() + seconds
-        self._jump = onset, self.plant.onset
-        return onset
+        """Let the fault begin after so long: what comes before stays as it was; returns when that is."""
+        length, step = self.plant.values.shape[1], self._step(time.time() + seconds)
+        self.plant = simulate_plant(step, self.plant.fault, after=length - step)
+        return self.began + (step - self.first) * STEP_S
 
     def text(self) -> str:
         """All channels now."""
-        now = time.time()
-        step = self.first + int((now - self.began) / STEP_S)
-        if self._jump is not None and now >= self._jump[0]:
-            step = self._jump[1] + int((now - self._jump[0]) / STEP_S)
-        else:
-            step = min(step, self.plant.onset - 1)
-        values = self.plant.values[:, min(step, self.plant.values.shape[1] - 1)]
-        return _lines(self.plant, values, "")
+        return _lines(self.plant, self.plant.values[:, self._step(time.time())])
+
+    def _step(self, now: float) -> int:
+        """The plant stands still at the end of what was simulated."""
+        return min(self.first + int((now - self.began) / STEP_S), self.plant.values.shape[1] - 1)
 
 
-def _lines(plant: SimulatedPlant, values: np.ndarray, when: str) -> str:
+def _lines(plant: SimulatedPlant, values: np.ndarray) -> str:
     rows = zip(plant.channels, plant.units, values, strict=True)
-    return "".join(f'{name}{{rig="{plant.asset}",unit="{unit}"}} {value:.6g}{when}\n' for name, unit, value in rows)
+    return "".join(f'{name}{{rig="{plant.asset}",unit="{unit}"}} {value:.6g}\n' for name, unit, value in rows)
 
 
 @contextmanager
@@ -197,10 +195,9 @@ def _exporting(plant: SimulatedPlant, first: int) -> Iterator[_Exporter]:
 
 
 @contextmanager
-def _prometheus(folder: Path, plant: SimulatedPlant, ahead: int, now: float, target: int) -> Iterator[str]:
+def _prometheus(folder: Path, plant: SimulatedPlant, last: int, now: float, target: int) -> Iterator[str]:
     """A server with history up to now, that scrapes the plant."""
     own = Path(tempfile.mkdtemp(prefix="prometheus-", dir=folder))
-    last = ahead - round(PATIENCE_S / STEP_S)
     with (own / "history.txt").open("w") as file:
         for row, (name, unit) in enumerate(zip(plant.channels, plant.units, strict=True)):
             file.write(f"# TYPE {name} gauge\n")

@@ -1,7 +1,7 @@
 """What a watch costs and what it states: channels per core, memory, and false alarms a day; `cases watch --measure`.
 
-False alarms are counted on simulated normal operation of four kinds, as separate departures by the rule of the watch. The
-cost is that of whole rounds of a `Watcher` over a source in memory, in this process and one thread: readings taken,
+False alarms are counted on simulated normal operation of four kinds, as separate departures by the rule of the watch.
+The cost is that of whole rounds of a `Watcher` over a source in memory, in this process and one thread: readings taken,
 brought to the grid, measured and scored. What a server takes to send them is not in it.
 """
 
@@ -19,13 +19,13 @@ from scipy.signal import lfilter
 from readbench.cases import Library
 from readbench.cases.connect import Follower, SampledChannel, SourceChannel, SourceReadings
 from readbench.cases.watch import DepartureDetector, Watcher, WatchSettings
-from readbench.common.processes import peak_memory
+from readbench.common.processes import own_memory
 
 STATED = (1.0, 20.0)
 SEEDS = 6
 LEARNED, TESTED, SHORT = 60, 2000, 64
 """Windows that are learned from, windows that are watched, and steps of a window, where false alarms are counted."""
-ASSETS, CHANNELS, WINDOW = 200, 25, 256
+ASSETS, CHANNELS, WINDOW = 120, 25, 256
 ROUND_S, ROUNDS = 5.0, 12
 T0 = 1_700_000_000.0
 
@@ -86,7 +86,7 @@ class _Memory:
 
     def read(self, start: float, end: float, *, asset: str | None = None, step: float | None = None) -> SourceReadings:  # noqa: ARG002
         first, last = int(np.ceil(start - T0)), int(min(end, self.now) - T0)
-        times = T0 + np.arange(first, last + 1)
+        times = np.asarray(T0 + np.arange(first, last + 1), np.float64)
         return SourceReadings(
             {
                 key: SampledChannel(times, self.noise[i % 64, first : last + 1])
@@ -116,7 +116,7 @@ def measure_cost(assets: int) -> dict[str, float]:
         names = [f"ch{c}" for c in range(CHANNELS)]
         for i, own in enumerate(values):
             library.add_one(own, names, rate=1.0, label=f"fault {i % 2}")
-        settings = WatchSettings(false_alarms_a_day=0.1, method="euclidean", lag_s=0.0, learn_s=16_000)
+        settings = WatchSettings(false_alarms_a_day=0.1, method="euclidean", lag_s=0.0, learn_s=5000)
         watcher = Watcher(library, source, Path(folder) / "state", settings, now=source.clock)
         began = time.process_time()
         watcher.start()
@@ -136,5 +136,5 @@ def measure_cost(assets: int) -> dict[str, float]:
         "channels_per_core": count * ROUND_S / usual,
         "held_megabytes": watcher.held_bytes / 1e6,
         "held_bytes_per_channel": watcher.held_bytes / count,
-        "peak_gigabytes": peak_memory() / 1e9,
+        "process_megabytes": own_memory() / 1e6,
     }

@@ -565,7 +565,8 @@ def _describe(
         return f"{whose}: {best.label} ({best.probability:.0%}), {since}.{like}"
     if kind == "unlike":
         return f"{whose} departs from normal, unlike anything here, {since}.{like}"
-    guess = f"; most likely {best.label} ({best.probability:.0%}, below {firm:.0%})" if best is not None else ""
+    below = f", below {firm:.0%}" if best is not None and best.probability < firm else ""
+    guess = f"; most likely {best.label} ({best.probability:.0%}{below})" if best is not None else ""
     return f"{whose} departs from normal, {since}{guess}.{like}"
 
 
