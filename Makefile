@@ -1,6 +1,7 @@
 # `make run` sets up and runs the benchmark on embedded data, `make test` sets up and runs the tests; `make report` writes
 # the site of a run (RUN=runs/NAME), by default of the embedded data; `make demo` opens a case library to the browser
 # (PORT=8000).
+# `make test-all` also runs notebooks, installs wheels in clean environments and tests the lowest versions.
 # `make check` is for while one works: lint, types and the fast tests; `make test-random` draws other examples each time.
 PYTHON ?= python3
 EXTRAS ?= light
@@ -17,7 +18,7 @@ endif
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(DEV))
 
-.PHONY: run report demo test test-all check test-random browser database servers demo-live lint web clean
+.PHONY: run report demo demo-live test test-all test-lowest test-torch test-exports check test-random wheels audit submissions browser database servers lint web clean
 run: $(VENV)/.installed
 	$(BIN)/readbench run --suite quick
 	$(BIN)/readbench report runs/quick
@@ -39,6 +40,31 @@ test: lint $(BROWSER)
 
 test-all: lint $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(MAKE) test-lowest
+
+# The lowest versions that pyproject.toml allows, which uv computes, in an environment of their own.
+LOWEST := .venv-lowest
+test-lowest:
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
+	  --editable '.[service,postgres,llm,sources]'
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --editable '.[dev]'
+	$(LOWEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
+
+# Wheel and sdist in dist/, and the tests that install them where nothing else is.
+wheels: $(STAMP)
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m pytest tests/test_release.py
+
+# Licences of all dependencies, and which of them have known vulnerabilities; the latter are looked up on the network.
+audit: $(STAMP)
+	$(BIN)/python -m tools.licences
+	test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/pip install --quiet pip-audit; }
+	.venv-audit/bin/pip-audit --path $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+
+submissions: $(VENV)/.installed
+	$(BIN)/readbench check-submissions submissions
 
 check: lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
@@ -49,6 +75,27 @@ SEED ?= $(shell date +%s)
 test-random: $(STAMP)
 	@echo "make test-random SEED=$(SEED)"
 	READBENCH_EXAMPLES=random $(BIN)/python -m pytest -n 2 --dist worksteal -m hypothesis --hypothesis-seed=$(SEED)
+
+# The tests of networks with another torch, over the other packages of $(VENV): `make test-torch EXTRAS=models` takes the
+# oldest that pyproject.toml allows, TORCH=2.15.0 another. Its plain wheels bring CUDA along: 5 GB.
+TORCH ?= 2.6.0
+OTHER := .venv-torch-$(TORCH)
+PURELIB := -c "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+NETWORKS := mantis chronos2 chronos_bolt tirex timesfm ts2vec programs weights sonde
+test-torch: $(STAMP)
+	test -x $(OTHER)/bin/python || $(PYTHON) -m venv $(OTHER)
+	$(OTHER)/bin/pip install --quiet torch==$(TORCH)
+	$(BIN)/python $(PURELIB) > $$($(OTHER)/bin/python $(PURELIB))/beneath.pth
+	PYTHONPATH=src:. $(OTHER)/bin/python -m pytest $(NETWORKS:%=tests/engine/encoders/test_%.py)
+
+# MOMENT and TSPulse, exported in environments of their own and run in ours (docs/encoders.md).
+test-exports: $(STAMP)
+	test -x .venv-moment/bin/python || $(PYTHON) -m venv .venv-moment
+	test -x .venv-tspulse/bin/python || $(PYTHON) -m venv .venv-tspulse
+	.venv-moment/bin/pip install --quiet momentfm
+	.venv-tspulse/bin/pip install --quiet granite-tsfm
+	READBENCH_MOMENT_PYTHON=.venv-moment/bin/python READBENCH_TSPULSE_PYTHON=.venv-tspulse/bin/python \
+	  $(BIN)/python -m pytest tests/research/test_exports.py
 
 # For the tests of pages, on a machine that lets us install one; elsewhere they skip and say so.
 browser:

@@ -59,6 +59,7 @@ SLOW_PLACES = (
     "engine/test_contract.py",
     "frozen",
     "research",
+    "test_bad_situations.py",
 )
 """Folders and files that run whole pipelines, compile much, start processes or kill them."""
 LONG_TESTS = (

@@ -20,8 +20,10 @@ from readbench.benchmark import runs as experiment
 from readbench.benchmark.protocol import _source as data_source
 from readbench.benchmark.report import _bundle as bundle
 from readbench.benchmark.runs import _plan as shard
-from readbench.cli import app, options
+from readbench.benchmark.runs import _suites as suites
+from readbench.cli import app, catalogue, options
 from readbench.common.times import TimeUnit
+from readbench.engine.spec import COMPOSED
 
 MOST_S = 0.5
 """CPU seconds of the user, interpreter included."""
@@ -125,6 +127,8 @@ def test_options_offer_what_the_rooms_take(ours: object, theirs: object) -> None
 
 
 def test_defaults_are_those_of_the_rooms() -> None:
+    assert list(options.SUITES) == list(suites.SUITES)
+    assert list(catalogue.WHOLE) == list(COMPOSED)
     assert options.LIBRARY_METHOD == cases.DEFAULT_METHOD
     assert options.numbers(options.DEFAULT_SEEDS, "--seeds") == experiment.DEFAULT_SEEDS
     assert shard.parse_shard(options.WHOLE) == shard.WHOLE

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.engine.devices import name_gpu
 from readbench.engine.method import Knowledge, Method
 from readbench.engine.protocols import Pool, View
 from readbench.engine.ranking import rank
@@ -42,16 +43,7 @@ def cases(threads: int) -> dict[str, Callable[[], Contest]]:
         "gpc": gpc,
         "answer": _answer,
     }
-    return known | ({"dtw-gpu": dtw_gpu, "vectors-gpu": _vectors_gpu} if gpu() else {})
-
-
-def gpu() -> str:
-    """Name of the GPU that torch can use; empty where there is none."""
-    if not find_spec("torch"):
-        return ""
-    import torch  # noqa: PLC0415 - slow to import
-
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else ""
+    return known | ({"dtw-gpu": dtw_gpu, "vectors-gpu": _vectors_gpu} if name_gpu() else {})
 
 
 def walks(count: int, channels: int, seed: int, length: int = T) -> NDArray[np.float32]:
@@ -131,7 +123,7 @@ def dtw_gpu(items: int = 10_000, queries: int = 64, channels: int = 8) -> Contes
     here = DtwIndependent(norm="none").fit(corpus, corpus[:0])
     return Contest(
         name="dtw-gpu",
-        what=f"DTW-I of {queries} queries x {items} windows, C={channels}, T={T}, on {gpu()}; the peer is one thread",
+        what=f"DTW-I of {queries} queries x {items} windows, C={channels}, T={T}, on {name_gpu()}; peer: one thread",
         ours=Contender("readbench, device=cuda", lambda: np.negative(there.score(asked))),
         peers=(Contender("readbench, device=cpu", _on(1, lambda: np.negative(here.score(asked)))),),
         agree=_close(1e-4),
@@ -227,7 +219,7 @@ def _vectors(threads: int) -> Contest:
 
 def _vectors_gpu() -> Contest:
 
-    return vectors_gpu(gpu())
+    return vectors_gpu(name_gpu())
 
 
 def _answer() -> Contest:

@@ -11,14 +11,25 @@ from typing import Self
 
 import numpy as np
 
-from readbench.cases import Answer, Library
-from readbench.common.processes import MemoryWatch
+from readbench.cases import Answer, Case, Library, encode_cases
+from readbench.common.processes import MemoryWatch, in_fresh_process
+from readbench.common.progress import SILENT, Progress, each
+from readbench.engine.legs import conceal
+from readbench.engine.method import Method
+from readbench.engine.protocols import Scores
+from readbench.engine.ranking import rank
+from readbench.engine.spec import parse
 from readbench.engine.windows import WindowSet
 
 FAULTS = 20
 PER_CALL = 10_000
 LABELLED = 0.5
 """Share of the cases that have a label."""
+NEW_CASES = 5
+EXACT = 20
+"""Places of the exact ranking that a shortlist should hold."""
+STREAMED = 2048
+"""Cases that are compared with all queries at a time."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +52,12 @@ class LibraryResult:
         again_p50_s: median of the same queries asked again, when all vectors are there.
         again_p95_s: 95th percentile, likewise.
         again_cpu_s: median processor time of those.
-        reopened_s: opening the library again and the first search then, when vectors are filed.
+        added_p50_s: median of a search after a case came in.
+        next_s: time to suggest which cases to label next, the first time it is asked.
+        next_cpu_s: processor time of that.
+        reopened_s: opening the library again and the first search then, in a new process, when vectors are filed.
         reopened_cpu_s: processor time of that.
+        recall: share of the 20 nearest of all cases that the method compared; None where it was not measured.
         compared: cases that the method compared.
         right: share of queries whose most likely fault is theirs.
         peak_gigabytes: most memory of the process while it searched.
@@ -64,44 +79,81 @@ class LibraryResult:
     again_p50_s: float
     again_p95_s: float
     again_cpu_s: float
+    added_p50_s: float
+    next_s: float
+    next_cpu_s: float
     reopened_s: float
     reopened_cpu_s: float
+    recall: float | None
     compared: int
     right: float
     peak_gigabytes: float
     disk_gigabytes: float
 
 
+@dataclass(frozen=True)
+class LibraryPlan:
+    """What is measured.
+
+    Args:
+        cases: of the library.
+        method: that is searched with.
+        queries: windows that are asked about, one after the other.
+        shape: channels and steps of a case.
+        encode: encode all cases ahead, as `readbench cases warm` does; else those that the queries need, when they do.
+        recall: queries for which all cases are compared; 0 leaves that out.
+    """
+
+    cases: int
+    method: str
+    queries: int = 20
+    shape: tuple[int, int] = (8, 256)
+    encode: bool = False
+    recall: int = 0
+
+
 def measure_library(
-    where: Path, cases: int, method: str, *, queries: int = 20, shape: tuple[int, int] = (8, 256)
+    where: Path, plan: LibraryPlan, *, keep: bool = False, progress: Progress = SILENT
 ) -> LibraryResult:
-    """Make a library of synthetic faults at a folder that does not exist yet, search it, and remove it."""
-    library = Library.create(where)
-    taken = Clock()
-    for block in synthetic(cases, shape):
-        with taken:
-            library.add(block)
-    library.add_normals(next(synthetic(200, shape, seed=1, fault=False)))
-    asked = next(synthetic(queries + 1, shape, seed=2))
-    opened, first, once, again, reopened = Clock(), Clock(), Clock(), Clock(), Clock()
+    """Make a library of synthetic faults at a folder, search it, and remove it.
+
+    Args:
+        where: folder; a library that was begun there is gone on with.
+        plan: what is measured.
+        keep: leave the library.
+        progress: told how far it has come.
+    """
+    taken = fill_library(where, plan, progress)
+    if plan.encode:
+        encode_cases(Library.open(where).snapshot(), parse(plan.method), progress=progress)
+    asked = next(synthetic(plan.queries + 1, plan.shape, seed=2))
+    opened, first, once, again, added, suggested = (Clock() for _ in range(6))
     with MemoryWatch() as memory:
         with opened:
-            library = Library.open(where)
+            library = Library.open(where, background=True)
             len(library)
-        _searched(library, asked[:1], method, first)
-        answers = _searched(library, asked[1:], method, once)
-        _searched(library, asked[1:], method, again)
-        with reopened:
-            Library.open(where).search(asked[1:2], method=method)
+        _searched(library, asked[:1], plan.method, first, progress)
+        answers = _searched(library, asked[1:], plan.method, once, progress)
+        _searched(library, asked[1:], plan.method, again, progress)
+        for number, window in enumerate(asked[1 : NEW_CASES + 1].blocks(1)):
+            name = library.add(window, [Case(id=f"new-{number}")])[0]
+            _searched(library, window, plan.method, added, progress)
+            library.delete([name])
+        library.settle()
+        with suggested:
+            library.next_to_label(method=plan.method)
+    reopened = in_fresh_process(_reopen, (where, plan), progress)
+    recall = measure_recall(library, plan, progress) if plan.recall else None
     disk = library.store.size()
-    shutil.rmtree(where)
+    if not keep:
+        shutil.rmtree(where)
     right = [answer.faults[0].label == name for answer, name in zip(answers, _names(asked[1:]), strict=True)]
     return LibraryResult(
-        cases=cases,
-        shape=shape,
-        method=method,
-        ingest_per_s=cases / sum(taken.wall),
-        ingest_cpu_per_s=cases / sum(taken.cpu),
+        cases=plan.cases,
+        shape=plan.shape,
+        method=plan.method,
+        ingest_per_s=len(taken.wall) and PER_CALL * len(taken.wall) / sum(taken.wall),
+        ingest_cpu_per_s=len(taken.cpu) and PER_CALL * len(taken.cpu) / sum(taken.cpu),
         open_s=opened.wall[0],
         open_cpu_s=opened.cpu[0],
         first_search_s=first.wall[0],
@@ -112,13 +164,63 @@ def measure_library(
         again_p50_s=float(np.median(again.wall)),
         again_p95_s=float(np.quantile(again.wall, 0.95)),
         again_cpu_s=float(np.median(again.cpu)),
+        added_p50_s=float(np.median(added.wall)),
+        next_s=suggested.wall[0],
+        next_cpu_s=suggested.cpu[0],
         reopened_s=reopened.wall[0],
         reopened_cpu_s=reopened.cpu[0],
+        recall=recall,
         compared=answers[0].compared,
         right=float(np.mean(right)),
         peak_gigabytes=memory.peak / 1e9,
         disk_gigabytes=disk / 1e9,
     )
+
+
+def fill_library(where: Path, plan: LibraryPlan, progress: Progress = SILENT) -> Clock:
+    """Bring a library to its size; returns what the cases took that were added now."""
+    library = Library.open(where) if where.exists() else Library.create(where)
+    if not library.stats().normals:
+        library.add_normals(next(synthetic(200, plan.shape, seed=1, fault=False)))
+    taken, start = Clock(), 0
+    for block in synthetic(plan.cases, plan.shape):
+        progress("adding cases", start, plan.cases)
+        known = min(max(len(library) - start, 0), len(block))
+        if known < len(block):
+            with taken:
+                library.add(block[known:])
+        start += len(block)
+    progress("adding cases", plan.cases, plan.cases)
+    return taken
+
+
+def _reopen(given: tuple[Path, LibraryPlan], progress: Progress) -> Clock:
+    """In a process of its own: open a library whose vectors are filed, and ask the first question."""
+    where, plan = given
+    asked, clock = next(synthetic(plan.queries + 1, plan.shape, seed=2)), Clock()
+    with clock:
+        Library.open(where, progress=progress, background=True).search(asked[1:2], method=plan.method)
+    return clock
+
+
+def measure_recall(library: Library, plan: LibraryPlan, progress: Progress = SILENT) -> float:
+    """The share of the first `EXACT` cases by the retrieval of a method, on all cases, that a search compares.
+
+    Legs are fitted on the first cases, as the shortlist is. Cases are compared with all queries block by block, so that
+    no more of them is in memory.
+    """
+    snapshot, asked = library.snapshot(), next(synthetic(plan.queries + 1, plan.shape, seed=2))[1 : plan.recall + 1]
+    first = snapshot.searched(snapshot.first).with_stats(snapshot.reference)
+    fitted = Method(parse(plan.method), vectors=library.vectors).fit(first, snapshot.normals).prepare()
+    queries, parts = conceal(asked), list[list[Scores]]()
+    for start in each(range(0, len(snapshot), STREAMED), "comparing all cases", progress):
+        some = conceal(snapshot.searched(range(start, min(start + STREAMED, len(snapshot)))))
+        grown = [leg.grow(some) for leg in fitted.legs]
+        parts.append([leg.score(queries)[:, len(first) :] for leg in grown if leg])
+    scores = fitted.method.combine([np.concatenate(own, axis=1) for own in zip(*parts, strict=True)])
+    compared = [library.list_compared(window) for window in asked.blocks(1)]
+    shares = [np.isin(own, found).mean() for own, found in zip(rank(scores, EXACT), compared, strict=True)]
+    return float(np.mean(shares))
 
 
 class Clock:
@@ -163,10 +265,10 @@ def _names(windows: WindowSet) -> list[str]:
     return [windows.classes[label] for label in windows.labels]
 
 
-def _searched(library: Library, asked: WindowSet, method: str, clock: Clock) -> list[Answer]:
+def _searched(library: Library, asked: WindowSet, method: str, clock: Clock, progress: Progress) -> list[Answer]:
     """An answer to each window, and the time it took."""
     answers = []
-    for window in asked.blocks(1):
+    for window in each(list(asked.blocks(1)), "searches", progress):
         with clock:
             answers.append(library.search(window, method=method))
     return answers

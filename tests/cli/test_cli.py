@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from readbench.cli import doctor
-
 COMMANDS = [
     "run",
     "report",
@@ -127,33 +125,6 @@ def test_describe_shows_the_composition() -> None:
     assert facts["corpus"] == [1000, 1111, 1250]
     assert facts["queries"] == 100
     assert facts["counts"]["normal"]["queries"] == 0
-
-
-def test_doctor_finds_a_healthy_installation() -> None:
-    done = readbench("doctor", "--json")
-    assert done.returncode == 0, done.stdout
-    assert {"numpy", "data root", "cache"} <= {fact["part"] for fact in json.loads(done.stdout)}
-
-
-@pytest.mark.parametrize("name", ["", "NVIDIA H200"])
-def test_doctor_says_where_encoders_vector_search_and_dtw_would_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    monkeypatch.setattr("research.speed.contests.gpu", lambda: name)
-    doctor.doctor_command(as_json=True)
-    facts = {row["part"]: row for row in json.loads(capsys.readouterr().out)}
-    assert facts["GPU"]["state"] == (name or "none")
-    assert facts["encoders on torch"]["state"] == ("cuda" if name else "cpu")
-    assert facts["vector search"]["state"].startswith("cuda" if name else "cpu")
-    assert facts["DTW"]["state"].startswith("cpu: ")
-    assert ("device=cuda" in facts["DTW"]["what to do"]) == bool(name)
-
-
-def test_doctor_names_a_data_root_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("READBENCH_DATA", str(tmp_path / "nowhere"))
-    done = readbench("doctor", "--json")
-    assert done.returncode == 1
-    assert "point READBENCH_DATA at an existing folder" in done.stdout
 
 
 def test_cache_shows_and_prunes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_status_knows_what_the_cache_of_the_hub_holds(hub: Path) -> None:
     before = {fact["encoder"]: fact for fact in json.loads(typed("status", "--json"))}
-    assert set(before) == {"mantis", "chronos-2", "tirex", "timesfm"}
+    assert set(before) == {"mantis", "chronos-2", "chronos-bolt", "tirex", "timesfm"}
     assert not any(fact["where"] for fact in before.values())
     assert all(fact["licence"] for fact in before.values())
     snapshot = hub / "models--amazon--chronos-2" / "snapshots" / "abc123"

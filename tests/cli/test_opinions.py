@@ -89,3 +89,14 @@ def test_a_method_without_opinion_is_refused_before_anything_is_built(tmp_path: 
             catch_exceptions=False,
         )
     assert not list(tmp_path.iterdir())
+
+
+def test_whole_assets_can_be_held_out(tmp_path: Path) -> None:
+    options = ["--datasets", "sim_tanks(runs=120)", "--seeds", "0", "--method", "raw+verdict", "--no-novelty"]
+    for unit in ("group", "asset"):
+        done = CliRunner().invoke(app, ["opinions", *options, "--split-by", unit, "--out", str(tmp_path / unit)])
+        assert done.exit_code == 0, done.output
+    by_group, by_asset = ((tmp_path / unit / "opinions.csv").read_text() for unit in ("group", "asset"))
+    assert by_group != by_asset
+    with pytest.raises(UsageError, match="group or asset"):
+        CliRunner().invoke(app, ["opinions", *options, "--split-by", "well"], catch_exceptions=False)

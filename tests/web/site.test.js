@@ -3,7 +3,7 @@ import { beforeEach, describe, test } from "node:test";
 
 import { RUN } from "./page.js";
 
-const { matches } = await import("#site/board.js");
+const { asCsv, matches } = await import("#site/board.js");
 const { firstCase } = await import("#site/case.js");
 const { adopt, choice, parameters } = await import("#site/choice.js");
 const { Cases, data, datasetAt, methodAt } = await import("#site/data.js");
@@ -235,5 +235,16 @@ describe("the list of queries", () => {
     assert.deepEqual(inOrder(both), [0, 1]);
     both.kept.sort = "second";
     assert.deepEqual(inOrder(both), [1, 0]);
+  });
+});
+
+describe("the table as a file", () => {
+  test("one line a row, with quotes where a cell needs them", () => {
+    const method = { text: "sonde(a=1,b=2)", title: 'The "best"', labels: "none" };
+    const rows = [{ method, estimated: { mean: 0.5, half: null }, placed: { place: "1 to 2", tie: "a" }, seconds: 3 }];
+    assert.equal(
+      asCsv(rows, "NDCG@10"),
+      'method,title,labels,place,tie,NDCG@10,half_interval,seconds\n"sonde(a=1,b=2)","The ""best""",none,1 to 2,a,0.5,,3\n',
+    );
   });
 });

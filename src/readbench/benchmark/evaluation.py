@@ -21,8 +21,17 @@ import numpy as np
 from readbench.benchmark import metrics as judging
 from readbench.benchmark import runs
 from readbench.benchmark.protocol import Source, SplitUnit, Task, load_task
-from readbench.benchmark.report import Results, leaderboard, read_results
-from readbench.benchmark.runs import WHOLE, Executor, Plan, RunFolder, executor_of, parse_shard
+from readbench.benchmark.report import (
+    AgainstRow,
+    OwnCell,
+    Results,
+    check_published,
+    compare_with_published,
+    find_published,
+    leaderboard,
+    read_results,
+)
+from readbench.benchmark.runs import WHOLE, Executor, Plan, executor_of, open_folder, parse_shard
 from readbench.common.files import cache_root
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.llm import ModelOptions, explain_silence
@@ -62,6 +71,7 @@ class LevelScores:
         queries: (Q,) ids.
         classes: names of the fault types.
         seconds: wall time per stage, as measured when scores were computed.
+        fingerprint: of the task's data.
     """
 
     task: tuple[str, int]
@@ -70,6 +80,7 @@ class LevelScores:
     queries: tuple[str, ...]
     classes: tuple[str, ...]
     seconds: Mapping[str, float]
+    fingerprint: str = ""
 
     def __repr__(self) -> str:
         return f"LevelScores({self.task[0]}, seed {self.task[1]}, rho {self.rho}, {len(self.judged)} queries)"
@@ -133,11 +144,23 @@ class Evaluation:
     Args:
         method: its canonical text, or the name of its class.
         levels: scores at each level of each task.
+        beside: published methods on the same queries, where it was compared with them.
     """
 
-    def __init__(self, method: str, levels: Sequence[LevelScores]) -> None:
+    def __init__(self, method: str, levels: Sequence[LevelScores], beside: Sequence[AgainstRow] = ()) -> None:
         self.method = method
         self.levels = tuple(levels)
+        self.beside = tuple(beside)
+
+    @property
+    def against(self) -> ScoreTable:
+        """One row a published method and level: both means, the difference with its interval, and who is ahead."""
+        return ScoreTable(
+            {"rho": row.rho, "published": row.title, "labels": row.labels, "datasets": row.datasets}
+            | {"queries": row.queries, "own": row.own, "theirs": row.theirs, "difference": row.difference.mean}
+            | {"low": row.difference.low, "high": row.difference.high, "outcome": row.outcome}
+            for row in self.beside
+        )
 
     def rows(self) -> ScoreTable:
         """One row a task and level: where, and the mean of each metric over the queries."""
@@ -188,6 +211,7 @@ def evaluate(  # noqa: PLR0913 - what an evaluation may be told
     metrics: Iterable[str] | None = None,
     root: str | Path | None = None,
     cache: str | Path | None = None,
+    against: str | Path | None = None,
     progress: Progress = SILENT,
 ) -> Evaluation:
     """Rank the corpora of a task for its queries, and judge the lists: the same numbers as a run has.
@@ -203,15 +227,26 @@ def evaluate(  # noqa: PLR0913 - what an evaluation may be told
         metrics: names; all that are registered by default.
         root: data root; see `load_task`.
         cache: folder for what can be computed again; see `load_task`.
+        against: "published", or a folder of published rows: `evaluation.against` then has every published method on the
+            same queries. Tasks that are not the published ones, by their fingerprint, are refused before anything runs.
         progress: told how far builds and encodings have come.
     """
+    published = find_published(against) if against is not None else None
     own = method if isinstance(method, Method) else None if isinstance(method, str) else Method(method)
     wanted = None if metrics is None else [METRICS.get(name).name for name in metrics]
     scores: list[LevelScores] = []
     for each in _tasks(task, seeds, root, cache, progress):
         asked = _asked_levels(each, levels)
+        if published:
+            check_published(each.info.name, each.seed, each.fingerprint(), published)
         scores += _evaluate_task(own or str(method), each, asked, wanted, _path(cache) or cache_root(), progress)
-    return Evaluation(str(own) if own else str(parse(str(method))), scores)
+    beside = compare_with_published([_own_cell(level) for level in scores], published) if published else ()
+    return Evaluation(str(own) if own else str(parse(str(method))), scores, beside)
+
+
+def _own_cell(level: LevelScores) -> OwnCell:
+    values = {name: np.asarray(column) for name, column in level.judged.values.items()}  # noqa: PD011 - no frame
+    return OwnCell(*level.task, level.rho, level.fingerprint, level.queries, values)
 
 
 def _evaluate_task(
@@ -233,7 +268,8 @@ def _evaluate_task(
         labels = task.corpus_at(rho).labels
         judged = judging.evaluate(ranking.order, task.queries.labels, labels, metrics)
         queries = tuple(map(str, task.queries.ids))
-        yield LevelScores((task.info.name, task.seed), rho, judged, queries, task.corpus.classes, ranking.seconds)
+        place = task.info.name, task.seed
+        yield LevelScores(place, rho, judged, queries, task.corpus.classes, ranking.seconds, task.fingerprint())
 
 
 class _Ranker:
@@ -304,7 +340,7 @@ class RunResults:
 
     def rows(self) -> ScoreTable:
         """`scores.csv`: one row a cell, with every metric, the time of each stage, and its status."""
-        _, rows = RunFolder(self.folder).read_scores()
+        _, rows = open_folder(self.folder).read_scores()
         return ScoreTable({name: _number(name, value) for name, value in row.items()} for row in rows)
 
     @property

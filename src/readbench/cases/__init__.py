@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 _EXPORTS = {
     "_asking": ("DEFAULT_METHOD", "Count", "GivenBy", "Question", "QuestionParameter", "Sheet", "Shown", "question"),
+    "_backtest": ("Assumptions", "Backtest", "Replayed", "replay_history"),
     "_backup": ("export_library", "import_library"),
     "_bulk": ("encode_cases", "join_windows", "read_files"),
     "_check": ("LibraryCheck", "check_library"),
@@ -76,7 +77,10 @@ _EXPORTS = {
         "Vote",
         "WindowCheck",
     ),
+    "_paper": ("write_page",),
+    "_processes": ("SearchPool",),
     "_questions": ("QUESTIONS", "describe_oddities", "shorten_note"),
+    "_reports": ("link_case", "list_backtest", "report_backtest", "report_case"),
 }
 _PLACES = {name: module for module, names in _EXPORTS.items() for name in names}
 
@@ -91,6 +95,7 @@ if TYPE_CHECKING:
         Shown,
         question,
     )
+    from readbench.cases._backtest import Assumptions, Backtest, Replayed, replay_history
     from readbench.cases._backup import export_library, import_library
     from readbench.cases._bulk import encode_cases, join_windows, read_files
     from readbench.cases._check import LibraryCheck, check_library
@@ -140,7 +145,10 @@ if TYPE_CHECKING:
         Vote,
         WindowCheck,
     )
+    from readbench.cases._paper import write_page
+    from readbench.cases._processes import SearchPool
     from readbench.cases._questions import QUESTIONS, describe_oddities, shorten_note
+    from readbench.cases._reports import link_case, list_backtest, report_backtest, report_case
 
 __all__ = [
     "DEFAULT_METHOD",
@@ -154,6 +162,8 @@ __all__ = [
     "UNSEEN",
     "AddedCase",
     "Answer",
+    "Assumptions",
+    "Backtest",
     "Case",
     "CaseDetails",
     "CasePair",
@@ -179,6 +189,8 @@ __all__ = [
     "ReadRecording",
     "Record",
     "Remark",
+    "Replayed",
+    "SearchPool",
     "Separation",
     "Sheet",
     "Shown",
@@ -201,15 +213,21 @@ __all__ = [
     "format_time",
     "import_library",
     "join_windows",
+    "link_case",
+    "list_backtest",
     "parse_facts",
     "parse_time",
     "question",
     "read_files",
     "read_recording",
     "reference_for",
+    "replay_history",
+    "report_backtest",
+    "report_case",
     "shorten_note",
     "sign_changes",
     "windows_from",
+    "write_page",
 ]
 
 

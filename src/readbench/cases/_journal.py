@@ -363,6 +363,62 @@ def _changes(journal: pa.Table, undone: set[int]) -> tuple[Change, ...]:
     )
 
 
+DETAILED_ROWS = 20_000
+"""Last rows of a journal in which is looked for what changes did."""
+MOST_DETAILED = 3
+"""Cases of one change that are told of one by one."""
+DETAILED = ("label", "asset", "group", "notes", "tags", "links", "rejected")
+"""What an edit may have changed, in the order in which it is told."""
+
+
+def describe_changes(journal: pa.Table, changes: Sequence[Change]) -> list[Change]:
+    """The changes with what became of which cases; `journal` holds them and some before."""
+    columns = [name for name in ("change", "what", "target", "id", *DETAILED) if name in journal.column_names]
+    ids, kinds, targets = (journal[name].to_pylist() for name in ("id", "what", "target"))
+    numbers, wanted = journal["change"].to_pylist(), {own.number for own in changes}
+    rows: dict[int, list[tuple[int, int | None]]] = {}
+    known: dict[str, list[int]] = {}
+    undone: set[int] = set()
+    undid: dict[int, int] = {}
+    for place, (number, name) in enumerate(zip(numbers, ids, strict=True)):
+        if number in wanted:
+            before = next((own for own in reversed(known.get(name, ())) if numbers[own] not in undone), None)
+            rows.setdefault(number, []).append((place, before))
+        if targets[place]:
+            undone.add(targets[place])
+            undone.discard(undid.get(targets[place], 0))
+            undid[number] = targets[place]
+        elif kinds[place]:
+            known.setdefault(name, []).append(place)
+    told = []
+    for own in changes:
+        parts = [(place, before) for place, before in rows.get(own.number, ()) if not targets[place]]
+        asked = sorted({one for pair in parts[:MOST_DETAILED] for one in pair if one is not None})
+        held: dict[int | None, dict[str, Any]] = dict(
+            zip(asked, journal.select(columns).take(pa.array(asked, pa.int64())).to_pylist(), strict=True)
+        )
+        words = [_describe_row(held[place], held.get(before)) for place, before in parts[:MOST_DETAILED]]
+        more = [f"and {len(parts) - MOST_DETAILED} more"] if len(parts) > MOST_DETAILED else []
+        told.append(own.model_copy(update={"detail": "; ".join([*filter(None, words), *more])}))
+    return told
+
+
+def _describe_row(row: dict[str, Any], before: dict[str, Any] | None) -> str:
+    """What a row of the journal says that the one before it of the same case did not."""
+    if row["what"] != EDIT or before is None:
+        return f"{row['id']}: {row['label']}" if row["label"] and row["what"] != DELETE else str(row["id"])
+    parts = []
+    for name in DETAILED:
+        old, new = before[name], row[name]
+        if old == new:
+            continue
+        if name in {"label", "asset", "group"}:
+            parts.append(f"{name} {old or 'none'} -> {new or 'none'}")
+        else:
+            parts.append(name if name != "rejected" else f"not {', '.join(set(new) - set(old)) or 'rejected'}")
+    return f"{row['id']}: {', '.join(parts) or 'as before'}"
+
+
 def _column(journal: pa.Table, name: str) -> NDArray[np.int64]:
     return journal[name].to_numpy()
 

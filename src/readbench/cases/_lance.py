@@ -70,6 +70,10 @@ _WRITER = pa.schema([("token", pa.string()), ("holder", pa.string())])
 """Who writes into an object store now."""
 FULL = {28: "the disk is full", 27: "a file would become too large", 30: "it is read-only"}
 """What the system says where nothing can be written, by its number."""
+SETTLED_S = 0.1
+"""After so long, a folder that changes again has another time: clocks of file systems tick every few milliseconds."""
+ASKED_AGAIN_S = 1.0
+"""How long the times of folders are believed, which other machines may tell late."""
 CLAIM_WAIT_S = 20.0
 """How long a writer into an object store waits for another."""
 CLAIM_PAUSE_S = 0.2
@@ -99,6 +103,7 @@ class LanceStore:
         self._ledger = None if self.folder is None else FileLedger(self.folder)
         self._tables: dict[str, Any] = {}
         self._compared: set[str] = set()
+        self._revision: tuple[tuple[int, ...] | None, float, int] = None, 0.0, 0
         if not create and self.folder is not None and not self.folder.is_dir():
             raise UsageError(f"There is no case library at {where}. Make one: readbench cases init {where}")
         self._database = connect(where)
@@ -128,8 +133,26 @@ class LanceStore:
         return self._claim() if self.folder is None else exclusive(self.folder / "writer.lock")
 
     def revision(self) -> int:
-        """Versions of both tables, which only grow, together."""
-        return int(self._latest("journal").version) + int(self._latest("naming").version)
+        """Versions of both tables, which only grow, together; LanceDB is asked only where a folder has changed."""
+        look = self._look()  # before the versions: what is written in between is seen the next time
+        seen, told, revision = self._revision
+        if look is not None and look == seen and time.monotonic() - told < ASKED_AGAIN_S:
+            return revision
+        revision = int(self._latest("journal").version) + int(self._latest("naming").version)
+        self._revision = look, time.monotonic(), revision
+        return revision
+
+    def _look(self) -> tuple[int, ...] | None:
+        """When versions were last written; None where that is unknown, or so lately that its time may be another's."""
+        if self.folder is None:
+            return None
+        try:
+            found = [(self.folder / f"{name}.lance" / "_versions").stat() for name in ("journal", "naming")]
+        except OSError:
+            return None
+        times = [own.st_mtime_ns for own in found]
+        settled = max(times) + SETTLED_S * 1e9 < time.time_ns()
+        return (*times, *(own.st_ino for own in found)) if settled else None
 
     def journal(self, first: int = 0) -> pa.Table:
         """All rows, or those from a step on."""

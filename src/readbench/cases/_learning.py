@@ -29,12 +29,18 @@ MOST_REST_S = 10.0
 """Longest pause after learning; questions have the processor meanwhile."""
 
 
+class UntaughtError(Exception):
+    """A process that does not learn itself was asked for what nobody told it."""
+
+
 class BackgroundLearner:
     """A thread that learns one thing after the other, and ends when nothing is left.
 
     After each, it rests as long as it worked, `MOST_REST_S` at most: a library into which cases keep coming learns half
     of the time.
     """
+
+    learns = True
 
     def __init__(self) -> None:
         self._state = Condition()
@@ -74,6 +80,15 @@ class BackgroundLearner:
                 self._state.wait_for(lambda: self._hurried > 0, rest)
 
 
+class Follower(BackgroundLearner):
+    """Learns nothing: what is learned elsewhere is told (`readbench.cases._processes`)."""
+
+    learns = False
+
+    def submit(self, name: str, job: Callable[[], None]) -> None:
+        """Leave it to others."""
+
+
 def work_half_time(work: Callable[[Item], T], items: Sequence[Item], /) -> Iterator[T]:
     """What `map` gives, with a rest after each item as long as it took."""
     for item in items:
@@ -108,6 +123,8 @@ class Kept(Generic[T]):
         learn: makes it, with what was learned last at hand, and says how far it has come.
         learner: learns in the background; None where questions learn themselves.
         latest: the state of the library when the background comes to it.
+        lasting: a process that is told what to know may go on with that of an earlier state, however quickly it is
+            learned elsewhere.
 
     Attributes:
         known: what was learned last.
@@ -120,8 +137,11 @@ class Kept(Generic[T]):
         learn: Callable[[Snapshot, Learned[T] | None, Progress], T],
         learner: BackgroundLearner | None,
         latest: Callable[[], Snapshot],
+        *,
+        lasting: bool = False,
     ) -> None:
         self.name = name
+        self._lasting = lasting
         self._key_of = key_of
         self._learn = learn
         self._learner = learner
@@ -135,10 +155,15 @@ class Kept(Generic[T]):
         known, key = self.known, self._key_of(snapshot)
         if known is not None and known.key == key:
             return known
-        if known is None or self._learner is None or known.seconds < QUICK_S or self._failed == key:
+        if known is None or self._learner is None or self._is_quick(known) or self._failed == key:
             return self.learn_now(snapshot, progress)
         self._learner.submit(self.name, self._learn_latest)
         return known
+
+    def _is_quick(self, known: Learned[T]) -> bool:
+        """Whether it is always exact, since it was learned in no time."""
+        learns = self._learner is None or self._learner.learns
+        return known.seconds < (QUICK_S if learns or not self._lasting else QUICK_S / 10)
 
     def count_behind(self, learned: Learned[T], snapshot: Snapshot) -> int:
         """Changes of the library since something was learned, up to a snapshot; 0 where none of them matters."""
@@ -155,6 +180,8 @@ class Kept(Generic[T]):
             known = self.known
             if known is not None and known.key == key:
                 return known
+            if self._learner is not None and not self._learner.learns:
+                raise UntaughtError(self.name)
             began = time.perf_counter()
             with threadpool_limits(1):  # on a busy machine the threads of a decomposition wait for each other
                 value = self._learn(snapshot, known, progress)

@@ -14,7 +14,7 @@ from threading import Lock, RLock
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from readbench.cases import _journal as journal
 from readbench.cases._answer import SearchRequest, make_answer
@@ -37,7 +37,7 @@ from readbench.cases._intake import (
     to_windows,
 )
 from readbench.cases._journal import MOST_NAMED, JournalEntry, Snapshot, State, What
-from readbench.cases._learning import BackgroundLearner, Kept, Learned, work_half_time
+from readbench.cases._learning import BackgroundLearner, Follower, Kept, Learned, work_half_time
 from readbench.cases._models import (
     AddedCase,
     Answer,
@@ -58,7 +58,7 @@ from readbench.cases._overview import draw_map, find_doubtful, suggest_next
 from readbench.cases._plausibility import LibraryProfile, check_window
 from readbench.cases._questions import QUESTIONS
 from readbench.cases._search import EXACT_CASES, SHORTLIST, Engine, Review
-from readbench.cases._store import Store, open_store
+from readbench.cases._store import LibraryVectors, Store, open_store
 from readbench.common.progress import SILENT, Progress
 from readbench.common.tables import split_header
 from readbench.engine.context import Facts
@@ -89,6 +89,8 @@ class Library:
         background: for processes that live long: what changes is searched at once, but learned from beside the
             questions, which say so meanwhile (`readbench.cases._learning`). By default the next question learns from it
             first.
+        follower: for processes that search for another, which tells them what it learns (`follow`): they learn nothing
+            themselves, keep no vectors, and raise `UntaughtError` where they cannot answer.
     """
 
     def __init__(
@@ -100,11 +102,15 @@ class Library:
         shortlist: int = SHORTLIST,
         progress: Progress = SILENT,
         background: bool = False,
+        follower: bool = False,
     ) -> None:
         self.store = store
         self.as_of = as_of
         self.progress = progress
-        self._learner = BackgroundLearner() if background else None
+        self.limits = {"exact_cases": exact_cases, "shortlist": shortlist}
+        self.heard: Callable[[Answer, float], None] | None = None
+        """Told of every answer, and how many seconds it took; for those who count."""
+        self._learner = Follower() if follower else BackgroundLearner() if background else None
         self._encoding = BackgroundLearner() if background else None
         self._encoded_ahead = set[str]()
         self._engine = Engine(store, exact_cases, shortlist, self._learner, self.snapshot)
@@ -113,7 +119,7 @@ class Library:
         self._current = -1, Snapshot(State({}, {}, (), 0), store)
         self._overview = self._keep("overview", _changes_of, lambda snapshot, *_: draw_map(snapshot))
         # Labels do not count for the profile, recordings and assets do: they are held out together.
-        self._profile = self._keep("profile", _state_of, lambda snapshot, *_: snapshot.profile)
+        self._profile = self._keep("profile", _state_of, lambda snapshot, *_: snapshot.profile, lasting=True)
         self._normal = self._keep("normal", _state_of, lambda snapshot, *_: NormalModel.of(snapshot, snapshot.profile))
 
     @classmethod
@@ -203,20 +209,14 @@ class Library:
         """All changes, oldest first."""
         return list(self.snapshot().state.changes)
 
+    def describe_changes(self, changes: Sequence[Change]) -> list[Change]:
+        """The same changes, each with what it did to which cases."""
+        first = max(0, self.snapshot().state.steps - journal.DETAILED_ROWS)
+        return journal.describe_changes(self.store.journal(first), changes)
+
     def stats(self) -> Summary:
         """Counts."""
-        snapshot = self.snapshot()
-        cases = [entry.case for entry in snapshot.entries]
-        normals = [entry.case for entry in snapshot.state.normals.values()]
-        return Summary(
-            cases=len(cases),
-            normals=len(normals),
-            change=snapshot.state.change,
-            labels=_count(case.label or "" for case in cases),
-            assets=_count(case.asset for case in cases),
-            normal_assets=_count(normal.asset for normal in normals),
-            named=snapshot.state.named,
-        )
+        return _summarise(self.snapshot())
 
     # What changes it
 
@@ -530,6 +530,41 @@ class Library:
             self._answer(snapshot, own, request, first.rejected, odd, progress)
         return self._engine.vectors.encoded - before
 
+    def learned(self) -> dict[str, Learned[Any]]:
+        """What a search needs beside the cases, as far as it is known: by name, as `follow` takes it."""
+        own = {kept.name: kept.known for kept in (self._profile, self._normal) if kept.known}
+        return {**own, **self._engine.learned()}
+
+    def keep_up(self) -> None:
+        """Learn in the background from what changed since; nobody else may ask for it where others search."""
+        snapshot = self.snapshot()
+        if 0 < len(snapshot) <= self._engine.exact_cases:
+            self._profile.get(snapshot)
+            self._normal.get(snapshot)
+            self._engine.keep_up(snapshot)
+
+    def follow(self, name: str, learned: Learned[Any]) -> None:
+        """Go on with what another process has learned."""
+        for kept in (self._profile, self._normal):
+            if kept.name == name:
+                kept.known = learned
+                return
+        if self._current[0] < 0:  # the state is there already: only what came since is read
+            with self._snapshot_lock:
+                self._current = -1, learned.snapshot
+        self._engine.follow(name, learned)
+
+    @property
+    def vectors(self) -> LibraryVectors:
+        """Where the vectors of its cases are kept."""
+        return self._engine.vectors
+
+    def list_compared(self, window: WindowSet) -> NDArray[np.int64]:
+        """Positions of the cases that a method is given to compare with one window: all, or a shortlist."""
+        snapshot = self.snapshot()
+        own = snapshot.naming(prepare_windows(window))
+        return self._engine.shortlist_for(snapshot, own, self.progress)
+
     def settle(self, timeout_s: float | None = None) -> bool:
         """Wait until nothing is learned or encoded in the background; False where one takes longer than so long."""
         return all(own.settle(timeout_s) for own in (self._learner, self._encoding) if own)
@@ -537,6 +572,10 @@ class Library:
     def count_known(self) -> int:
         """Cases when the library was last read: at once, whatever goes on; it is read where it never was."""
         return len(self.snapshot() if self._current[0] < 0 else self._current[1])
+
+    def stats_known(self) -> Summary:
+        """`stats` of the library when it was last read, likewise."""
+        return _summarise(self.snapshot() if self._current[0] < 0 else self._current[1])
 
     def prepare(self, windows: WindowSet) -> WindowSet:
         """Windows and their context without gaps, under the site's names and in its units."""
@@ -562,9 +601,14 @@ class Library:
     # Inside
 
     def _keep(
-        self, name: str, key_of: Callable[[Snapshot], str], learn: Callable[[Snapshot, Learned[R] | None, Progress], R]
+        self,
+        name: str,
+        key_of: Callable[[Snapshot], str],
+        learn: Callable[[Snapshot, Learned[R] | None, Progress], R],
+        *,
+        lasting: bool = False,
     ) -> Kept[R]:
-        return Kept(name, key_of, learn, self._learner, self.snapshot)
+        return Kept(name, key_of, learn, self._learner, self.snapshot, lasting=lasting)
 
     def _state(self, known: State) -> State:
         """What the journal says; of a journal that only grew, the new rows are read."""
@@ -615,7 +659,8 @@ class Library:
         odd: list[tuple[Remark, ...]],
         progress: Progress | None = None,
     ) -> list[Answer]:
-        spec, learned = parse(request.method), self._normal.get(snapshot)
+        began = clock.perf_counter()
+        spec, learned = _read_spec(request.method), self._normal.get(snapshot)
         model, behind = learned.value, self._normal.count_behind(learned, snapshot)
         normal = [None] * len(windows) if model is None else model.judge(windows)
         answers = list[Answer]()
@@ -626,7 +671,11 @@ class Library:
                 answers.append(make_answer(snapshot, last, query, request, odd[i], normal[i]))
         if len(snapshot) > self._engine.exact_cases:
             self._encode_ahead(spec)
-        return [_remark(answer, describe_still(windows[i : i + 1])) for i, answer in enumerate(answers)]
+        told = [_remark(answer, describe_still(windows[i : i + 1])) for i, answer in enumerate(answers)]
+        if self.heard:
+            for answer in told:
+                self.heard(answer, (clock.perf_counter() - began) / len(told))
+        return told
 
     def _encode_ahead(self, spec: MethodSpec) -> None:
         """Encode all cases of a large library beside the searches, once: a shortlist of unknown ones takes long."""
@@ -704,6 +753,21 @@ class Library:
         return label
 
 
+def _summarise(snapshot: Snapshot) -> Summary:
+    """Counts of one state."""
+    cases = [entry.case for entry in snapshot.entries]
+    normals = [entry.case for entry in snapshot.state.normals.values()]
+    return Summary(
+        cases=len(cases),
+        normals=len(normals),
+        change=snapshot.state.change,
+        labels=_count(case.label or "" for case in cases),
+        assets=_count(case.asset for case in cases),
+        normal_assets=_count(normal.asset for normal in normals),
+        named=snapshot.state.named,
+    )
+
+
 def _try_encoding(encode: Callable[..., int], snapshot: Snapshot, spec: MethodSpec) -> None:
     """In the background; what fails there is encoded, or fails again, in the search that needs it."""
     with suppress(ReadbenchError, OSError):
@@ -711,9 +775,15 @@ def _try_encoding(encode: Callable[..., int], snapshot: Snapshot, spec: MethodSp
 
 
 @lru_cache(maxsize=64)
+def _read_spec(text: str) -> MethodSpec:
+    """A method, which takes longer to read than some searches."""
+    return parse(text)
+
+
+@lru_cache(maxsize=64)
 def _read_method(text: str) -> str:
-    """The canonical text of a method, which takes longer to find than some searches."""
-    return str(parse(text))
+    """Its canonical text."""
+    return str(_read_spec(text))
 
 
 def _changes_of(snapshot: Snapshot) -> str:

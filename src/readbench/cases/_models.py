@@ -347,6 +347,7 @@ class Change(Record):
         undone: it was taken back later.
         author: who made it; "" where nobody said.
         takes_back: number of the change that an undo takes back.
+        detail: which cases, and what of them became what; "" where nobody asked for it.
     """
 
     number: int
@@ -356,6 +357,7 @@ class Change(Record):
     undone: bool
     author: str = ""
     takes_back: int | None = None
+    detail: str = ""
 
 
 class Summary(Record):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from readbench.cases._journal import Snapshot
 from readbench.cases._models import Case, CasePair, Doubt, LibraryOverview, MapPoint, Suggestion
@@ -117,6 +116,10 @@ def project_vectors(vectors: Vectors, labels: NDArray[np.int32]) -> Vectors:
     flat = np.zeros((len(vectors), 2))
     known = labels >= 0
     if len(np.unique(labels[known])) > 2 and known.sum() > 2 * main.shape[1]:
+        from sklearn.discriminant_analysis import (  # noqa: PLC0415 - a second that only the map needs
+            LinearDiscriminantAnalysis,
+        )
+
         judge = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto", n_components=2)
         flat[:] = judge.fit(main[known], labels[known]).transform(main)
     else:

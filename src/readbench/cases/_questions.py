@@ -69,7 +69,7 @@ def history(library: Library, limit: ChangeCount = 100) -> list[Change]:
         library: that is asked.
         limit: most changes. `search --as-of NUMBER` asks the library as it was after one.
     """
-    return library.history()[: -limit - 1 : -1]
+    return library.describe_changes(library.history()[: -limit - 1 : -1])
 
 
 @history.view
@@ -80,13 +80,14 @@ def show_history(changes: list[Change]) -> Shown:
             str(own.number),
             f"undo of {own.takes_back}" if own.takes_back else own.what,
             str(own.cases),
+            own.detail,
             _format_time(own.time),
             own.author,
             "undone" if own.undone else "",
         )
         for own in changes
     ]
-    return [Sheet(("Change", "What", "Cases", "When", "By", ""), rows)]
+    return [Sheet(("Change", "What", "Cases", "In detail", "When", "By", ""), rows)]
 
 
 @question("next")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from readbench.cases._journal import CaseKey, Snapshot
 from readbench.cases._learning import BackgroundLearner, Kept, Learned
+from readbench.cases._lessons import LessonShelf
 from readbench.cases._store import LibraryVectors, Store, StoredArray
 from readbench.common.deadlines import check_deadline
 from readbench.common.progress import Progress, during, within
@@ -27,7 +28,7 @@ from readbench.engine.protocols import Encoder
 from readbench.engine.registry import ENCODERS
 from readbench.engine.rerankers import LabelModel
 from readbench.engine.retrievers import top_k
-from readbench.engine.spec import MethodSpec
+from readbench.engine.spec import MethodSpec, parse
 from readbench.engine.vectors import blocks_of, encode_missing
 from readbench.engine.windows import UNLABELLED, WindowSet
 from readbench.errors import DataError, UsageError
@@ -223,8 +224,9 @@ class Engine:
     ) -> None:
         self.exact_cases = exact_cases
         self.shortlist = shortlist
-        self.vectors = LibraryVectors(store)
+        self.vectors = LibraryVectors(store, files=learner is None or learner.learns)
         self._learner, self._latest = learner, latest
+        self._lessons = LessonShelf.of(store.address)
         self._shortlister = Shortlister(self.vectors)
         self._lock = Lock()
         self._kept: dict[str, Kept[FittedMethod]] = {}
@@ -253,11 +255,31 @@ class Engine:
             yield self._search_all(snapshot, spec, windows, ruled_out, progress)
             return
         for window in windows.blocks(1):
-            positions = self._shortlister.find_nearest(snapshot, window, self.shortlist, progress)
+            positions = self.shortlist_for(snapshot, window, progress)
             corpus = snapshot.searched(positions).with_stats(snapshot.reference)
             fitted = self._build(spec, progress).fit(corpus, snapshot.normals)
             known = _Corpus([], positions, snapshot.classes, know_labels(snapshot, positions))
             yield _rank(fitted, known, windows=window, ruled_out=ruled_out)
+
+    def shortlist_for(self, snapshot: Snapshot, window: WindowSet, progress: Progress) -> NDArray[np.int64]:
+        """Positions of the cases that the method compares with one window, ascending."""
+        if len(snapshot) <= self.exact_cases:
+            return np.arange(len(snapshot))
+        return self._shortlister.find_nearest(snapshot, window, self.shortlist, progress)
+
+    def learned(self) -> dict[str, Learned[FittedMethod]]:
+        """The methods that were fitted on all cases, by their canonical texts."""
+        with self._lock:
+            return {name: kept.known for name, kept in self._kept.items() if kept.known and " on the " not in name}
+
+    def follow(self, name: str, learned: Learned[FittedMethod]) -> None:
+        """Go on with a fitted method of another process."""
+        self._keep(parse(name)).known = learned
+
+    def keep_up(self, snapshot: Snapshot) -> None:
+        """Learn from what changed since, by the methods that are kept."""
+        for name in self.learned():
+            self._keep(parse(name)).get(snapshot)
 
     def review(self, snapshot: Snapshot, spec: MethodSpec, progress: Progress) -> Review:
         """The cases of a library to look through, all or the latest, and the method on them.
@@ -334,10 +356,14 @@ class Engine:
             fitted = known.value.retell(own.describe(known.value.corpus))
         else:
             fitted = self._build(spec, progress).fit(own.corpus(), own.normals).prepare()
+        knowledge = know_labels(own, np.arange(len(own)))
+        if known_before := self._lessons.recall(fitted, knowledge):
+            fitted.recall(knowledge, known_before)
+            return fitted
         with during(progress, "learning from labels"):
-            lesson = fitted.lesson(know_labels(own, np.arange(len(own))))
+            lesson = fitted.lesson(knowledge)
             if lesson:
-                lesson.prepare()
+                self._lessons.keep(fitted, knowledge, lesson.prepare())
         return fitted
 
     def _build(self, spec: MethodSpec, progress: Progress) -> Method:

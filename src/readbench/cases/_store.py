@@ -162,10 +162,12 @@ class LibraryVectors:
 
     Args:
         store: of the library.
+        files: keep vectors that had to be computed; else another process does.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, files: bool = True) -> None:
         self.store = store
+        self.files = files
         self.encoded = 0
 
     def keeps(self, encoder: Encoder, role: Role) -> bool:
@@ -182,7 +184,8 @@ class LibraryVectors:
 
     def write(self, encoder: str, digests: Sequence[str], vectors: StoredArray) -> None:
         """Keep vectors; `encoded` counts those that had to be computed so far."""
-        self.store.file_vectors(encoder, digests, vectors)
+        if self.files:
+            self.store.file_vectors(encoder, digests, vectors)
         self.encoded += len(digests)
 
 

@@ -70,6 +70,7 @@ ASKED: dict[str, tuple[Any, Any, str]] = {
     ),
     "channels": (list[str] | None, None, "Columns of the file, or names of the values, that are used; all by default."),
     "time_column": (str, "", "Column of the time; it is looked for by default. '-' is for none."),
+    "zone": (str, "", "Time zone of dates in the file that name none, such as +01:00 or Europe/Berlin."),
     "first": (str, "", "First time of the window in the file: seconds, a date, or without times the number of a row."),
     "last": (str, "", "Last time of the window in the file, likewise."),
     "onset": (
@@ -82,7 +83,7 @@ ASKED: dict[str, tuple[Any, Any, str]] = {
     "facts": (dict[str, float] | None, None, "Numbers that are known beforehand, such as {'speed': 29.5}."),
 }
 """How an agent says what it asks about: types, defaults and meanings."""
-FILES = ("file", "before_file", "time_column", "first", "last")
+FILES = ("file", "before_file", "time_column", "zone", "first", "last")
 """What an agent may say only where it may read files of this machine."""
 HITS: dict[str, tuple[Any, Any, str]] = {
     "k": (int, 5, "Most cases, up to 20."),
@@ -529,7 +530,7 @@ def read_asked(given: dict[str, Any]) -> ReadRecording | str:
 def _read_file(given: dict[str, Any], channels: tuple[str, ...]) -> ReadRecording:
     before = _path_of(given["before_file"]) if given["before_file"] else None
     told = ToldContext(onset=given["onset"], before=before, rate=given["rate"], facts=given["facts"] or None)
-    roles = Roles(time=given["time_column"], channels=channels)
+    roles = Roles(time=given["time_column"], channels=channels, zone=given["zone"])
     read = read_recording(_path_of(given["file"]), roles, (given["first"], given["last"]), LIMITS, told)
     if len(read.windows) != 1:
         raise UsageError(f"{given['file']} holds {len(read.windows)} windows. Give one at a time.")

@@ -9,11 +9,12 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from readbench import __version__
 from readbench.cli import audit, bench, cache, cases, catalogue, data, doctor, llm, models, report, run, studies
-from readbench.errors import ReadbenchError, UsageError
+from readbench.cli.failures import complain
+from readbench.cli.options import Plugins
+from readbench.errors import ReadbenchError
 
 app = typer.Typer(
     name="readbench",
@@ -24,11 +25,15 @@ app = typer.Typer(
 )
 app.command("run")(run.run_command)
 app.command("merge")(run.merge_command)
+app.command("publish")(run.publish_command)
 app.command("report")(report.report_command)
 app.command("compare")(report.compare_command)
+app.command("documents")(report.documents_command)
+app.command("coverage")(report.coverage_command)
 app.command("export")(report.export_command)
 app.command("submit")(report.submit_command)
 app.command("leaderboard")(report.leaderboard_command)
+app.command("check-submissions")(report.check_command)
 app.command("methods")(catalogue.methods_command)
 app.command("datasets")(catalogue.datasets_command)
 app.command("metrics")(catalogue.metrics_command)
@@ -59,14 +64,14 @@ def readbench(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
+    plugin: Plugins = None,
 ) -> None:
     """Find the historical case that explains a new fault in time-series data."""
 
 
 def main() -> None:
-    """Entry point: an error raised on purpose is printed as one sentence; 2 = wrong usage, 1 = anything else."""
+    """Entry point: what goes wrong outside the program is printed as one sentence; 2 = wrong usage, 1 = else."""
     try:
         app()
-    except ReadbenchError as error:
-        Console(stderr=True, soft_wrap=True).print(f"Error: {error}", style="bold red", markup=False, highlight=False)
-        sys.exit(2 if isinstance(error, UsageError) else 1)
+    except (ReadbenchError, OSError) as error:
+        sys.exit(complain(error))

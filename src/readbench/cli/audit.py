@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from readbench.cli.options import Json, Root, SplitUnit, output
+from readbench.cli.options import Json, Root, Seed, SplitUnit, output
 from readbench.cli.progress import Terminal
-from readbench.common.files import data_root
+from readbench.common.files import data_root, require_folder
 from readbench.common.progress import within
 from readbench.errors import DataError, UsageError
 
@@ -28,7 +28,7 @@ def audit_command(
         list[str] | None, typer.Argument(help="Datasets, or folders and archives with a ready-made task.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All sources whose files are there, too.")] = False,
-    seed: Annotated[int, typer.Option(help="Split seed.")] = 0,
+    seed: Seed = 0,
     split_by: Annotated[SplitUnit, typer.Option(help="Hold out split groups, or assets.")] = "group",
     out: Annotated[
         list[Path] | None, typer.Option(help="Write the page, too: .md or .html; may be repeated.", show_default=False)
@@ -46,6 +46,7 @@ def audit_command(
     for path in out or ():
         if path.suffix not in {".md", ".html"}:
             raise UsageError(f"--out takes a file that ends with .md or .html. Got {path.name!r}.")
+        require_folder(path.parent)
     asked = [name for text in names or () for name in ([text] if Path(text).exists() else split_specs([text]))]
     wanted = list(dict.fromkeys([*(_sources_at_hand(root) if every else ()), *asked]))
     if not wanted:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from readbench.cli.options import Json, output
+from readbench.common.cache import DEPTHS, LIMIT, choose_surplus, list_cache, parse_size
 from readbench.common.files import cache_root
 from readbench.errors import UsageError
 
@@ -21,50 +20,57 @@ DAY_S = 86_400.0
 
 def cache_command(
     prune: Annotated[bool, typer.Option("--prune", help="Remove entries instead of only showing them.")] = False,
-    kind: Annotated[str, typer.Option(help="Only this kind (windows, scores, embeddings ...).")] = "",
+    kind: Annotated[str, typer.Option(help=f"Only this kind: {', '.join(DEPTHS)}.")] = "",
     older_than: Annotated[float, typer.Option(help="Only entries not touched for so many days.", min=0)] = 0.0,
+    most: Annotated[
+        str,
+        typer.Option(help="Only as many as it takes to stay below this size, the least recently used first: 2GB."),
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Show what is stored in the cache and how large it is; remove what is no longer wanted.
 
-    Everything in the cache can be computed again. Example: `readbench cache --prune --kind scores --older-than 30`
+    Everything that is shown can be computed again. With READBENCH_CACHE_GB=5 in the environment, runs and studies keep
+    the cache below five gigabytes. Example: `readbench cache --prune --most 2GB`
     """
-    root = cache_root()
-    kinds = sorted(p.name for p in root.iterdir() if p.is_dir()) if root.is_dir() else []
+    root, entries = cache_root(), list_cache()
+    kinds = sorted({own.kind for own in entries})
     if kind and kind not in kinds:
         raise UsageError(f"The cache at {root} has no {kind!r}. It has: {', '.join(kinds) or 'nothing'}.")
-    rows = [_row(root / name, older_than, prune=prune) for name in kinds if kind in ("", name)]
+    entries = [own for own in entries if kind in ("", own.kind)]
+    limit = time.time() - older_than * DAY_S
+    chosen = choose_surplus(entries, parse_size(most)) if most else entries
+    chosen = [own for own in chosen if own.used <= limit]
+    for own in chosen if prune else ():
+        own.remove()
+    rows = [
+        {
+            "kind": name,
+            "entries": sum(own.kind == name for own in entries),
+            "bytes": sum(own.size for own in entries if own.kind == name),
+            "selected": sum(own.kind == name for own in chosen),
+            "selected_bytes": sum(own.size for own in chosen if own.kind == name),
+        }
+        for name in sorted({own.kind for own in entries})
+    ]
     if as_json:
         print(json.dumps({"root": str(root), "kinds": rows}, indent=1))  # noqa: T201 - this is the output
         return
-    table = Table(
-        "Kind", "Entries", "Size", "Removed" if prune else "Would be removed", box=SIMPLE_HEAD, title=str(root)
-    )
+    table = Table("Kind", box=SIMPLE_HEAD, title=str(root), title_justify="left")
+    for column in ("Entries", "Size", "Removed" if prune else "Would be removed", "Size of these"):
+        table.add_column(column, justify="right")
     for row in rows:
-        table.add_row(row["kind"], str(row["entries"]), _megabytes(row["bytes"]), str(row["selected"]))
+        sizes = show_size(int(str(row["bytes"]))), show_size(int(str(row["selected_bytes"])))
+        table.add_row(str(row["kind"]), str(row["entries"]), sizes[0], str(row["selected"]), sizes[1])
     output().print(table)
+    if not prune:
+        output().print(f"--prune removes; {LIMIT}=5 keeps it below 5 GB from now on.", highlight=False)
 
 
-def _row(folder: Path, older_than: float, *, prune: bool) -> dict[str, Any]:
-    entries = sorted(folder.iterdir())
-    limit = time.time() - older_than * DAY_S
-    chosen = [path for path in entries if _touched(path) <= limit]
-    size = sum(_size(path) for path in entries)
-    if prune:
-        for path in chosen:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-    return {"kind": folder.name, "entries": len(entries), "bytes": size, "selected": len(chosen)}
+def show_size(size: int) -> str:
+    """Megabytes, or gigabytes.
 
-
-def _size(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file())
-
-
-def _touched(path: Path) -> float:
-    files = [path, *path.rglob("*")] if path.is_dir() else [path]
-    return max(max(file.stat().st_mtime, file.stat().st_atime) for file in files)
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB"
+    >>> show_size(1_500_000), show_size(4_100_000_000)
+    ('1.5 MB', '4.1 GB')
+    """
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from readbench.cases import QUESTIONS
-from readbench.cli import cases_connect, cases_intake, cases_service
+from readbench.cli import cases_connect, cases_intake, cases_reports, cases_service
 from readbench.cli.cases_questions import add_column, add_questions, print_answer, print_shown, read_window, show_answer
 from readbench.cli.options import (
     LIBRARY_METHOD,
@@ -45,7 +45,9 @@ def init_command(where: Where) -> None:
     """
     from readbench.cases import Library
 
-    say(f"made an empty library at {Library.create(where).store.where}")
+    with cases_intake.whole_library(where):
+        made = Library.create(where).store.where
+    say(f"made an empty library at {made}")
 
 
 app.command("add")(cases_intake.add_command)
@@ -220,6 +222,8 @@ app.command("watch")(cases_connect.watch_command)
 app.command("warm")(cases_intake.warm_command)
 app.command("demo")(cases_intake.demo_command)
 app.command("bench")(cases_intake.bench_command)
+app.command("backtest")(cases_reports.backtest_command)
+app.command("report")(cases_reports.report_command)
 app.command("serve")(cases_service.serve_command)
 app.command("mcp")(cases_service.mcp_command)
 app.add_typer(cases_service.keys_app, name="key")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,7 +45,7 @@ from readbench.cli.options import (
 )
 from readbench.cli.progress import Terminal
 from readbench.cli.research import require_research
-from readbench.common.files import cache_root
+from readbench.common.files import cache_root, require_folder, write_json
 from readbench.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -93,7 +96,9 @@ def add_command(
     jobs: Jobs = 1,
     address: Address = None,
     gpus: Gpus = 0,
-    method: Annotated[str, typer.Option(help="The method to encode for, with `--executor`.")] = LIBRARY_METHOD,
+    method: Annotated[
+        str, typer.Option("--method", "--methods", help="The method to encode for, with `--executor`.")
+    ] = LIBRARY_METHOD,
 ) -> None:
     """Add the case in each file, with `--case` one for each name in that column, with `--incidents` one for each row.
 
@@ -284,7 +289,9 @@ def warm_command(
 
 def demo_command(
     where: Annotated[str, typer.Argument(metavar="LIBRARY", help="Where to make the library.")],
-    dataset: Annotated[str, typer.Option(help="Any dataset: its train side becomes the library.")] = "sim_tanks",
+    dataset: Annotated[
+        str, typer.Option("--dataset", "--datasets", help="Any dataset: its train side becomes the library.")
+    ] = "sim_tanks",
     cases: Annotated[int, typer.Option(min=1, help="Most cases.")] = 60,
     normals: Annotated[int, typer.Option(min=0, help="Most normal windows.")] = 60,
     new: Annotated[Path, typer.Option(help="Folder for windows of the test side, as CSV.")] = Path("new"),
@@ -297,21 +304,36 @@ def demo_command(
     from readbench.benchmark.protocol import Composition, load_task
     from readbench.cases import Library, facts_of
 
-    if new.exists() and any(new.iterdir()):
+    require_folder(new)
+    if any(new.iterdir()):
         raise UsageError(f"{new} is not empty. Give another folder: --new FOLDER")
     settings = Composition(corpus_cap=cases, query_cap=100, normals_cap=max(1, normals))
     task = load_task(dataset, root=root, settings=settings)
-    library = Library.create(where)
-    library.add_normals(task.normals[:normals])
     corpus = task.corpus_at(0)
-    library.add(corpus, [fact.model_copy(update={"notes": f"From {fact.group}."}) for fact in facts_of(corpus)])
-    truths = write_new(task, new)
+    with whole_library(where):
+        library = Library.create(where)
+        library.add_normals(task.normals[:normals])
+        library.add(corpus, [fact.model_copy(update={"notes": f"From {fact.group}."}) for fact in facts_of(corpus)])
+        truths = write_new(task, new)
     output().print(
         f"{library.store.where}: {len(corpus)} cases, {min(normals, len(task.normals))} normal windows;"
         f" {len(truths)} new windows in {new}; what they are is in {new / 'truth.json'}",
         highlight=False,
         soft_wrap=True,
     )
+
+
+@contextmanager
+def whole_library(where: str) -> Iterator[None]:
+    """A library in a new folder is made in this block whole or not at all; one elsewhere, or beside files, stays."""
+    folder = Path(where)
+    fresh = "://" not in where and not (folder.exists() and (not folder.is_dir() or any(folder.iterdir())))
+    try:
+        yield
+    except BaseException:
+        if fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def write_new(task: Task, folder: Path) -> dict[str, dict[str, str]]:
@@ -326,7 +348,7 @@ def write_new(task: Task, folder: Path) -> dict[str, dict[str, str]]:
         write_csv(task.queries[i : i + 1], folder / name)
         fault, asset = task.queries.classes[task.queries.labels[i]], str(task.queries.assets[i])
         truths[name] = {"fault": fault, "asset": asset}
-    (folder / "truth.json").write_text(json.dumps(truths, indent=1))
+    write_json(folder / "truth.json", truths)
     return truths
 
 
@@ -344,19 +366,27 @@ def write_csv(window: WindowSet, path: Path) -> None:
 def bench_command(
     cases: Annotated[int, typer.Option(min=1, help="Cases of 8 channels of 256 steps.")] = 100_000,
     queries: Annotated[int, typer.Option(min=1, help="Searches.")] = 20,
-    method: Annotated[str, typer.Option(help="Any method of the grammar.")] = LIBRARY_METHOD,
+    method: Method = LIBRARY_METHOD,
+    folder: Annotated[
+        Path | None, typer.Option(help="Keep the library there, and go on with it; else it is made in the cache.")
+    ] = None,
+    *,
+    encode: Annotated[bool, typer.Option("--encode", help="Encode all cases ahead, as `cases warm` does.")] = False,
+    recall: Annotated[int, typer.Option(min=0, help="Searches for which all cases are compared; slow.")] = 0,
 ) -> None:
-    """Measure a library of synthetic cases: ingest, search, memory, disk. It is made in the cache and removed.
+    """Measure a library of synthetic cases: ingest, search, changes, recall of the shortlist, memory, disk.
 
-    Example: `readbench cases bench --cases 100000`
+    Example: `readbench cases bench --cases 100000 --folder bench --encode --recall 10`
     """
     require_research()
-    from research.speed.library import measure_library
+    from research.speed.library import LibraryPlan, measure_library
 
-    where = cache_root() / "bench-library"
-    if where.exists():
+    where = folder or cache_root() / "bench-library"
+    if folder is None and where.exists():
         raise UsageError(f"{where} is left from a measurement that was interrupted. Remove it first.")
-    measured = asdict(measure_library(where, cases, method, queries=queries))
+    plan = LibraryPlan(cases, method, queries, encode=encode, recall=min(recall, queries))
+    with Terminal() as progress:
+        measured = asdict(measure_library(where, plan, keep=folder is not None, progress=progress))
     if math.isnan(measured["peak_gigabytes"]):
         measured["peak_gigabytes"] = None  # the system does not tell, and NaN is no JSON
     print(json.dumps(measured, indent=1))  # noqa: T201 - this is the output

@@ -68,12 +68,23 @@ def serve_command(
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="Methods that may be asked for, the default first.", show_default=LIBRARY_METHOD),
+        typer.Option(
+            "--method",
+            "--methods",
+            help="Methods that may be asked for, the default first.",
+            show_default=LIBRARY_METHOD,
+        ),
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="PEM file, for TLS without a proxy.")] = None,
     private_key: Annotated[Path | None, typer.Option(help="PEM file of the certificate's key.")] = None,
     proxies: Annotated[str, typer.Option(help="Addresses of proxies whose headers are believed.")] = "127.0.0.1",
     max_mb: Annotated[int, typer.Option(min=1, help="Largest request in MiB.")] = 32,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Processes that search; 0 searches in one.", show_default="one a processor, at most 4"
+        ),
+    ] = None,
     sources: Annotated[
         Path | None, typer.Option(help="File of the sources.", show_default="sources.toml in the library's folder")
     ] = None,
@@ -86,7 +97,16 @@ def serve_command(
     Example: `readbench cases serve --demo`, then open http://127.0.0.1:8000
     """
     _require("fastapi")
-    from readbench.cases.server import AuditLog, KeyFile, Place, Settings, check_place, serve, share_processors
+    from readbench.cases.server import (
+        AuditLog,
+        KeyFile,
+        Place,
+        Settings,
+        check_place,
+        count_search_processes,
+        serve,
+        share_processors,
+    )
 
     if bool(where) == demo:
         raise UsageError("Give a library, or --demo for one that is made up.")
@@ -102,7 +122,15 @@ def serve_command(
             library.warm(methods[0], progress)
     share_processors()
     sample = Path(folder) / SAMPLE if demo else None
-    settings = Settings(methods=methods, max_bytes=max_mb * 2**20, sample=sample, sources=sources, notices=notices)
+    searching = count_search_processes() if processes is None else processes
+    settings = Settings(
+        methods=methods,
+        max_bytes=max_mb * 2**20,
+        sample=sample,
+        processes=searching,
+        sources=sources,
+        notices=notices,
+    )
 
     def announce(address: str) -> None:
         console.print(f"{len(library)} cases at {address} (stop with Ctrl-C)", highlight=False, markup=False)

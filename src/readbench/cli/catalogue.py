@@ -6,32 +6,65 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
 from rich.table import Table
 
-from readbench.cli.options import Json, output
+from readbench.cli.options import Json, Plugins, output
 
 if TYPE_CHECKING:
     from readbench.engine.registry import Entry
 
 
-def methods_command(as_json: Json = False) -> None:
-    """List every retriever, encoder, fusion mode and reranker, with its parameters and what it needs.
+WHOLE = {
+    "ours": "Our best without labels.",
+    "ours-before": "The same, with the time before a window.",
+    "flagship": "Our best with labels: ordered by the probability of each fault type.",
+    "flagship-spread": "The same, with a list that follows the belief; what a case library answers by.",
+    "flagship-window": "The flagship without the time before a window.",
+    "flagship-pool": "The flagship with the labels of 20 candidates a query.",
+}
+"""What the composed methods are."""
+
+
+def methods_command(as_json: Json = False, plugin: Plugins = None) -> None:  # noqa: ARG001 - loaded as it is read
+    """List our whole methods, and every retriever, encoder, fusion mode and reranker that others are made of.
 
     Example: `readbench methods`
     """
-    facts = [_method_facts(kind, entry) for kind, entry in _components()]
+    composed = [_composed_facts(name) for name in WHOLE]
+    facts = [_method_facts(kind, entry) for kind, entry in components()]
     if as_json:
-        print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
+        print(json.dumps([*composed, *facts], indent=1))  # noqa: T201 - this is the output
         return
-    table = Table("Name", "Kind", "Family", "Parameters", "Summary", "From", title="Methods", title_justify="left")
+    console = output()
+    whole = Table("Name", title="Whole methods", title_justify="left")
+    whole.add_column("Stands for", overflow="fold")
+    whole.add_column("Summary")
+    for fact in composed:
+        whole.add_row(fact["name"], escape(fact["stands_for"]), fact["summary"] + _lacking(fact["unavailable"]))
+    console.print(whole)
+    table = Table("Name", "Kind", "Family", "Parameters", "Summary", "From", title="Parts", title_justify="left")
     for fact in facts:
         parameters = ", ".join(f"{key}={value}" for key, value in fact["parameters"].items())
-        summary = str(fact["summary"]) + (f" [red]{fact['unavailable']}[/red]" if fact["unavailable"] else "")
-        table.add_row(fact["name"], fact["kind"], fact["family"], parameters, summary, fact["origin"])
-    output().print(table)
+        summary = escape(str(fact["summary"])) + _lacking(fact["unavailable"])
+        table.add_row(fact["name"], fact["kind"], fact["family"], escape(parameters), summary, fact["origin"])
+    console.print(table)
+    console.print(
+        "A method is a name, or parts in one text: | fuses, + transforms and reranks, as in sonde+nr|dtw-i+gpc.",
+        "Next: readbench run --datasets sim_tanks --methods ours --methods dtw-i",
+        sep="\n",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
 
 
-def datasets_command(as_json: Json = False) -> None:
+def _lacking(reason: str) -> str:
+    """Why something cannot run here, behind its summary."""
+    return f" [red]{escape(reason)}[/red]" if reason else ""
+
+
+def datasets_command(as_json: Json = False, plugin: Plugins = None) -> None:  # noqa: ARG001 - loaded as it is read
     """List every data source.
 
     Example: `readbench datasets --json`
@@ -42,17 +75,29 @@ def datasets_command(as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
         return
-    table = Table("Name", "Title", "Domain", "C", "T", "Faults", title="Datasets", title_justify="left")
+    table = Table("Name", "Title", "Domain", title="Datasets", title_justify="left")
+    table.columns[0].no_wrap = True
+    for column in ("C", "T", "Faults"):
+        table.add_column(column, justify="right")
     for column in ("Split unit", "Data", "Verified"):
         table.add_column(column)
     for fact in facts:
-        shown = ("name", "title", "domain", "channels", "length", "faults", "split_unit", "data_origin")
-        table.add_row(*(str(fact[key]) for key in shown), _verified(fact))
+        sizes = (str(fact[key] or "varies") for key in ("channels", "length", "faults"))
+        shown = (escape(str(fact[key])) for key in ("split_unit", "data_origin"))
+        table.add_row(
+            str(fact["name"]), escape(str(fact["title"])), str(fact["domain"]), *sizes, *shown, _verified(fact)
+        )
     output().print(table)
-    output().print("Verified: files of the official data were read by the code of the source.")
+    output().print(
+        "C channels, T steps of a window; varies: the files decide.",
+        "Verified: files of the official data were read by the code of the source.",
+        "Simulated ones run at once; readbench data status says how to get the others.",
+        sep="\n",
+        highlight=False,
+    )
 
 
-def metrics_command(as_json: Json = False) -> None:
+def metrics_command(as_json: Json = False, plugin: Plugins = None) -> None:  # noqa: ARG001 - loaded as it is read
     """List every metric, in the order of its column.
 
     Example: `readbench metrics`
@@ -90,13 +135,33 @@ def _verified(fact: dict[str, object]) -> str:
     return "yes" if fact["verified"] else "no"
 
 
-def _components() -> Iterator[tuple[str, Entry]]:
+def components() -> Iterator[tuple[str, Entry]]:
+    """All parts of methods, each with its kind."""
     from readbench.engine.registry import ENCODERS, FUSIONS, RERANKERS, RETRIEVERS, TRANSFORMS
 
     for registry in (RETRIEVERS, ENCODERS, TRANSFORMS, FUSIONS, RERANKERS):
         kind = "retriever" if registry is RETRIEVERS else registry.kind
         for entry in registry:
             yield kind, entry
+
+
+def _composed_facts(name: str) -> dict[str, Any]:
+    from readbench.engine.spec import COMPOSED, parse
+
+    spec = parse(name)
+    lacking = next((f"{own.name} {reason}" for own in spec.entries() if (reason := own.unavailable())), "")
+    return {
+        "name": name,
+        "kind": "whole method",
+        "title": spec.title,
+        "family": spec.entries()[0].family,
+        "aliases": [],
+        "parameters": {},
+        "summary": WHOLE[name],
+        "origin": "readbench",
+        "unavailable": lacking,
+        "stands_for": COMPOSED[name],
+    }
 
 
 def _method_facts(kind: str, entry: Entry) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from readbench.cli.audit import audit_command
 from readbench.cli.data_exchange import export_command, fetch_command, import_command, status_command
-from readbench.cli.options import Json, Root, output
+from readbench.cli.options import Json, Root, Seed, output
 from readbench.cli.progress import Terminal
 from readbench.errors import UsageError
 
@@ -68,7 +68,7 @@ def _sized(name: str, windows: int | None) -> Source:
 @app.command("describe")
 def describe_command(
     name: Annotated[str, typer.Argument(help="Dataset name.")],
-    seed: Annotated[int, typer.Option(help="Split seed.")] = 0,
+    seed: Seed = 0,
     figure: Annotated[Path | None, typer.Option(help="Draw a window of each fault: PNG, SVG or PDF.")] = None,
     as_json: Json = False,
     root: Root = None,
@@ -78,8 +78,9 @@ def describe_command(
     Example: `readbench data describe sim_tanks --figure tanks.png`
     """
     from readbench.benchmark.protocol import build, composition_facts, fault_panels, find_origin
-    from readbench.common.plots import gallery, save
+    from readbench.common.plots import check_figure_name, gallery, save
 
+    check_figure_name(figure)
     built = build(name, root)
     facts = composition_facts(built, seed)
     if figure:

@@ -12,14 +12,27 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from readbench.cli.options import BeforeRule, Domain, Form, Json, LabelRule, Missing, Root, TimeUnit, numbers, output
+from readbench.cli.options import (
+    DEFAULT_SEEDS,
+    BeforeRule,
+    Domain,
+    Form,
+    Json,
+    LabelRule,
+    Missing,
+    Root,
+    Seed,
+    TimeUnit,
+    numbers,
+    output,
+)
 from readbench.cli.progress import Terminal
 from readbench.common.files import data_root
-from readbench.errors import UsageError
+from readbench.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from readbench.benchmark.exchange import ImportedRecordings, Official, ReadyTask, Status
-    from readbench.benchmark.protocol import SourceInfo
+    from readbench.benchmark.protocol import Built, SourceInfo
     from readbench.engine.window_tables import Roles
 
 
@@ -249,6 +262,7 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
             check_unchanged(built, source)
         for sentence in explain_import(built, source):
             output().print(sentence, highlight=False, markup=False, soft_wrap=True)
+        _require_task(built)
         if dry_run:
             output().print("Nothing was kept: leave out --dry-run to import it.")
             return
@@ -257,6 +271,25 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
         f"{name} is in {kept.folder}. Next: readbench audit {name}, then readbench run --datasets {name}",
         highlight=False,
         soft_wrap=True,
+    )
+
+
+def _require_task(built: Built) -> None:
+    """Refuse windows of which no task can be made: nothing could be run on them."""
+    from readbench.benchmark.protocol import Composition, compose_task
+
+    levels = built.parts.levels if built.parts else ()
+    reason = ""
+    for seed in numbers(DEFAULT_SEEDS, "--seeds"):
+        try:
+            compose_task(built, seed=seed, settings=Composition(rho=levels or Composition().rho))
+        except DataError as error:
+            reason = reason or str(error)
+        else:
+            return
+    raise DataError(
+        f"Nothing was kept, because no task can be made of these windows: {reason} Each fault needs two groups or more"
+        " (--group, --case), one of which is held out."
     )
 
 
@@ -288,7 +321,7 @@ def export_command(
     name: Annotated[str, typer.Argument(help="Dataset name.")],
     form: Annotated[Form, typer.Option("--format", help="Layout: hf (datasets, MTEB) or beir.")] = "hf",
     out: Annotated[Path | None, typer.Option(help="A new folder.", show_default="NAME-FORMAT")] = None,
-    seed: Annotated[int, typer.Option(help="Split seed.")] = 0,
+    seed: Seed = 0,
     rho: Annotated[str, typer.Option(help="Pollution levels in percent.")] = "0,10,20",
     private: Annotated[
         bool, typer.Option("--private", help="Also where the licence does not let the data be passed on.")

@@ -6,49 +6,61 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from readbench.cli.options import Json, output
-from readbench.cli.research import require_research
 from readbench.common.files import cache_root, data_root
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+    from readbench.engine.registry import Entry
+
+Fact = tuple[str, str, str]
+"""A part, its state, and what to do about it; nothing where all is well."""
+NOT_OFFERED = ("dev", "all")
+"""Extras that are no part of what a user may lack."""
+REQUIRED = "readbench needs"
+"""The part that stands for all required packages."""
 
 
 def doctor_command(as_json: Json = False) -> None:
-    """Say what is installed, what is missing, and what to do about it.
+    """Say what is installed, what each method lacks, and the one command that helps.
 
     Example: `readbench doctor`
     """
-    facts = [*_platform(), *_packages(), *_folders(), *_models(), *_plugins()]
+    methods, extras = _methods()
+    sections = [_platform(), _packages(told=extras), _folders(), methods, _language_models(), _plugins()]
+    facts = [fact for section in sections for fact in section]
     if as_json:
         rows = [dict(zip(("part", "state", "what to do"), row, strict=True)) for row in facts]
         print(json.dumps(rows, indent=1))  # noqa: T201 - this is the output
     else:
         table = Table("Part", "State", "What to do")
-        for row in facts:
-            table.add_row(*row)
+        for section in sections:
+            for row in section:
+                table.add_row(*map(Text, row), end_section=row is section[-1])  # as text: [extra] is no markup
         output().print(table)
     if any(state.startswith("broken") for _, state, _ in facts):
         raise typer.Exit(1)
 
 
-Fact = tuple[str, str, str]
-
-
 def _platform() -> list[Fact]:
     from readbench import __version__
-
-    require_research()
-    from research.speed.contests import gpu
+    from readbench.engine.devices import name_gpu
 
     return [
         ("readbench", __version__, ""),
         ("python", platform.python_version(), "" if sys.version_info >= (3, 11) else "install Python 3.11 or newer"),
         ("cores", str(os.cpu_count()), ""),
-        *_devices(gpu()),
+        *_devices(name_gpu()),
     ]
 
 
@@ -70,27 +82,51 @@ def _devices(name: str) -> list[Fact]:
     ]
 
 
-def _packages() -> list[Fact]:
-    """Declared requirements; those of an extra are optional and named with it."""
+def _packages(told: set[str]) -> list[Fact]:
+    """All required packages in one line, all installed extras in another; a line for each thing that is wrong.
+
+    Args:
+        told: extras whose installation a method already asks for.
+    """
+    declared = list(_declared())
+    required = [requirement for extra, requirement in declared if not extra]
+    lacking = [own.name for own in required if _installed(own) is None]
+    state = f"broken: lacks {', '.join(lacking)}" if lacking else f"{len(required)} packages, all here"
+    facts: list[Fact] = [(REQUIRED, state, "pip install --force-reinstall readbench" if lacking else "")]
+    complete = []
+    for extra in dict.fromkeys(extra for extra, _ in declared if extra not in ("", *NOT_OFFERED)):
+        absent = [own.name for name, own in declared if name == extra and _installed(own) is None]
+        if not absent:
+            complete.append(extra)
+        elif extra not in told:
+            facts.append((f"extra {extra}", f"lacks {', '.join(absent)}", f"pip install 'readbench[{extra}]'"))
+    facts.append(("extras", ", ".join(complete) or "none", ""))
+    return [*facts, *dict.fromkeys(_misfits(own for _, own in declared))]
+
+
+def _misfits(requirements: Iterable[Requirement]) -> Iterator[Fact]:
+    """Packages that are here in a version that does not fit."""
+    for own in requirements:
+        found = _installed(own)
+        if found is not None and not own.specifier.contains(found, prereleases=True):
+            yield own.name, f"broken: {found}, needs {own.specifier}", f"pip install '{own.name}{own.specifier}'"
+
+
+def _declared() -> Iterator[tuple[str, Requirement]]:
+    """The extra of each declared requirement, "" where it has none; extras that only name others are left out."""
     from packaging.requirements import Requirement
 
-    facts: list[Fact] = []
     for text in requires("readbench") or []:
         requirement = Requirement(text)
-        extra = text.partition("extra ==")[2].strip(" '\"")
-        part = f"{requirement.name} [{extra}]" if extra else requirement.name
-        try:
-            found = version(requirement.name)
-        except PackageNotFoundError:
-            state, remedy = (
-                ("not installed", f"pip install 'readbench[{extra}]'") if extra else ("broken", "install again")
-            )
-        else:
-            fits = requirement.specifier.contains(found, prereleases=True)
-            state = found if fits else f"broken: {found}, needs {requirement.specifier}"
-            remedy = "" if fits else f"pip install '{requirement.name}{requirement.specifier}'"
-        facts.append((part, state, remedy))
-    return facts
+        if requirement.name != "readbench":
+            yield text.partition("extra ==")[2].strip(" '\""), requirement
+
+
+def _installed(requirement: Requirement) -> str | None:
+    try:
+        return version(requirement.name)
+    except PackageNotFoundError:
+        return None
 
 
 def _folders() -> list[Fact]:
@@ -111,16 +147,58 @@ def _cache_state(cache: Path) -> tuple[str, str]:
     return f"broken: {cache} cannot be written", "set READBENCH_CACHE to a writable folder"
 
 
-def _models() -> list[Fact]:
-    """Language models: one line a profile, with what it lacks; one where there is none."""
-    from readbench.engine.llm import describe_profiles, explain_no_models
+def _methods() -> tuple[list[Fact], set[str]]:
+    """How many methods can run, those that cannot with what helps, weights at hand; and the extras that were named.
 
-    if reason := explain_no_models():
-        return [("language models", "none", reason)]
-    return [
-        (f"language model {name}", "ready" if state == "ready" else state.partition(":")[0], state.partition(": ")[2])
-        for name, _, _, state, _ in describe_profiles()
-    ]
+    Methods that the same command helps share a line, so that nothing is told twice.
+    """
+    from readbench.cli.catalogue import components
+    from readbench.cli.models import describe_weights, published
+
+    entries = [entry for _, entry in components()]
+    weighty = {entry.name: describe_weights(entry) for entry in published()}
+    names: dict[str, list[str]] = {}
+    lacks: dict[str, dict[str, None]] = {}
+    for entry in entries:
+        lacking, remedy = _cure(entry, weighty.get(entry.name, {}).get("where", ""))
+        if lacking:
+            names.setdefault(remedy, []).append(entry.name)
+            lacks.setdefault(remedy, {}).update(dict.fromkeys(lacking))
+    ready = len(entries) - sum(map(len, names.values()))
+    facts: list[Fact] = [("methods", f"{ready} of {len(entries)} ready", "")]
+    facts += [(", ".join(own), f"needs {', '.join(lacks[remedy])}", remedy) for remedy, own in names.items()]
+    for name, own in weighty.items():
+        if own["where"]:
+            revision = f"@{own['revision'][:12]}" if own["revision"] else f" in {own['where']}"
+            facts.append((f"weights of {name}", f"{own['weights']}{revision}, {own['bytes'] / 1e6:.1f} MB", ""))
+    return facts, {entry.extra for entry in entries if entry.missing_modules()}
+
+
+def _cure(entry: Entry, weights_at: str) -> tuple[list[str], str]:
+    """What a method lacks, and what helps; nothing where it lacks nothing."""
+    if missing := entry.missing_modules():
+        return missing, entry.installation
+    reason = entry.unavailable()
+    if not reason:
+        return [], ""
+    if "weights" in entry.parameters and entry.parameters["weights"].default and not weights_at:
+        return [f"the weights {entry.parameters['weights'].default}"], f"readbench models fetch {entry.name}"
+    lacking, colon, remedy = reason.rstrip(".").removeprefix("needs ").partition(": ")
+    return ([lacking], remedy) if colon else (["what it says"], reason)
+
+
+def _language_models() -> list[Fact]:
+    """One line a profile, with what it lacks; where there is none, the methods that ask one have said so."""
+    from readbench.engine.llm import describe_profiles
+
+    facts = []
+    for name, provider, model, state, spending in describe_profiles():
+        ready = state == "ready"
+        said = f"ready: {model} of {provider}; {spending}" if ready else state.partition(":")[0]
+        if state.startswith("broken"):
+            said = state
+        facts.append((f"language model {name}", said, "" if ready else state.partition(": ")[2]))
+    return facts
 
 
 def _plugins() -> list[Fact]:

@@ -23,7 +23,7 @@ def status_command(as_json: Json = False) -> None:
 
     Example: `readbench models status`
     """
-    facts = [_facts(entry) for entry in _published()]
+    facts = [describe_weights(entry) for entry in published()]
     if as_json:
         print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
         return
@@ -50,8 +50,8 @@ def fetch_command(
     from readbench.errors import UsageError
 
     entry = ENCODERS.get(encoder)
-    if entry not in _published():
-        names = ", ".join(own.name for own in _published())
+    if entry not in published():
+        names = ", ".join(own.name for own in published())
         raise UsageError(f"{encoder} has no published weights. Encoders that have: {names}.")
     weights = str(entry.parameters["weights"].default)
     weights = f"{weights}@{revision}" if revision else weights
@@ -60,7 +60,7 @@ def fetch_command(
     output().print(f"{weights} is at {place}. Methods: {method}")
 
 
-def _published() -> Iterator[Entry]:
+def published() -> Iterator[Entry]:
     """Encoders whose default weights are on the hub."""
     from readbench.engine.encoders import FrozenEncoder
     from readbench.engine.registry import ENCODERS
@@ -74,7 +74,8 @@ def _published() -> Iterator[Entry]:
     )
 
 
-def _facts(entry: Entry) -> dict[str, Any]:
+def describe_weights(entry: Entry) -> dict[str, Any]:
+    """The default weights of an encoder: where they come from, and what of them is here."""
     from readbench.engine.encoders import find_weights
 
     weights = str(entry.parameters["weights"].default)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -27,6 +27,10 @@ LIBRARY_METHOD = "flagship-spread"
 DEFAULT_SEEDS = "0,1,2"
 WHOLE = "1/1"
 SUFFIX = ".readbench.zip"
+SUITES = (
+    "quick", "flagship", "label-free", "classical", "sbd", "norm", "metric", "nr", "nr-k", "fusion", "rerank", "budget",
+    "share", "noise", "pollution", "novel", "readx", "llm", "paper", "full",
+)  # fmt: skip
 ExecutorName = Literal["local", "processes", "ray"]
 SplitUnit = Literal["group", "asset"]
 Form = Literal["hf", "beir"]
@@ -49,6 +53,36 @@ Root = Annotated[
         "--root", help="Folder with one sub-folder per data source.", envvar="READBENCH_DATA", show_default=False
     ),
 ]
+
+
+def _load_plugins(files: list[Path] | None) -> list[Path] | None:
+    if files:
+        from readbench.engine.registry import load_plugin_file
+
+        for file in files:
+            load_plugin_file(file)
+    return files
+
+
+Plugins = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        help="A Python file with methods, datasets or metrics of yours; may be repeated.",
+        callback=_load_plugins,
+        is_eager=True,
+        show_default=False,
+    ),
+]
+Datasets = Annotated[
+    list[str],
+    typer.Option("--datasets", "--dataset", help="Names separated by commas; may be repeated.", show_default=False),
+]
+OneMethod = Annotated[
+    str, typer.Option("--method", "--methods", help="A method that ends with +verdict, or one of ours that has it.")
+]
+Seeds = Annotated[str, typer.Option("--seeds", "--seed", help="Split seeds, separated by commas.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Split seed.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -77,7 +111,7 @@ KnownFacts = Annotated[
     list[str] | None,
     typer.Option("--fact", help="A number known beforehand, `speed=29.5`; may be repeated.", show_default=False),
 ]
-Method = Annotated[str, typer.Option(help="Any method of the grammar.")]
+Method = Annotated[str, typer.Option("--method", "--methods", help="Any method of the grammar.")]
 AsOf = Annotated[int | None, typer.Option(help="The library after this change.", show_default=False)]
 K = Annotated[int, typer.Option("-k", min=1, help="Most hits.")]
 Asset = Annotated[str, typer.Option(help="Machine, well, line ...")]
@@ -102,12 +136,28 @@ def say(text: str) -> None:
     output().print(text, highlight=False, markup=False, soft_wrap=True)
 
 
+def many_methods(shown: str, what: str = "A method") -> Callable[..., Any]:
+    """The option for several methods.
+
+    Args:
+        shown: what stands for the default.
+        what: the methods are.
+    """
+    option: Callable[..., Any] = typer.Option(
+        "--methods", "--method", help=f"{what}; may be repeated.", show_default=shown or False
+    )
+    return option
+
+
 def numbers(text: str, option: str) -> tuple[int, ...]:
-    """Whole numbers separated by commas."""
+    """Whole numbers from 0 on, separated by commas."""
     try:
-        return tuple(int(part) for part in text.split(",") if part.strip())
+        found = tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError as error:
         raise UsageError(f"{option} takes whole numbers separated by commas. Got {text!r}.") from error
+    if any(number < 0 for number in found):
+        raise UsageError(f"{option} takes numbers from 0 on. Got {text!r}.")
+    return found
 
 
 def roles(

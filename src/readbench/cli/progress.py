@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Self
 import typer
 from rich.console import Console
 
+from readbench.common.cache import keep_limit
+from readbench.common.files import require_folder
 from readbench.common.progress import Progress
 
 if TYPE_CHECKING:
@@ -138,9 +140,12 @@ def _short(number: float) -> str:
 @contextmanager
 def resumable(console: Console, folder: Path) -> Iterator[Terminal]:
     """Shows the progress of work that keeps what it has finished; when interrupted, says where that is."""
+    require_folder(folder)  # before hours of work whose results could not be kept
     try:
         with Terminal(console) as progress:
             yield progress
+        if removed := keep_limit():
+            console.print(f"The cache was {removed / 1e9:.1f} GB above its limit; what was not used for long is gone.")
     except KeyboardInterrupt:
         console.print(f"Interrupted. What was finished is in {folder}; the same command continues.", style="yellow")
         raise typer.Exit(130) from None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from readbench.cli.options import SUFFIX, Json, Root, output
+from readbench.cli.options import SUFFIX, Json, Root, many_methods, output
 from readbench.cli.progress import Terminal
-from readbench.errors import UnknownNameError, UsageError
+from readbench.common.files import require_folder, write_text
+from readbench.errors import RunError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from readbench.benchmark.report import Results
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 PICTURE_WIDTH = 108
 
 
-def report_command(
+def report_command(  # noqa: PLR0917 - typer reads options from the signature
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/report")] = None,
     full: Annotated[
@@ -31,6 +32,13 @@ def report_command(
     ] = None,
     metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
     picture: Annotated[Path | None, typer.Option(help="Also save what is printed as SVG.", show_default=False)] = None,
+    column: Annotated[
+        float | None,
+        typer.Option(min=2, help="Width of figures in inches, for a paper; writes PDF too.", show_default="their own"),
+    ] = None,
+    documents: Annotated[
+        str, typer.Option(help="Address of the docs folder that the site links to.", show_default="documents are named")
+    ] = "",
     root: Root = None,
 ) -> None:
     """Print the leaderboard of a run; write its site, every table (markdown, CSV, LaTeX) and figure (SVG, PNG) it has.
@@ -40,23 +48,40 @@ def report_command(
     from readbench.benchmark.metrics import DEFAULT_METRIC
     from readbench.benchmark.report import TableStudy, keep_gallery, read_results, show_report, tasks_of, write_report
     from readbench.benchmark.report.site import write_site
+    from readbench.common.plots import column_width
 
     metric = metric or DEFAULT_METRIC
-    results = read_results(folder, metric)
+    results = _require_scores(read_results(folder, metric))
     console = output()
+    target = out or folder / "report"
+    require_folder(target)  # before the figures, which take their time
     show_report(results, console)
     if picture:
         _save_picture(results, folder, picture)
-    target = out or folder / "report"
     others = tuple(read_results(other, metric) for other in beside or ())
     study = TableStudy(results, read_results(full, metric) if full else None, others)
     with Terminal() as progress:
         no_cases = keep_gallery(results, tasks_of(results, root, progress=progress))
-    files = write_report(study, target)
-    site = write_site(folder, target, files, metric, no_cases)
+    with column_width(column):
+        files = write_report(study, target, suffixes=("svg", "png", "pdf") if column else ("svg", "png"))
+    site = write_site(folder, target, files, metric, no_cases, documents)
     console.print(f"wrote {site}, and {len(files)} tables and figures beside it", highlight=False)
     if no_cases:
         Console(stderr=True).print(f"The site has no cases. {no_cases}", style="yellow", markup=False, highlight=False)
+
+
+def _require_scores(results: Results) -> Results:
+    """The results of a run of which anything was computed."""
+    import numpy as np
+
+    if np.isfinite(results.values[results.headline]).any():
+        return results
+    cell, reason = results.failures[0] if results.failures else ("", "none was begun")
+    first = f"the first, {cell}: {reason}" if cell else reason
+    raise RunError(
+        f"No cell of {results.folder} has a result; {first.rstrip('.')}. Mend that, then start the run again with the"
+        " same command. Real data need READBENCH_DATA, or --root."
+    )
 
 
 def _save_picture(results: Results, folder: Path, picture: Path) -> None:
@@ -64,16 +89,13 @@ def _save_picture(results: Results, folder: Path, picture: Path) -> None:
 
     canvas = Console(record=True, width=PICTURE_WIDTH, file=io.StringIO())
     show_report(results, canvas)
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    picture.write_text(canvas.export_svg(title=f"readbench report {folder}"))
+    write_text(picture, canvas.export_svg(title=f"readbench report {folder}"))
 
 
 def compare_command(  # noqa: PLR0917 - typer reads options from the signature
     first: Annotated[Path, typer.Argument(help="A run folder.")],
     second: Annotated[Path | None, typer.Argument(help="Another; without it, two methods of the first.")] = None,
-    methods: Annotated[
-        list[str] | None, typer.Option(help="A method; twice for one of each side.", show_default="all they share")
-    ] = None,
+    methods: Annotated[list[str] | None, many_methods("all they share", "A method, twice for one of each side")] = None,
     metric: Annotated[str, typer.Option(help="What to compare.", show_default="NDCG@10")] = "",
     rho: Annotated[int | None, typer.Option(help="Pollution level.", show_default="the first")] = None,
     other_data: Annotated[
@@ -85,6 +107,9 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
     json_output: Json = False,
 ) -> None:
     """Compare two runs, or two methods of one, on the same queries: second minus first.
+
+    With published rows as the second and no methods named, every method of the first stands beside all published ones
+    that read the same labels.
 
     Example: `readbench compare runs/quick --methods euclidean --methods dtw-i --out runs/quick/compare`
     """
@@ -99,9 +124,13 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
         read_results,
         show_table,
     )
+    from readbench.benchmark.runs import PublishedFolder, open_folder
     from readbench.engine.spec import parse, split_specs
 
-    one, two = read_results(first), read_results(second) if second else None
+    if second and not methods and isinstance(open_folder(second), PublishedFolder):
+        _compare_with_published(first, second, metric or DEFAULT_METRIC, rho)
+        return
+    one, two = _require_scores(read_results(first)), _require_scores(read_results(second)) if second else None
     if two is not None and not other_data:
         check_data(one, two)
     named = [str(parse(text)) for text in split_specs(methods or [])]
@@ -112,10 +141,73 @@ def compare_command(  # noqa: PLR0917 - typer reads options from the signature
     else:
         show_table(difference_table(compared), output())
     if out:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "compare.md").write_text(markdown(compared, out))
-        (out / "compare.json").write_text(as_json(compared, out))
+        write_text(out / "compare.md", markdown(compared, out))
+        write_text(out / "compare.json", as_json(compared, out))
         Console(stderr=True).print(f"wrote compare.md and compare.json into {out}", highlight=False)
+
+
+def _compare_with_published(mine: Path, published: Path, metric: str, rho: int | None) -> None:
+    """Print each method of a run beside the published ones that read the same labels."""
+    from readbench.benchmark.report import (
+        against_table,
+        compare_with_published,
+        own_cells,
+        read_results,
+        show_table,
+        state_method,
+    )
+
+    results = read_results(mine, metric)
+    for method in results.methods:
+        cells = [cell for cell in own_cells(results, method) if rho is None or cell.rho == rho]
+        labels = state_method(method).labels
+        rows = compare_with_published(cells, published, metric=metric, labels="" if labels == "unknown" else labels)
+        show_table(against_table(results.short_title(method), rows, metric), output())
+
+
+def documents_command(
+    results: Annotated[Path, typer.Argument(help="A folder of published rows.")],
+    documents: Annotated[list[Path], typer.Argument(help="Markdown files with marked blocks.")],
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail where a block is stale.")] = False,
+) -> None:
+    """Write the tables that documents mark as coming from published rows.
+
+    Example: `readbench documents results README.md docs/results.md`
+    """
+    from readbench.benchmark.report import fill_blocks, find_stale, read_results
+
+    rows = read_results(results)
+    if check:
+        stale = find_stale(documents, rows)
+        for block in stale:
+            typer.echo(f"{block.document}: the block {block.name} is not what the rows of {results} give")
+        if stale:
+            raise typer.Exit(1)
+        return
+    for document in documents:
+        before = document.read_text(encoding="utf-8")
+        after = fill_blocks(before, rows, str(document))
+        if after != before:
+            document.write_text(after, encoding="utf-8")
+        typer.echo(f"{document}: {'written' if after != before else 'up to date'}")
+
+
+def coverage_command(
+    simulations: Annotated[int, typer.Option(min=1, help="Leaderboards to simulate.")] = 500,
+    datasets: Annotated[int, typer.Option(min=2, help="Datasets of each.")] = 13,
+    methods: Annotated[int, typer.Option(min=2, help="Methods of each.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything.")] = 0,
+) -> None:
+    """Simulate leaderboards with known truth, and say how often the intervals of places hold the true place.
+
+    Example: `readbench coverage --simulations 200 --datasets 6`
+    """
+    from readbench.benchmark.metrics import simulate_coverage
+
+    for alike, words in ((False, "true means apart, two of them alike"), (True, "all true means alike")):
+        found = simulate_coverage(simulations=simulations, seed=seed, datasets=datasets, methods=methods, alike=alike)
+        wide = f"{found.width:.1f} of {methods} places wide"
+        typer.echo(f"{words}: {found.ranks:.1%} of 95 % intervals hold the true place; {wide}")
 
 
 def export_command(
@@ -129,18 +221,25 @@ def export_command(
     from readbench.benchmark.report import read_results, write_trec
 
     target = out or folder / "trec"
-    written = write_trec(read_results(folder), target)
+    written = write_trec(_require_scores(read_results(folder)), target)
     typer.echo(f"wrote {len(written)} files into {target}")
 
 
-def submit_command(
+def submit_command(  # noqa: PLR0917 - typer reads options from the signature
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     name: Annotated[str, typer.Option(help="Name on the leaderboard.", show_default="of the folder")] = "",
     authors: Annotated[str, typer.Option(help="Who made the system.", show_default=False)] = "",
     url: Annotated[str, typer.Option(help="Where to read about it.", show_default=False)] = "",
     trained_on: Annotated[
         str,
-        typer.Option(help="Datasets that any part was trained or chosen on, or none.", show_default="not declared"),
+        typer.Option(help="Datasets that any part was trained on, or none.", show_default="not declared"),
+    ] = "",
+    chosen_on: Annotated[
+        str,
+        typer.Option(help="Datasets in sight when settings were chosen, or none.", show_default="not declared"),
+    ] = "",
+    labels: Annotated[
+        str, typer.Option(help="Labels that it reads: none, pool or all.", show_default="not declared")
     ] = "",
     out: Annotated[Path | None, typer.Option(help="File to write.", show_default=f"NAME{SUFFIX}")] = None,
 ) -> None:
@@ -151,18 +250,21 @@ def submit_command(
     from readbench.benchmark.report import Declared, read_bundle, read_results, write_bundle
     from readbench.common.files import write_atomically
 
+    if labels not in {"", "none", "pool", "all"}:
+        raise UsageError(f"--labels takes none, pool or all. Got {labels!r}.")
+    said: dict[str, Any] = {"trained_on": _datasets(trained_on), "chosen_on": _datasets(chosen_on)}
     try:
-        declared = Declared(
-            name=name or folder.resolve().name, authors=authors, url=url, trained_on=_datasets(trained_on)
+        declared = Declared.model_validate(
+            said | {"name": name or folder.resolve().name, "authors": authors, "url": url, "labels": labels or None}
         )
     except ValueError as error:
         raise UsageError("--name takes up to 60 letters, digits, dots, hyphens and underscores.") from error
     path = out or Path(f"{declared.name}{SUFFIX}")
     with write_atomically(path) as partial:
-        write_bundle(read_results(folder), declared, partial)
+        write_bundle(_require_scores(read_results(folder)), declared, partial)
         unchecked = read_bundle(partial).unchecked
-    said = f" (not checked, because not installed here: {', '.join(unchecked)})" if unchecked else ""
-    typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its numbers follow from its lists{said}")
+    odd = f" (not checked, because not installed here: {', '.join(unchecked)})" if unchecked else ""
+    typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its numbers follow from its lists{odd}")
 
 
 def leaderboard_command(
@@ -173,6 +275,9 @@ def leaderboard_command(
         typer.Option(help="The submission whose tasks are the right ones.", show_default="those most share"),
     ] = None,
     metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
+    published: Annotated[
+        Path | None, typer.Option(help="Published rows, as the first submission.", show_default=False)
+    ] = None,
 ) -> None:
     """Make a leaderboard from many submissions; those that cannot be believed are named with the reason.
 
@@ -181,19 +286,43 @@ def leaderboard_command(
     from readbench.benchmark.metrics import DEFAULT_METRIC
     from readbench.benchmark.report import (
         rank_submissions,
+        read_results,
         rejected_table,
         show_table,
         standings_table,
         write_standings,
     )
 
-    board = rank_submissions(sorted(folder.glob(f"*{SUFFIX}")), reference, metric or DEFAULT_METRIC)
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}. Name one with submissions (*{SUFFIX}).")
+    require_folder(out or folder / "leaderboard")
+    rows = read_results(published) if published else None
+    board = rank_submissions(sorted(folder.glob(f"*{SUFFIX}")), reference, metric or DEFAULT_METRIC, rows)
     console = output()
     show_table(standings_table(board), console)
     if board.rejected:
         show_table(rejected_table(board), console)
     written = write_standings(board, out or folder / "leaderboard")
     Console(stderr=True).print(f"wrote {', '.join(map(str, written))}", highlight=False)
+
+
+def check_command(
+    folder: Annotated[Path, typer.Argument(help=f"Folder with submissions (*{SUFFIX}).")] = Path("submissions"),
+    published: Annotated[Path, typer.Option(help="Published rows that they are held against.")] = Path("results"),
+) -> None:
+    """Check submissions as a pull request must pass; exit code 1 where one is refused, with the reason.
+
+    Example: `readbench check-submissions submissions --published results`
+    """
+    from readbench.benchmark.report import check_submissions, read_results
+
+    checked = check_submissions(folder, read_results(published))
+    for one in checked:
+        typer.echo(f"{one.file}: {'; '.join(one.reasons) if one.reasons else 'taken: ' + ', '.join(one.methods)}")
+    refused = sum(bool(one.reasons) for one in checked)
+    typer.echo(f"{len(checked)} submissions, {refused} refused")
+    if refused:
+        raise typer.Exit(1)
 
 
 def _datasets(text: str) -> tuple[str, ...] | None:

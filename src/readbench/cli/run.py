@@ -4,35 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from readbench.cli.options import DEFAULT_SEEDS, WHOLE, ExecutorName, Root, SplitUnit, numbers, output
+from readbench.cli.options import (
+    DEFAULT_SEEDS,
+    SUITES,
+    WHOLE,
+    ExecutorName,
+    Plugins,
+    Root,
+    SplitUnit,
+    many_methods,
+    numbers,
+    output,
+)
 from readbench.cli.progress import resumable
-from readbench.cli.studies import opinions_of_plan, readx_of_plan
+from readbench.cli.studies import early_of_plan, opinions_of_plan, readx_of_plan
 from readbench.common.files import data_root
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from readbench.benchmark.runs import Forecast, RunSummary, Suite
+    from readbench.benchmark.runs import Forecast, Plan, RunSummary, Suite
     from readbench.engine.llm import ModelOptions
 
 
 def run_command(  # noqa: PLR0917 - typer reads options from the signature
     suite_name: Annotated[
-        str, typer.Option("--suite", help="A named plan; other options change parts of it.")
+        str, typer.Option("--suite", help=f"A named plan, of which other options change parts: {', '.join(SUITES)}.")
     ] = "quick",
-    datasets: Annotated[str, typer.Option(help="Names separated by commas.", show_default="of the suite")] = "",
+    datasets: Annotated[
+        list[str] | None,
+        typer.Option("--datasets", "--dataset", help="Names separated by commas.", show_default="of the suite"),
+    ] = None,
     methods: Annotated[
-        list[str] | None, typer.Option(help="A method; may be repeated.", show_default="of the suite")
+        list[str] | None,
+        many_methods("of the suite", "ours, flagship or any other method (`readbench methods`)"),
     ] = None,
     rho: Annotated[str, typer.Option(help="Pollution levels in percent.", show_default="of the suite")] = "",
-    seeds: Annotated[str, typer.Option(help="Split seeds.", show_default="of the suite")] = "",
-    seed: Annotated[int | None, typer.Option(help="One split seed.", show_default=False)] = None,
+    seeds: Annotated[
+        str,
+        typer.Option(help="Split seeds.", show_default=f"of the suite; with --methods {DEFAULT_SEEDS}"),
+    ] = "",
+    seed: Annotated[int | None, typer.Option(min=0, help="One split seed.", show_default=False)] = None,
     label_budget: Annotated[
         str,
         typer.Option(
@@ -45,7 +63,12 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     ] = "",
     cap: Annotated[str, typer.Option(help="Most anomalies in a corpus, or none.", show_default="of the suite")] = "",
     split_by: Annotated[SplitUnit, typer.Option(help="Hold out split groups, or whole assets.")] = "group",
-    out: Annotated[Path | None, typer.Option(help="Run folder.", show_default="runs/SUITE")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run folder.", show_default="runs/SUITE, or where another run is there, the next number behind it"
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes to use.")] = 1,
     executor: Annotated[ExecutorName | None, typer.Option(help="Where jobs run.", show_default="by --jobs")] = None,
     address: Annotated[str | None, typer.Option(help="A running Ray cluster.", show_default="a new one")] = None,
@@ -68,6 +91,7 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         int | None, typer.Option(min=0, help="Most calls of a language model.", show_default="of its profile")
     ] = None,
     root: Root = None,
+    plugin: Plugins = None,  # noqa: ARG001 - loaded as it is read
 ) -> None:
     """Run methods on datasets; started again with the same folder, it continues.
 
@@ -78,10 +102,11 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     # Wrong options are told before anything slow is imported.
     changes: dict[str, Any] = {"split_by": split_by} | ({"corpus_cap": _cap(cap)} if cap else {})
     noise = numbers(label_noise, "--label-noise")
-    changes |= _changes(datasets, methods, rho, str(seed) if seed is not None else seeds)
+    changes |= _changes(datasets or [], methods, rho, str(seed) if seed is not None else seeds)
 
     from readbench.benchmark.report import read_results, show_report
     from readbench.benchmark.runs import (
+        EARLY,
         NOVEL,
         READX,
         Setting,
@@ -103,8 +128,8 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         chosen = chosen.under(with_noise(chosen.plan.labels, noise))
     plan = replace(chosen.plan, **changes)
     part = parse_shard(shard)
-    folder = out or Path("runs") / suite_name
     console = Console(stderr=True)
+    folder = _choose_folder(out, suite_name, plan, console)
     if not methods:
         _show_skipped(chosen, console)
     if suite_name == NOVEL:
@@ -112,6 +137,9 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         return
     if suite_name == READX:
         readx_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
+        return
+    if suite_name == EARLY:
+        early_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
         return
     models = ModelOptions(str(prompts.resolve()) if prompts else None, max_calls, max_cost)
     with resumable(console, folder) as progress:
@@ -125,7 +153,34 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     _conclude(summary, console)
 
 
-def _changes(datasets: str, methods: list[str] | None, rho: str, seeds: str) -> dict[str, Any]:
+def _choose_folder(out: Path | None, suite_name: str, plan: Plan, console: Console) -> Path:
+    """The folder that was named; else one of the suite that holds no other run, so that none is written over."""
+    from readbench.benchmark.runs import RunFolder, plan_of
+    from readbench.errors import RunError
+
+    def held(folder: Path) -> Plan | None:
+        """The plan of the run in a folder, None for no run; one that cannot be read is another run."""
+        run = RunFolder(folder)
+        return plan_of(run.read_manifest()) if run.holds_run else None
+
+    def free(folder: Path) -> bool:
+        try:
+            return held(folder) in (None, plan)
+        except (OSError, ValueError, KeyError, TypeError, UsageError, RunError):
+            return False
+
+    first = out or Path("runs") / suite_name
+    if free(first):
+        return first
+    if out:
+        _line(console, f"{out} holds another run. Its cells stay; its tables are written anew for this one.")
+        return out
+    beside = next(own for n in count(2) if free(own := first.with_name(f"{suite_name}-{n}")))
+    _line(console, f"{first} holds another run, which stays as it is. This one goes to {beside}.")
+    return beside
+
+
+def _changes(datasets: Sequence[str], methods: list[str] | None, rho: str, seeds: str) -> dict[str, Any]:
     """Fields of a suite's plan that the options change."""
     changes: dict[str, Any] = {}
     if rho:
@@ -137,7 +192,7 @@ def _changes(datasets: str, methods: list[str] | None, rho: str, seeds: str) -> 
     if methods:
         changes["methods"] = tuple(str(parse(text)) for text in split_specs(methods))
     if datasets:
-        changes["datasets"] = tuple(str(parse_dataset(text)) for text in split_specs([datasets]))
+        changes["datasets"] = tuple(str(parse_dataset(text)) for text in split_specs(datasets))
     return changes
 
 
@@ -203,5 +258,24 @@ def merge_command(
 
     plan = merge(folders, out)
     show_report(read_results(out), output())
-    count = len(list(plan.cells()))
-    Console(stderr=True).print(f"{count} cells of {len(folders)} parts; results in {out}")
+    cells = len(list(plan.cells()))
+    Console(stderr=True).print(f"{cells} cells of {len(folders)} parts; results in {out}")
+
+
+def publish_command(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders, finished or not.")],
+    out: Annotated[Path, typer.Option(help="Folder of published rows; what it has stays.")] = Path("results"),
+) -> None:
+    """Put the finished cells of runs into one small folder of published rows.
+
+    Example: `readbench publish runs/classical runs/flagship --out results`
+    """
+    from readbench.benchmark.runs import publish
+
+    done = publish(folders, out)
+    console = Console(stderr=True)
+    for method in done.replaced:
+        _line(console, f"{method}: its earlier rows came from other code, packages or weights and were left out")
+    missing = done.planned - done.computed
+    said = f"; {missing} are planned and not computed (see README.md there)" if missing else ""
+    _line(console, f"{done.computed} of {done.planned} cells in {out}, {done.size / 1e6:.1f} MB{said}")

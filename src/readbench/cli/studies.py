@@ -10,9 +10,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from readbench.cli.options import DEFAULT_METHOD, DEFAULT_SEEDS, Root, numbers, output
+from readbench.cli.options import (
+    DEFAULT_METHOD,
+    DEFAULT_SEEDS,
+    Datasets,
+    OneMethod,
+    Plugins,
+    Root,
+    Seeds,
+    many_methods,
+    numbers,
+    output,
+)
 from readbench.cli.progress import resumable
-from readbench.common.files import cache_root
+from readbench.common.files import cache_root, write_text
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,27 +48,32 @@ COMPOUND = (
     "flagship-spread",
 )
 """Methods of `readbench compound`."""
+COMPOUND_SOURCE = "dbsherlock(compound=true)"
 SCALED = ("dtw-i", "sbd-d", "sax-bm25", "sonde+nr")
 """Methods of `readbench scale`."""
 Jobs = Annotated[int, typer.Option(min=1, help="Processes to use.")]
 
 
 def opinions_command(  # noqa: PLR0917 - typer reads options from the signature
-    datasets: Annotated[str, typer.Option(help="Names separated by commas.")],
-    method: Annotated[str, typer.Option(help="A method that ends with +verdict.")] = DEFAULT_METHOD,
+    datasets: Datasets,
+    method: OneMethod = DEFAULT_METHOD,
     rho: Annotated[str, typer.Option(help="Pollution levels in percent.")] = "0",
-    seeds: Annotated[str, typer.Option(help="Split seeds.")] = DEFAULT_SEEDS,
+    seeds: Seeds = DEFAULT_SEEDS,
+    split_by: Annotated[
+        str, typer.Option(help="What is held out: group, or asset, to see whether unseen machines are called novel.")
+    ] = "group",
     novelty: Annotated[
         bool, typer.Option("--novelty/--no-novelty", help="Hold out fault types too, with a fit for each of them.")
     ] = True,
     out: Annotated[Path, typer.Option(help="Where to write; finished cells are kept there.")] = Path("runs/opinions"),
     jobs: Jobs = 1,
     root: Root = None,
+    plugin: Plugins = None,  # noqa: ARG001 - loaded as it is read
 ) -> None:
     """Measure opinions on the fault type: calibration, prediction sets, and whether new faults are noticed.
 
     Each fault type is held out of the corpus in turn to measure the last. `readbench run --suite novel` does the same
-    on all data at hand.
+    on all data at hand. With `--split-by asset` all queries come from machines that the corpus has no case of.
     Example: `readbench opinions --datasets sim_ecg --seeds 0 --method "rocket+verdict" --out runs/opinions`
     """
     from readbench.benchmark.runs import Plan, executor_of
@@ -65,10 +81,11 @@ def opinions_command(  # noqa: PLR0917 - typer reads options from the signature
     from readbench.engine.spec import parse_dataset, split_specs
 
     plan = Plan(
-        datasets=tuple(str(parse_dataset(text)) for text in split_specs([datasets])),
+        datasets=tuple(str(parse_dataset(text)) for text in split_specs(datasets)),
         methods=(str(require_opinions(method)),),
         seeds=numbers(seeds, "--seeds"),
         levels=numbers(rho, "--rho"),
+        split_by=_split_unit(split_by),
     )
     opinions_of_plan(plan, out, root, executor_of(workers=jobs), novelty=novelty)
 
@@ -90,7 +107,7 @@ def opinions_of_plan(plan: Plan, out: Path, root: Path | None, executor: Executo
     for table in (opinion_table(measured), *([novelty_table(measured)] if novelty else [])):
         show_table(table, output())
         written.append(f"{table.name}.csv")
-        (out / written[-1]).write_text(table.csv())
+        write_text(out / written[-1], table.csv())
     for name, figure in (("reliability", draw_reliability(measured)), ("novelty", draw_novelty(measured))):
         for suffix in ("svg", "png") if figure else ():
             written.append(f"{name}.{suffix}")
@@ -99,14 +116,15 @@ def opinions_of_plan(plan: Plan, out: Path, root: Path | None, executor: Executo
     _conclude(failures, console)
 
 
-def active_command(
-    datasets: Annotated[str, typer.Option(help="Names separated by commas.")],
-    method: Annotated[str, typer.Option(help="A method that ends with +verdict.")] = DEFAULT_METHOD,
+def active_command(  # noqa: PLR0917 - typer reads options from the signature
+    datasets: Datasets,
+    method: OneMethod = DEFAULT_METHOD,
     rho: Annotated[int, typer.Option(min=0, max=99, help="Pollution level in percent.")] = 0,
-    seeds: Annotated[str, typer.Option(help="Split seeds.")] = DEFAULT_SEEDS,
+    seeds: Seeds = DEFAULT_SEEDS,
     out: Annotated[Path, typer.Option(help="Where to write; finished cells are kept there.")] = Path("runs/active"),
     jobs: Jobs = 1,
     root: Root = None,
+    plugin: Plugins = None,  # noqa: ARG001 - loaded as it is read
 ) -> None:
     """Measure which cases to label first: the most telling ones against a random order.
 
@@ -119,7 +137,7 @@ def active_command(
     from readbench.engine.spec import parse_dataset, split_specs
 
     plan = Plan(
-        datasets=tuple(str(parse_dataset(text)) for text in split_specs([datasets])),
+        datasets=tuple(str(parse_dataset(text)) for text in split_specs(datasets)),
         methods=(str(require_opinions(method)),),
         seeds=numbers(seeds, "--seeds"),
         levels=(rho,),
@@ -133,7 +151,7 @@ def active_command(
         _conclude(failures, console)
     table = active_table(lessons)
     show_table(table, output())
-    (out / "active.csv").write_text(table.csv())
+    write_text(out / "active.csv", table.csv())
     for suffix in ("svg", "png"):
         save(draw_active(lessons), out / f"active.{suffix}")
     console.print(f"wrote active.csv, active.svg and active.png into {out}", highlight=False)
@@ -141,14 +159,14 @@ def active_command(
 
 
 def assets_command(  # noqa: PLR0917 - typer reads options from the signature
-    datasets: Annotated[str, typer.Option(help="Names separated by commas.")],
+    datasets: Datasets,
     methods: Annotated[
         list[str] | None,
-        typer.Option(help="A method; repeatable. Others are compared with the first.", show_default=",".join(PAIRED)),
+        many_methods(",".join(PAIRED), "A method; others are compared with the first"),
     ] = None,
     split_by: Annotated[str, typer.Option(help="What is held out: group, asset or both.")] = "both",
     rho: Annotated[str, typer.Option(help="Pollution levels in percent.")] = "0,20",
-    seeds: Annotated[str, typer.Option(help="Split seeds.")] = DEFAULT_SEEDS,
+    seeds: Seeds = DEFAULT_SEEDS,
     probes: Annotated[
         bool,
         typer.Option("--probes/--no-probes", help="Measure shortcuts too, with and without labels."),
@@ -156,6 +174,7 @@ def assets_command(  # noqa: PLR0917 - typer reads options from the signature
     out: Annotated[Path, typer.Option(help="Where to write; finished cells are kept there.")] = Path("runs/assets"),
     jobs: Jobs = 1,
     root: Root = None,
+    plugin: Plugins = None,  # noqa: ARG001 - loaded as it is read
 ) -> None:
     """Compare methods with and without context, on machines that the corpus knows and on machines that it does not.
 
@@ -168,7 +187,7 @@ def assets_command(  # noqa: PLR0917 - typer reads options from the signature
 
     named = [text if text in COMPOSED else str(parse(text)) for text in split_specs(methods or PAIRED)]
     plan = Plan(
-        datasets=tuple(str(parse_dataset(text)) for text in split_specs([datasets])),
+        datasets=tuple(str(parse_dataset(text)) for text in split_specs(datasets)),
         methods=tuple(dict.fromkeys([*named, *((*PROBES, CONSTANT) if probes else ())])),
         seeds=numbers(seeds, "--seeds"),
         levels=numbers(rho, "--rho"),
@@ -181,11 +200,18 @@ def assets_command(  # noqa: PLR0917 - typer reads options from the signature
     if not measured:
         _conclude(failures, console)
     for table in (asset_table(measured), fault_table(measured)):
-        (out / f"{table.name}.csv").write_text(table.csv())
+        write_text(out / f"{table.name}.csv", table.csv())
         if table.name == "assets":
             show_table(table, output())
     console.print(f"wrote assets.csv and faults.csv into {out}", highlight=False)
     _conclude(failures, console)
+
+
+def _split_unit(text: str) -> SplitUnit:
+    known: dict[str, SplitUnit] = {"group": "group", "asset": "asset"}
+    if text not in known:
+        raise UsageError(f"--split-by is group or asset. Got {text!r}.")
+    return known[text]
 
 
 def _splits(text: str) -> tuple[SplitUnit, ...]:
@@ -196,13 +222,15 @@ def _splits(text: str) -> tuple[SplitUnit, ...]:
 
 
 def compound_command(
-    datasets: Annotated[str, typer.Option(help="Names separated by commas.")] = "dbsherlock(compound=true)",
-    methods: Annotated[
-        list[str] | None, typer.Option(help="A method; repeatable.", show_default=",".join(COMPOUND))
+    datasets: Annotated[
+        list[str] | None,
+        typer.Option("--datasets", "--dataset", help="Names separated by commas.", show_default=COMPOUND_SOURCE),
     ] = None,
+    methods: Annotated[list[str] | None, many_methods(",".join(COMPOUND))] = None,
     out: Annotated[Path, typer.Option(help="Where to write; finished cells are kept there.")] = Path("runs/compound"),
     jobs: Jobs = 1,
     root: Root = None,
+    plugin: Plugins = None,  # noqa: ARG001 - loaded as it is read
 ) -> None:
     """Search faults of several causes at once among cases of single ones: does the list name all of them?
 
@@ -213,7 +241,7 @@ def compound_command(
     from readbench.benchmark.studies import measure_compound
     from readbench.engine.spec import COMPOSED, parse, parse_dataset, split_specs
 
-    sources = [str(parse_dataset(text)) for text in split_specs([datasets])]
+    sources = [str(parse_dataset(text)) for text in split_specs(datasets or [COMPOUND_SOURCE])]
     named = [text if text in COMPOSED else str(parse(text)) for text in split_specs(methods or COMPOUND)]
     console = Console(stderr=True)
     with resumable(console, out) as progress:
@@ -223,7 +251,7 @@ def compound_command(
     if measured:
         table = compound_table(measured)
         show_table(table, output())
-        (out / f"{table.name}.csv").write_text(table.csv())
+        write_text(out / f"{table.name}.csv", table.csv())
         console.print(f"wrote {table.name}.csv into {out}", highlight=False)
     _conclude(failures, console)
 
@@ -245,18 +273,35 @@ def readx_of_plan(plan: Plan, out: Path, root: Path | None, executor: Executor) 
     _conclude(failures, console)
 
 
-def scale_command(
+def early_of_plan(plan: Plan, out: Path, root: Path | None, executor: Executor) -> None:
+    """Ask about windows as they grow into a fault; print the table, write tables and picture."""
+    from readbench.benchmark.report import early_table, notice_table, show_table, write_early
+    from readbench.benchmark.studies import measure_early
+
+    console = Console(stderr=True)
+    with resumable(console, out) as progress:
+        measured, failures = measure_early(plan, out, root=root, executor=executor, progress=progress)
+    if not measured:
+        _conclude(failures, console)
+    for table in (early_table(measured, brief=True), notice_table(measured)):
+        show_table(table, output())
+    console.print(f"wrote {', '.join(write_early(measured, out))} into {out}", highlight=False)
+    _conclude(failures, console)
+
+
+def scale_command(  # noqa: PLR0917 - typer reads options from the signature
     sizes: Annotated[str, typer.Option(help="Windows of the corpora, separated by commas.")] = "10000,100000",
-    methods: Annotated[
-        list[str] | None, typer.Option(help="A method of one leg; repeatable.", show_default=",".join(SCALED))
-    ] = None,
-    source: Annotated[str, typer.Option(help="A simulated dataset.")] = "sim_tanks",
+    methods: Annotated[list[str] | None, many_methods(",".join(SCALED), "A method of one leg")] = None,
+    source: Annotated[
+        str, typer.Option("--source", "--dataset", "--datasets", help="A simulated dataset.")
+    ] = "sim_tanks",
     queries: Annotated[int, typer.Option(min=1, help="Held-out faults that are searched for.")] = 100,
     two_stage: Annotated[
         str, typer.Option(help="Also measure this encoder as a shortlist, and as seeds, for DTW-I.", show_default=False)
     ] = "",
     jobs: Annotated[int, typer.Option(min=1, help="Processes that build the corpus, and that encode.")] = 1,
     out: Annotated[Path, typer.Option(help="Where to write; finished cells are kept there.")] = Path("runs/scale"),
+    plugin: Plugins = None,  # noqa: ARG001 - loaded as it is read
 ) -> None:
     """Measure what methods find and cost as the corpus grows to a million windows and beyond.
 
@@ -284,11 +329,12 @@ def scale_command(
 
 
 def ucr_command(
-    methods: Annotated[list[str], typer.Option(help="A method; give the option once for each.")],
+    methods: Annotated[list[str], many_methods("")],
     out: Annotated[Path | None, typer.Option(help="Write a CSV with every dataset, too.")] = None,
     folder: Annotated[Path, typer.Option(help="Where finished cells are kept.")] = Path("runs/ucr"),
     jobs: Jobs = 1,
     root: Root = None,
+    plugin: Plugins = None,  # noqa: ARG001 - loaded as it is read
 ) -> None:
     """Nearest-neighbour accuracy on the UCR archive's own train and test sides, where its files are at hand (`ctsr`).
 
@@ -310,9 +356,9 @@ def ucr_command(
         table.add_row(spec, f"{mean:.3f}")
     output().print(table)
     if out:
-        out.parent.mkdir(parents=True, exist_ok=True)
         rows = [",".join([name, *(f"{value:.6f}" for value in values)]) for name, values in found.items()]
-        out.write_text("\n".join([",".join(["dataset", *(f'"{spec}"' for spec in specs)]), *rows]) + "\n")
+        header = ",".join(["dataset", *(f'"{spec}"' for spec in specs)])
+        write_text(out, "\n".join([header, *rows]) + "\n")
     _conclude(failures, console)
 
 

@@ -9,8 +9,9 @@ with set_deadline(Deadline(time.monotonic() + 60)):   # who waits
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -44,8 +45,27 @@ def set_deadline(deadline: Deadline) -> Iterator[None]:
         _SET.reset(token)
 
 
+def seconds_left() -> float:
+    """Time that the work at hand has; infinite where nobody set a deadline.
+
+    >>> seconds_left()
+    inf
+    """
+    deadline = _SET.get()
+    return math.inf if deadline is None else deadline.at - time.monotonic()
+
+
 def check_deadline() -> None:
     """Raise `OverdueError` where the time of the work at hand is over; nothing happens where nobody set one."""
+    hold_deadline()()
+
+
+def hold_deadline() -> Callable[[], None]:
+    """What `check_deadline` does here, as a function for the threads that share the work at hand."""
     deadline = _SET.get()
-    if deadline is not None and time.monotonic() > deadline.at:
-        raise OverdueError("The time for this was over before it was done. Ask for less at once.")
+
+    def check() -> None:
+        if deadline is not None and time.monotonic() > deadline.at:
+            raise OverdueError("The time for this was over before it was done. Ask for less at once.")
+
+    return check

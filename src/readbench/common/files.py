@@ -10,12 +10,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -67,6 +68,11 @@ def write_atomically(path: Path, *, durable: bool = False, mode: int = 0o666) ->
     >>> [file.name for file in path.parent.iterdir()]
     ['a.txt']
     """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():  # a device or a pipe would be replaced by a file
+        raise OSError(errno.EINVAL, "it is no file, and would be replaced by one", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
     try:
@@ -76,11 +82,37 @@ def write_atomically(path: Path, *, durable: bool = False, mode: int = 0o666) ->
         if durable:
             _sync(partial)
         partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        if not error.errno or error.filename not in {None, str(partial), partial}:
+            raise
+        # Say the name that the caller knows; some libraries say none, or put the reason into their own words.
+        raise type(error)(error.errno, os.strerror(error.errno or 0), str(path)) from error
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
     if durable and os.name == "posix":  # elsewhere folders cannot be opened
         _sync(path.parent)
+
+
+def require_folder(folder: Path) -> None:
+    """Make a folder, and see that files can be written into it: before the work whose results go there.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp()) / "deep"
+    >>> require_folder(folder)
+    >>> list(folder.iterdir())
+    []
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = folder / f".{os.getpid()}.{threading.get_ident()}.probe"
+    try:
+        probe.write_bytes(b"can this be written?")
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(folder)) from error
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
 
 
 @contextmanager

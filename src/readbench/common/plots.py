@@ -5,7 +5,9 @@ matplotlib is imported inside the functions, so that nothing else pays for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from itertools import cycle
@@ -15,6 +17,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from readbench.common.files import require_folder, write_atomically
+from readbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +51,39 @@ FAMILY_MARKERS = {
 }
 METHOD_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """One colour a method where a figure compares several of one family; after the last they begin again."""
+NAMED_COLOURS = {
+    "random": "#BBBBBB",
+    "majority": "#7F7F7F",
+    "channel-presence": "#C9B458",
+    "stats": "#E69F00",
+    "euclidean": "#88CCEE",
+    "sbd-i": "#6699CC",
+    "sbd-d": "#0072B2",
+    "dtw-i": "#332288",
+    "dtw-d": "#7762C4",
+    "sax-bm25": "#44AA99",
+    "sfa-bm25": "#117733",
+    "rocket": "#DDAA33",
+    "sonde": "#D55E00",
+    "departure": "#999933",
+    "ts2vec": "#AA4499",
+    "charm": "#CC6677",
+    "mantis": "#882255",
+    "chronos-2": "#661100",
+    "tirex": "#AA4466",
+    "ours": "#CC3311",
+    "ours-before": "#EE7733",
+    "flagship": "#000000",
+    "flagship-spread": "#444444",
+    "flagship-window": "#555577",
+    "flagship-pool": "#884466",
+    "mr-hydra": "#006655",
+    "rdst": "#225588",
+}
+"""One colour a method in every figure and on the site; after Tol (2021) and Okabe and Ito, so that neighbours differ in
+lightness too. A method that is not here has the colour of its family."""
+NORMAL_INK = "#3C3C3C"
+"""Normal operation where it is drawn over a fault."""
 FAULT, NORMAL_GREY, REFERENCE_GREY, GRID_GREY, SPAN = "#B2182B", "#8C8C8C", "#595959", "#E6E6E6", "#F4A58266"
 LINE_OF_TEXT = 0.055
 """Height of a line of text as a share of an axis."""
@@ -58,13 +96,16 @@ STYLE: dict[Any, Any] = {
     "axes.grid": False,
     "figure.dpi": 150,
     "savefig.bbox": "tight",
+    "pdf.fonttype": 42,  # TrueType, which publishers ask for; the default embeds bitmaps of outlines (Type 3)
+    "ps.fonttype": 42,
+    "svg.fonttype": "path",  # outlines, so that a figure looks the same where the font is not installed
     "svg.hashsalt": "readbench",
 }
 
 
-def colour_of(family: str) -> str:
-    """The colour of a family everywhere; grey for one that a plug-in made up."""
-    return FAMILY_COLOURS.get(family, REFERENCE_GREY)
+def colour_of(family: str, method: str = "") -> str:
+    """The colour of a method everywhere, else that of its family; grey for one that a plug-in made up."""
+    return NAMED_COLOURS.get(method, FAMILY_COLOURS.get(family, REFERENCE_GREY))
 
 
 def marker_of(family: str) -> str:
@@ -85,10 +126,25 @@ def with_style(draw: Callable[P, R]) -> Callable[P, R]:
     return drawn
 
 
+_column: ContextVar[float | None] = ContextVar("column", default=None)
+
+
+@contextmanager
+def column_width(inches: float | None) -> Iterator[None]:
+    """Inside the block figures are as wide as a column of a paper, with type of the same size; None changes nothing."""
+    token = _column.set(inches)
+    try:
+        yield
+    finally:
+        _column.reset(token)
+
+
 def sheet(width: float, height: float) -> Figure:
-    """An empty figure of a size in inches."""
+    """An empty figure of a size in inches; where a column is set, of its width, and not as much lower as narrower."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
+    if (column := _column.get()) is not None and column < width:
+        width, height = column, height * (column / width) ** 0.5
     return Figure(figsize=(width, height), layout="constrained")
 
 
@@ -136,6 +192,7 @@ class Panel:
         fault: (T,) values of a window with the fault.
         span: first and one past the last faulty step; equal where unknown.
         normal: (T,) values of a normal window, or None.
+        steps: steps of the window, where the values are a sketch of it with other points; 0 where they are the steps.
     """
 
     title: str
@@ -143,6 +200,7 @@ class Panel:
     fault: NDArray[np.float32]
     span: tuple[int, int]
     normal: NDArray[np.float32] | None
+    steps: int = 0
 
 
 @with_style
@@ -180,27 +238,43 @@ class Line:
 
 
 @with_style
-def lines(drawn: Sequence[Line], ticks: Sequence[str], labels: tuple[str, str], caption: str, note: str) -> Figure:
-    """Lines over ticks at equal distances, each named at its end in its own colour; `labels` name both axes."""
+def lines(
+    drawn: Sequence[Line],
+    ticks: Sequence[str],
+    labels: tuple[str, str],
+    caption: str,
+    note: str,
+    at: Sequence[float] | None = None,
+) -> Figure:
+    """Lines over ticks, each named at its end in its own colour.
+
+    Args:
+        drawn: what is drawn.
+        ticks: names of the ticks.
+        labels: names of both axes.
+        caption: title.
+        note: said below it.
+        at: where the ticks stand; at equal distances by default.
+    """
+    places = np.arange(len(ticks), dtype=np.float64) if at is None else np.asarray(at, np.float64)
     figure = sheet(7.2, 4.0)
     axis = figure.subplots()
     for line, marker in zip(drawn, cycle("osD^vP"), strict=False):
-        draw_line(axis, line, marker)
-    axis.set_xticks(range(len(ticks)), ticks)
+        draw_line(axis, line, marker, places)
+    axis.set_xticks(places, ticks)
     axis.set_xlabel(labels[0])
     axis.set_ylabel(labels[1])
     axis.set_title(note, color=REFERENCE_GREY)
     axis.grid(axis="y", color=GRID_GREY, linewidth=0.8)
     axis.set_axisbelow(True)
     axis.margins(x=0.02)
-    _name_lines(axis, [line for line in drawn if not np.isnan(line.values[-1])])
+    _name_lines(axis, [line for line in drawn if not np.isnan(line.values[-1])], float(places[-1]))
     entitle(figure, caption)
     return figure
 
 
-def draw_line(axis: Axes, line: Line, marker: str) -> None:
-    """Draw one method over its ticks."""
-    at = np.arange(len(line.values))
+def draw_line(axis: Axes, line: Line, marker: str, at: NDArray[np.float64]) -> None:
+    """Draw one method over its ticks, which stand at these places."""
     if line.band is not None:
         axis.fill_between(at, *line.band, color=line.colour, alpha=0.12, linewidth=0, zorder=1)
     if line.reference:
@@ -209,14 +283,14 @@ def draw_line(axis: Axes, line: Line, marker: str) -> None:
         axis.plot(at, line.values, color=line.colour, linewidth=2.0, marker=marker, markersize=5, zorder=3)
 
 
-def _name_lines(axis: Axes, drawn: Sequence[Line]) -> None:
+def _name_lines(axis: Axes, drawn: Sequence[Line], end: float) -> None:
     """Write each name right of its line's end, pushed apart where they would overlap."""
     bottom, top = axis.get_ylim()
     heights = spread_labels([float(line.values[-1]) for line in drawn], (top - bottom) * LINE_OF_TEXT)
     for line, height in zip(drawn, heights, strict=True):
         axis.annotate(
             line.title,
-            (len(line.values) - 1, height),
+            (end, height),
             xytext=(8, 0),
             textcoords="offset points",
             color=line.colour,
@@ -227,23 +301,46 @@ def _name_lines(axis: Axes, drawn: Sequence[Line]) -> None:
 
 def draw_panel(axis: Axes, panel: Panel) -> None:
     """Draw one fault against normal."""
-    if panel.normal is not None:
-        axis.plot(panel.normal, color=NORMAL_GREY, linewidth=0.8, zorder=1)
     start, stop = panel.span
     if stop > start:
         axis.axvspan(start, stop, color=SPAN, linewidth=0, zorder=0)
-    axis.plot(panel.fault, color=FAULT, linewidth=0.9, zorder=2)
+    axis.plot(_steps(panel, panel.fault), panel.fault, color=FAULT, linewidth=1.1, alpha=0.85, zorder=1)
+    if panel.normal is not None:  # above the fault, thin, so that neither hides the other
+        axis.plot(_steps(panel, panel.normal), panel.normal, color=NORMAL_INK, linewidth=0.6, zorder=2)
     axis.set_title(fill(panel.title, 36), fontweight="bold")
+    axis.set_xlabel("step", fontsize=7)
     axis.set_ylabel(panel.channel, fontsize=7)
     axis.tick_params(labelsize=7)
     axis.margins(x=0.01)
+
+
+UNDATED: dict[str, dict[str, None]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+"""Files that a figure may be, and what must be left out of them for the same bytes every time."""
+
+
+def check_figure_name(path: Path | None) -> None:
+    """Raise an error unless a figure can be written into a file of this name: before the work that is drawn."""
+    if path is not None and path.suffix.lower() not in UNDATED:
+        raise UsageError(f"A figure is a file that ends with .png, .svg or .pdf. Got {path.name!r}.")
+    if path is not None:
+        require_folder(path.parent)
+
+
+def _steps(panel: Panel, values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The step that each point stands for."""
+    return np.linspace(0, (panel.steps or len(values)) - 1, len(values))
 
 
 def save(figure: Any, path: Path) -> None:  # noqa: ANN401 - a matplotlib figure
     """Write a figure as PNG, SVG or PDF by its suffix; the same figure gives the same bytes."""
     import matplotlib as mpl  # noqa: PLC0415
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    with mpl.rc_context(STYLE):
-        figure.savefig(path, metadata=metadata.get(path.suffix, {}))
+    path = Path(path)
+    check_figure_name(path)
+    with mpl.rc_context(STYLE), write_atomically(path) as partial:
+        kind = path.suffix.lower()
+        figure.savefig(partial, format=kind[1:], metadata=UNDATED[kind])

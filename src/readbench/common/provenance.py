@@ -30,6 +30,7 @@ Symbol = tuple[str, str]
 """A module, and a name that it defines; an empty name is the whole module."""
 NO_NUMBERS = (
     "readbench.errors",  # what is said when nothing is computed
+    "readbench.common.cache",  # what is kept, and when it was used
     "readbench.common.files",  # where things are kept, and that they are written whole
     "readbench.common.processes",
     "readbench.common.progress",

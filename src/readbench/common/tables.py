@@ -192,7 +192,7 @@ def _texts(values: Any) -> Any:  # noqa: ANN401 - an Arrow array, whole or in ch
     return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
-Given = Path | tuple[str, bytes]
+Given = Path | str | tuple[str, bytes]
 """A file, or the name and content of one that was sent."""
 
 
@@ -229,6 +229,7 @@ def open_given(given: Given, limits: Limits) -> tuple[str, pa.NativeFile]:
     >>> name, file.read()
     ('a.csv', b'x')
     """
+    given = Path(given) if isinstance(given, str) else given
     name = given.name if isinstance(given, Path) else given[0]
     file = _open(given, limits)
     if not name.lower().endswith(".gz"):
@@ -236,7 +237,7 @@ def open_given(given: Given, limits: Limits) -> tuple[str, pa.NativeFile]:
     return name[: -len(".gz")], pa.BufferReader(_unpacked(name, file, limits))
 
 
-def _open(given: Given, limits: Limits) -> pa.NativeFile:
+def _open(given: Path | tuple[str, bytes], limits: Limits) -> pa.NativeFile:
     if not isinstance(given, Path):
         name, content = given
         limits.check_bytes(name, len(content))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from readbench.engine.abilities import OnDevice
@@ -34,6 +35,12 @@ def pick_device(device: Device, owner: str) -> str:
     return device
 
 
+def name_gpu() -> str:
+    """Name of the GPU that torch can use; empty where there is none, or no torch."""
+    cuda = import_optional("torch", "name_gpu").cuda if find_spec("torch") else None
+    return str(cuda.get_device_name()) if cuda and cuda.is_available() else ""
+
+
 def device_of(encoder: OnDevice | None) -> Device:
     """`cpu` or `cuda`: where an encoder runs; None stands for one that knows only the CPU.
 
@@ -49,12 +56,14 @@ def device_of(encoder: OnDevice | None) -> Device:
 def use_exact_products() -> Iterator[None]:
     """Products of float32 matrices on a GPU keep their inputs whole, whatever the program prefers elsewhere."""
     settings = import_optional("torch", "exact_products").backends.cuda.matmul
-    before = settings.fp32_precision
-    settings.fp32_precision = "ieee"
+    newer = hasattr(settings, "fp32_precision")  # from torch 2.9 on, which warns of the older name
+    name, exact = ("fp32_precision", "ieee") if newer else ("allow_tf32", False)
+    before = getattr(settings, name)
+    setattr(settings, name, exact)
     try:
         yield
     finally:
-        settings.fp32_precision = before
+        setattr(settings, name, before)
 
 
 @contextmanager

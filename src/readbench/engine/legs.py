@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
+from readbench.common.deadlines import check_deadline
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.abilities import (
     AsksModel,
@@ -286,6 +287,7 @@ class FittedLeg:
 
     def measure(self, queries: WindowSet) -> Scored:
         """Fit and score; the time for encoding is taken out of both and reported on its own."""
+        check_deadline()  # between legs; DTW looks at the clock inside
         leg = self.built
         began, encoded = time.perf_counter(), leg.encode_seconds
         self.fit()

@@ -469,6 +469,10 @@ class FittedMethod:
             self._learned = knowledge.key, self._learn(self.units, knowledge)
         return self._learned[1]
 
+    def recall(self, knowledge: Knowledge, lesson: LabelModel) -> None:
+        """Take a lesson for what this knowledge teaches: it was learned from the same before."""
+        self._learned = knowledge.key, lesson
+
     def lesson_at(self, views: Sequence[View], knowledge: Knowledge, queries: WindowSet) -> LabelModel | None:
         """The lesson beside queries; learned for them alone where the corpus looks different beside them."""
         asked = tuple(unit_vectors(view.queries) for view in views)

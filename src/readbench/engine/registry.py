@@ -11,19 +11,24 @@ names a module; importing the module runs its decorators:
 [project.entry-points."readbench.plugins"]
 mine = "my_package.methods"
 ```
+
+A single file needs no package: `load_plugin_file` runs it here and in the processes that this one starts, as
+`readbench --plugin mine.py` does. They are told by the variable `READBENCH_PLUGINS`.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, Generic, Protocol, TypeVar
@@ -34,6 +39,8 @@ from readbench.errors import UnknownNameError, UsageError
 F = TypeVar("F", bound=Callable[..., Any])
 Finder = TypeVar("Finder", bound=Callable[[], "Iterable[Entry]"])
 PLUGIN_GROUP = "readbench.plugins"
+PLUGIN_FILES = "READBENCH_PLUGINS"
+"""The variable with files of plug-ins that are no packages, separated as those of PATH."""
 BUILT_IN = "readbench"
 """Origin of what this package registers itself."""
 DEEPEST = 100
@@ -120,11 +127,18 @@ class Entry:
         return self._missing_modules() or (self.obstacle() if self.obstacle else "")
 
     def _missing_modules(self) -> str:
-        missing = [module for module in self.requires if not _importable(module)]
-        if not missing:
-            return ""
-        remedy = f"'readbench[{self.extra}]'" if self.extra else " ".join(missing)
-        return f"needs {', '.join(missing)}: pip install {remedy}"
+        missing = self.missing_modules()
+        return f"needs {', '.join(missing)}: {self.installation}" if missing else ""
+
+    def missing_modules(self) -> list[str]:
+        """Modules that it needs and that cannot be imported."""
+        return [module for module in self.requires if not _importable(module)]
+
+    @property
+    def installation(self) -> str:
+        """The command that installs what it needs."""
+        wanted = f"'readbench[{self.extra}]'" if self.extra else " ".join(self.missing_modules())
+        return f"pip install {wanted}"
 
     def abilities_of(self, component: object) -> tuple[type, ...]:
         """What a component of this entry can do beyond its task: what was declared.
@@ -548,7 +562,46 @@ def load_plugins() -> tuple[tuple[EntryPoint, str], ...]:
             reason = f"{type(error).__name__}: {error}"
             warnings.warn(f"Plug-in {point.name} ({point.value}) could not be loaded: {reason}", stacklevel=2)
         report.append((point, reason))
+    for file in filter(None, os.environ.get(PLUGIN_FILES, "").split(os.pathsep)):
+        _import_file(Path(file))
     return tuple(report)
+
+
+def load_plugin_file(path: str | Path) -> None:
+    """Run a file that registers methods, sources or metrics, here and in every process that this one starts."""
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise UsageError(f"There is no plug-in {path}. Give a Python file that registers something.")
+    for room in METRICS.modules:
+        import_room(room)
+    _import_file(file)
+    known = list(filter(None, os.environ.get(PLUGIN_FILES, "").split(os.pathsep)))
+    os.environ[PLUGIN_FILES] = os.pathsep.join(dict.fromkeys([*known, str(file)]))
+
+
+def _import_file(file: Path) -> None:
+    """Import a file under its own name, beside which it finds what it imports; once."""
+    name, here = file.stem, sys.modules.get(file.stem)
+    if here is not None and Path(getattr(here, "__file__", None) or "").resolve() == file:
+        return
+    if not name.isidentifier() or file.suffix != ".py":
+        raise UsageError(f"{file} cannot be a plug-in: it needs a name like my_methods.py.")
+    found = find_spec(name) if here is None else here.__spec__
+    if found is not None and (not found.origin or Path(found.origin).resolve() != file):
+        raise UsageError(f"{file} has the name of another module, {name}. Give it another name.")
+    spec = spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:  # of a suffix that Python does not know
+        raise UsageError(f"{file} is no Python file.")
+    sys.path.append(str(file.parent))  # what it computes is sent to other processes by its name
+    module = sys.modules[name] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        sys.path.remove(str(file.parent))
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"The plug-in {file} could not be loaded: {type(error).__name__}: {error}") from error
 
 
 SOURCES = Registry(

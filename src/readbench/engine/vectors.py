@@ -26,6 +26,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from readbench.common.cache import UNREADABLE, mark_used
 from readbench.common.files import exclusive, open_atomic, write_json
 from readbench.common.processes import end_with_parent
 from readbench.common.progress import SILENT, Progress
@@ -94,8 +95,13 @@ class VectorFolder:
                 wanted.setdefault(path, []).append((digest, row))
         known: dict[str, Vectors] = {}
         for path, rows in wanted.items():
-            with np.load(path) as stored:
-                vectors = stored["vectors"]
+            try:
+                with path.open("rb") as file, np.load(file) as stored:
+                    vectors = stored["vectors"]
+            except UNREADABLE:  # damaged, or removed meanwhile: they are computed again
+                self._forget(self.root / encoder, path)
+                continue
+            mark_used(path)
             known |= {digest: vectors[row] for digest, row in rows}
         return known
 
@@ -111,11 +117,21 @@ class VectorFolder:
         """Where each vector of a folder is; files that came since the last look are added."""
         places, seen = self._places.setdefault(folder, {}), self._seen.setdefault(folder, set())
         for path in sorted(set(folder.glob("*.npz")) - seen):
-            with np.load(path) as stored:
-                digests = stored["digests"]
+            try:
+                with path.open("rb") as file, np.load(file) as stored:
+                    digests = stored["digests"]
+            except UNREADABLE:  # the block is computed again, and written over it or beside it
+                path.unlink(missing_ok=True)
+                continue
             places |= {digest.tobytes().hex(): (path, row) for row, digest in enumerate(digests)}
             seen.add(path)
         return places
+
+    def _forget(self, folder: Path, path: Path) -> None:
+        """Lose a file that cannot be read, and what was known to be in it."""
+        path.unlink(missing_ok=True)
+        self._seen[folder].discard(path)
+        self._places[folder] = {key: place for key, place in self._places[folder].items() if place[0] != path}
 
 
 def encode_missing(

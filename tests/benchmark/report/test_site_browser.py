@@ -113,7 +113,7 @@ def test_filters_change_what_the_means_are_taken_over(visit: Visit, poisoned: Pa
 
 def test_methods_that_the_data_do_not_tell_apart_are_marked(visit: Visit) -> None:
     page = visit.open()
-    first, *others = column(page, "tbody tr td:nth-child(5)")
+    first, *others = column(page, "tbody tr td:nth-child(7)")
     assert first == ""
     marked = [text.endswith("≈") for text in others]
     pairs = [text.rstrip("≈").replace("−", "-").split("±") for text in others]
@@ -261,9 +261,35 @@ def test_figures_are_shown_with_what_they_show(visit: Visit) -> None:
     page = visit.open()
     page.click("nav a:has-text('Figures')")
     page.wait_for_selector("figure img")
-    assert page.get_attribute("figure img", "alt") == page.inner_text("figcaption") == figure_captions()["fault-strip"]
+    shown = figure_captions()["fault-strip"]
+    assert page.get_attribute("figure img", "alt") == shown
+    assert page.inner_text("figcaption").startswith(shown)
     assert page.evaluate("document.querySelector('figure img').decode().then(() => true)")
     assert page.evaluate("document.querySelector('figure img').naturalWidth") > 100
+
+
+def test_a_figure_is_enlarged_by_a_click_and_the_page_stays_as_wide_as_a_phone(visit: Visit) -> None:
+    page = visit.open("#/figures")
+    page.set_viewport_size({"width": 390, "height": 800})
+    width = "document.querySelector('figure img').getBoundingClientRect().width"
+    assert page.evaluate(width) < 390
+    page.click("figure button")
+    assert page.inner_text("figure button") == "Fit to the page"
+    assert page.evaluate(width) > 900
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.click("figure img")
+    assert page.evaluate(width) < 390
+
+
+def test_the_board_says_what_is_asked_and_gives_its_rows_as_a_file(visit: Visit) -> None:
+    page = visit.open()
+    assert "NDCG@10 judges the first ten places" in page.inner_text(".about")
+    assert "docs/protocol.md" in page.inner_text(".about")
+    with page.expect_download() as waiting:
+        page.click("#csv")
+    lines = Path(waiting.value.path()).read_text().splitlines()
+    assert lines[0].startswith("method,title,labels,place,tie,NDCG@10")
+    assert len(lines) == 1 + page.locator("tbody tr").count()
 
 
 @pytest.mark.parametrize("address", VIEWS)

@@ -22,6 +22,7 @@ def board() -> Standings:
             name,
             name,
             "test",
+            "none",
             {0: a, 20: b},
             {},
             {"sim_tanks": a},
@@ -49,8 +50,8 @@ def test_a_leaderboard_of_both_kinds_has_the_mean_over_real_datasets() -> None:
     entries = tuple(replace(entry, real={0: 0.5, 20: 0.25}) for entry in board().entries)
     mixed = replace(board(), entries=entries, origins={"sim_tanks": "simulated by us", "skab": "real"})
     table = standings_table(mixed)
-    assert table.header[3:7] == ["ρ=0%", "ρ=20%", "real ρ=0%", "real ρ=20%"]
-    assert table.rows[0][5:7] == ["0.500", "0.250"]
+    assert table.header[4:8] == ["ρ=0%", "ρ=20%", "real ρ=0%", "real ρ=20%"]
+    assert table.rows[0][6:8] == ["0.500", "0.250"]
     assert "mean over 2 datasets (1 real, 1 simulated by us‡); real: over the real ones alone (1)" in table.caption
     assert "sim_tanks‡" in by_dataset_table(mixed).header
 
@@ -64,7 +65,7 @@ def test_columns_are_sorted_by_click_and_by_key_and_names_do_no_harm(browser: An
     assert names.all_inner_texts() == ["first", HOSTILE, "third"]
     page.keyboard.press("Enter")
     assert names.all_inner_texts() == [HOSTILE, "first", "third"]
-    assert page.get_attribute(".leaderboard th:nth-child(5)", "aria-sort") == "ascending"
+    assert page.get_attribute(".leaderboard th:nth-child(6)", "aria-sort") == "ascending"
     assert page.locator(".leaderboard [aria-sort]").count() == 1
     assert page.inner_text(".rejected td:nth-child(2)") == HOSTILE
     page.set_viewport_size({"width": 400, "height": 800})

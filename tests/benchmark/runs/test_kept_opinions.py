@@ -24,6 +24,9 @@ PLAN = small_plan(
     datasets=("sim_ecg",), methods=("euclidean", OPINING, "raw+verdict(pool=20)"), seeds=(0,), levels=(20,)
 )
 
+ROUNDING = 1e-5
+"""Matrix products of other sizes are rounded otherwise in single precision, more on some processors than on others."""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -42,12 +45,12 @@ def test_kept_opinions_are_those_of_the_method_on_its_own(folder: Path, private_
         wanted = form_opinions(task, rho, parse(OPINING), private_cache)
         assert own["query"].to_pylist() == task.queries.ids.tolist()
         assert own["correct"].to_pylist() == wanted.stated.correct.tolist()
-        np.testing.assert_allclose(own["confidence"].to_numpy(), wanted.stated.confidence, atol=1e-9)
+        np.testing.assert_allclose(own["confidence"].to_numpy(), wanted.stated.confidence, rtol=ROUNDING)
         truth = [
             dict(zip(o.classes, o.posterior, strict=True))[t]
             for o, t in zip(wanted.opinions, wanted.labels, strict=True)
         ]
-        np.testing.assert_allclose(own["truth"].to_numpy(), truth, atol=1e-9)
+        np.testing.assert_allclose(own["truth"].to_numpy(), truth, rtol=ROUNDING)
 
 
 def test_nothing_is_learned_twice(tmp_path: Path, private_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,12 @@ def test_the_suite_without_labels_reads_none() -> None:
     assert all(budgets == ("all",) for budgets in replace(plan, labels=("0", "5")).budgets.values())
 
 
+@pytest.mark.parametrize("name", ["label-free", "paper", "full"])
+def test_ts2vec_stands_in_the_suites_wherever_torch_is_installed(name: str) -> None:
+    chosen = suite(name, None)
+    assert "ts2vec" in (chosen.skipped if ENCODERS.get("ts2vec").unavailable() else chosen.plan.methods)
+
+
 def test_stacks_with_gpc_stand_with_and_without_normal_residuals() -> None:
     wanted = {f"{encoder}{nr}|dtw-i+gpc" for encoder in ("charm", "mantis", "rocket") for nr in ("", "+nr")}
     assert wanted <= set(SUITES["rerank"]())

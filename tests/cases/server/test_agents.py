@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,21 @@ def test_agents_come_over_http_with_a_key(tmp_path: Path) -> None:
     finally:
         process.terminate()
         process.communicate(timeout=30)
+
+
+def test_an_agent_says_by_which_clock(library: Library, tmp_path: Path) -> None:
+    header, *rows = csv("leak").decode().split("\n")
+    dated = [f"2025-06-01 12:{int(step):02}:00,{rest}" for step, rest in (row.split(",", 1) for row in rows)]
+    (tmp_path / "new.csv").write_text("\n".join([header, *dated]))
+    told = {"file": str(tmp_path / "new.csv"), "zone": "+01:00", "first": "2025-06-01 12:05"}
+    _, (added, wrong) = talk(
+        agent_server(library, method=FAST, writable=True),
+        ("add_case", told),
+        ("find_similar_cases", told | {"zone": "Atlantis"}),
+    )
+    case = library.case(added.structured_content["id"])
+    assert (case.time, case.zone) == (datetime(2025, 6, 1, 11, 5, tzinfo=UTC).timestamp(), "+01:00")
+    assert "no time zone" in wrong.content[0].text
 
 
 def test_an_agent_says_when_it_began(library: Library, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,22 @@ def test_a_file_is_searched_and_not_kept(client: TestClient, library: Library) -
     assert len(library) == 12
     kept = client.post("/api/v1/files", files={"file": ("a.csv", csv("noise"))}).json()
     assert kept["time"] is None, "seconds since the recording began are no date"
+
+
+def test_dates_without_a_zone_are_by_the_clock_that_is_told(client: TestClient, library: Library) -> None:
+    header, *rows = csv("leak").decode().split("\n")
+    dated = [f"2025-06-01 12:{int(step):02}:00,{rest}" for step, rest in (row.split(",", 1) for row in rows)]
+    files = {"file": ("a.csv", "\n".join([header, *dated]).encode())}
+    told = {"zone": "Europe/Berlin", "first": "2025-06-01 12:05", "onset": "12:20"}
+    case = client.post("/api/v1/files", files=files, data=told).json()
+    noon = datetime(2025, 6, 1, 10, 20, tzinfo=UTC).timestamp()  # two hours ahead in summer
+    assert (case["time"], case["zone"]) == (noon, "Europe/Berlin")
+    assert library.window(case["id"])[0].before.shape == (3, 15)
+    looked = client.post("/look", files=files, data={"zone": "Europe/Berlin"})
+    assert "12:00 to 12:39" in looked.text
+    for path in ("api/v1/search-file", "look", "preview"):
+        wrong = client.post(f"/{path}", files=files, data={"zone": "Atlantis"})
+        assert "&#39;Atlantis&#39; is no time zone" in wrong.text or "'Atlantis' is no time zone" in wrong.text
 
 
 def test_several_windows_at_once(client: TestClient) -> None:

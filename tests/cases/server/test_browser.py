@@ -449,3 +449,22 @@ def test_pages_can_be_used_by_everybody(browser: Any, address: str, library: Lib
     assert library.case("w2").notes == "what I say"
     context.close()
     assert not said
+
+
+def test_a_link_opens_a_comparison_and_a_part_of_the_window(page: Any, library: Library) -> None:  # noqa: ANN401
+    page.goto("/cases/w1")
+    page.wait_for_selector("#plots[data-chosen]")
+    listed = ranking(page)
+    assert "#" not in page.url
+    page.goto("about:blank")
+    page.goto(f"/cases/w1#like={listed[2]}&view=0.25,0.5")
+    page.wait_for_selector(f'#plots[data-chosen="{listed[2]}"][data-closer]')
+    assert page.locator('.hit[aria-current="true"]').get_attribute("data-case") == listed[2]
+    page.keyboard.press("k")
+    page.wait_for_selector(f'#plots[data-chosen="{listed[1]}"]')
+    assert page.url.endswith(f"#like={listed[1]}&view=0.25,0.5"), "the address is what is shown"
+    unlisted = next(case.id for case in library.cases() if case.id not in {*listed, "w1"})
+    page.goto("about:blank")
+    page.goto(f"/cases/w1#like={unlisted}")
+    page.wait_for_selector(f'#plots[data-chosen="{unlisted}"]')
+    assert page.inner_text("#other-name") == unlisted

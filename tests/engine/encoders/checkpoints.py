@@ -76,6 +76,23 @@ def write_chronos(folder: Path, seed: int = 0, *, full: bool = False, context: i
     return folder
 
 
+def write_bolt(folder: Path, seed: int = 0, *, full: bool = False, context: int = 2048) -> Path:
+    """`config.json` and `model.safetensors`, as `amazon/chronos-bolt-base` has them."""
+    torch = pytest.importorskip("torch")
+    bolt = pytest.importorskip("chronos.chronos_bolt")
+    transformers = pytest.importorskip("transformers")
+
+    forecasting = {"context_length": context, "input_patch_size": 16, "input_patch_stride": 16, "prediction_length": 64}
+    forecasting |= {"quantiles": [0.1, 0.5, 0.9], "use_reg_token": True}
+    ids = {"pad_token_id": 0, "decoder_start_token_id": 0, "eos_token_id": 1, "reg_token_id": 1, "vocab_size": 2}
+    shape = CHRONOS_FULL if full else CHRONOS_TINY
+    torch.manual_seed(seed)
+    config = transformers.T5Config(**shape, **ids, initializer_factor=0.1, chronos_config=forecasting)
+    with redirect_stderr(StringIO()):  # a progress bar
+        bolt.ChronosBoltModelForForecasting(config).save_pretrained(folder)
+    return folder
+
+
 def write_tirex(folder: Path, seed: int = 0, *, full: bool = False) -> Path:
     """`model.ckpt`, as `NX-AI/TiRex` has it."""
     torch = pytest.importorskip("torch")
@@ -118,7 +135,7 @@ def write_program(folder: Path, seed: int = 0, width: int = 384, *, name: str = 
 
     torch.manual_seed(seed)
     network = Network().eval()
-    batch, channels, time = (torch.export.Dim(axis) for axis in ("batch", "channels", "time"))
+    batch, channels, time = (torch.export.Dim(axis, max=2**20) for axis in ("batch", "channels", "time"))
     example = (torch.zeros(2, 3, 64), torch.zeros(3, 64, dtype=torch.uint8))[: 1 + named]
     shapes = ({0: batch, 1: channels, 2: time}, {0: channels})[: 1 + named]
     folder.mkdir(parents=True, exist_ok=True)
@@ -162,6 +179,7 @@ def write_hub(root: Path, *, full: bool) -> None:
     """The public networks, laid out as `READBENCH_MODELS` has them."""
     write_mantis(root / "paris-noah" / "MantisV2", full=full)
     write_chronos(root / "amazon" / "chronos-2", full=full)
+    write_bolt(root / "amazon" / "chronos-bolt-base", full=full)
     write_tirex(root / "NX-AI" / "TiRex", full=full)
     write_timesfm(root / "google" / "timesfm-2.5-200m-transformers", full=full)
 

@@ -13,6 +13,7 @@ from readbench.engine.registry import ENCODERS
 WEIGHTS = {
     "mantis": ("paris-noah/MantisV2", ("config.json", "model.safetensors")),
     "chronos-2": ("amazon/chronos-2", ("config.json", "model.safetensors")),
+    "chronos-bolt": ("amazon/chronos-bolt-base", ("config.json", "model.safetensors")),
     "tirex": ("NX-AI/TiRex", ("model.ckpt",)),
     "timesfm": ("google/timesfm-2.5-200m-transformers", ("config.json", "model.safetensors")),
 }
@@ -48,7 +49,7 @@ def test_a_network_in_a_file_needs_the_file(name: str) -> None:
 
 def test_charm_says_that_its_weights_are_not_public() -> None:
     pytest.importorskip("torch")
-    assert ENCODERS.get("charm").unavailable().startswith("has no public weights.")
+    assert ENCODERS.get("charm").unavailable().startswith("needs weights, which are not public")
 
 
 @pytest.mark.parametrize("name", ["raw", "rocket"])
@@ -70,6 +71,7 @@ def test_asking_imports_nothing_heavy() -> None:
     [
         ("mantis", "paris-noah/MantisV2", 32, ["length", "layer"]),
         ("chronos-2", "amazon/chronos-2", 32, []),
+        ("chronos-bolt", "amazon/chronos-bolt-base", 32, []),
         ("tirex", "NX-AI/TiRex", 512, ["form"]),
         ("timesfm", "google/timesfm-2.5-200m-transformers", 32, []),
     ],

@@ -88,7 +88,7 @@ def test_they_are_part_of_methods(tmp_path: Path) -> None:
 
 
 def test_charm_without_weights_says_that_none_are_public() -> None:
-    with pytest.raises(DataError, match=r"charm has no public weights.*charm\(weights=FILE\)"):
+    with pytest.raises(DataError, match=r"charm needs weights, which are not public.*charm\(FILE\)"):
         Charm().fit(RAGGED, RAGGED[:0])
 
 

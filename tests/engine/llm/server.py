@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,10 @@ class Loopback:
     asked: list[Asked] = field(default_factory=list)
     batches: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     polls: int = 0
+    files: dict[str, bytes] = field(default_factory=dict)
+    notes: dict[str, dict[str, str]] = field(default_factory=dict)
+    end: str = "completed"
+    """How OpenAI's batches end."""
 
     def base(self, provider: str) -> str:
         return f"{self.url}/v1" if provider in ("openai", "chatts-http") else self.url
@@ -112,13 +117,12 @@ def serving(script: Script) -> Iterator[Loopback]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            asked = Asked(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
-            if asked.path == "/v1/messages/batches":
-                name = f"batch_{len(loopback.batches)}"
-                loopback.batches[name] = body["requests"]
-                self._send(json.dumps(batch_of(loopback, name)).encode())
+            sent = self.rfile.read(int(self.headers["content-length"]))
+            told = taken_for_later(loopback, self.path, self.headers["content-type"], sent)
+            if told is not None:
+                self._send(json.dumps(told).encode())
                 return
+            asked = Asked(self.path, {k.lower(): v for k, v in self.headers.items()}, json.loads(sent))
             loopback.asked.append(asked)
             answered = loopback.script(asked)
             if answered.status == HANG_UP:
@@ -134,13 +138,8 @@ def serving(script: Script) -> Iterator[Loopback]:
             self.wfile.write(content)
 
         def do_GET(self) -> None:
-            """A batch, which has ended when it is asked for the third time, or its results."""
-            name = self.path.split("/")[4].partition("?")[0]
-            if not self.path.endswith("/results"):
-                loopback.polls += 1
-                self._send(json.dumps(batch_of(loopback, name)).encode())
-                return
-            self._send("\n".join(map(json.dumps, results_of(loopback, name))).encode())
+            """A batch, which has ended when it is asked for the third time, or its results; or all of OpenAI's."""
+            self._send(looked_up(loopback, self.path))
 
         def _send(self, content: bytes) -> None:
             self.send_response(200)
@@ -188,6 +187,39 @@ def wrapped(asked: Asked, answered: Answered) -> dict[str, Any]:
     return {**head, "content": content, "stop_reason": answered.stop or "end_turn", "usage": usage}
 
 
+def taken_for_later(loopback: Loopback, path: str, kind: str, sent: bytes) -> dict[str, Any] | None:
+    """What is said to a file or a batch that comes; None to what is neither."""
+    batch = f"batch_{len(loopback.batches)}"
+    if path == "/v1/files":
+        name = f"file_{len(loopback.files)}"
+        loopback.files[name] = uploaded(kind, sent)
+        return {"id": name, "object": "file"}
+    if path == "/v1/batches":
+        body = json.loads(sent)
+        loopback.batches[batch] = list(map(json.loads, loopback.files[body["input_file_id"]].splitlines()))
+        loopback.notes[batch] = body["metadata"]
+        return completion_batch_of(loopback, batch)
+    if path == "/v1/messages/batches":
+        loopback.batches[batch] = json.loads(sent)["requests"]
+        return batch_of(loopback, batch)
+    return None
+
+
+def looked_up(loopback: Loopback, path: str) -> bytes:
+    """A file, a batch, all batches of OpenAI, or the results of one of Anthropic."""
+    parts = path.partition("?")[0].split("/")
+    if path.startswith("/v1/files/"):
+        return loopback.files[parts[3]]
+    if path.endswith("/results"):
+        return "\n".join(map(json.dumps, results_of(loopback, parts[4]))).encode()
+    if path.startswith("/v1/batches?"):
+        known = [completion_batch_of(loopback, name) for name in loopback.notes]
+        return json.dumps({"object": "list", "data": known}).encode()
+    loopback.polls += 1
+    told = completion_batch_of(loopback, parts[3]) if parts[2] == "batches" else batch_of(loopback, parts[4])
+    return json.dumps(told).encode()
+
+
 def batch_of(loopback: Loopback, name: str) -> dict[str, Any]:
     """A batch as Anthropic describes it."""
     status = "ended" if loopback.polls > 2 else "in_progress"
@@ -204,6 +236,35 @@ def results_of(loopback: Loopback, name: str) -> Iterator[dict[str, Any]]:
         failed = {"type": "errored", "error": {"type": "error", "error": {"type": "api_error", "message": "no"}}}
         done = {"type": "succeeded", "message": wrapped(asked, answered)}
         yield {"custom_id": request["custom_id"], "result": done if answered.status == 200 else failed}
+
+
+def uploaded(kind: str, body: bytes) -> bytes:
+    """The file in a form that was sent."""
+    form = message_from_bytes(b"Content-Type: " + kind.encode() + b"\r\n\r\n" + body)
+    return next(bytes(part.get_payload(decode=True)) for part in form.walk() if part.get_filename())
+
+
+def completion_batch_of(loopback: Loopback, name: str) -> dict[str, Any]:
+    """A batch as OpenAI describes it; once it is done, a file holds the answers, and another what failed."""
+    head = {"id": name, "object": "batch", "metadata": loopback.notes[name], "created_at": 0}
+    if loopback.polls <= 2:
+        return head | {"status": "in_progress"}
+    if loopback.end == "failed":
+        return head | {"status": "failed", "errors": {"data": [{"message": "line 1 is no request"}]}}
+    answers = f"answers_{name}"
+    if answers not in loopback.files:
+        loopback.files[answers] = "\n".join(map(json.dumps, completions_of(loopback, name))).encode()
+    return head | {"status": loopback.end, "output_file_id": answers}
+
+
+def completions_of(loopback: Loopback, name: str) -> Iterator[dict[str, Any]]:
+    """The script's answers; one with a status other than 200 has failed."""
+    for request in loopback.batches[name]:
+        asked = Asked(request["url"], {}, request["body"])
+        loopback.asked.append(asked)
+        answered = loopback.script(asked)
+        response = {"status_code": answered.status, "body": wrapped(asked, answered)}
+        yield {"custom_id": request["custom_id"], "response": response, "error": None}
 
 
 def write_profiles(path: Path, profiles: Mapping[str, Mapping[str, object]]) -> Path:

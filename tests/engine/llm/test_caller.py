@@ -99,31 +99,6 @@ def test_a_refusal_with_a_number_in_it_is_no_answer_but_one_that_ends_late_is(tm
     assert "truncated" not in caller.usage
 
 
-@pytest.mark.usefixtures("keys")
-def test_a_batch_is_paid_half_and_once_though_the_run_is_killed_while_it_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = iter([Answered("no idea"), Answered(status=500), Answered("no", stop="refusal"), *[Answered(GOOD)] * 9])
-    with serving(lambda _: next(said)) as loopback:
-        prices: dict[str, Any] = {"input_price": 3.0, "output_price": 15.0, "backoff_s": 0.01, "batch": True}
-        profile = Profile(provider="anthropic", model="m", base_url=loopback.url, **prices)
-        caller = ModelCaller("m", profile, client_for(profile), tmp_path)
-        questions = [question(str(k)) for k in range(5)]
-        monkeypatch.setattr(time, "sleep", _kill)
-        with pytest.raises(KeyboardInterrupt):
-            caller.ask(questions, [read_similarity] * 5)
-        monkeypatch.undo()
-        monkeypatch.setenv("ANTHROPIC_API_KEY", KEYS["ANTHROPIC_API_KEY"])
-        assert caller.ask(questions, [read_similarity] * 5) == [50.0, 50.0, None, 50.0, 50.0]
-        assert [len(requests) for requests in loopback.batches.values()] == [5, 2]
-    assert (caller.usage["calls"], caller.usage["refusal"], caller.usage["overloaded"]) == (7, 1, 1)
-    assert caller.usage["cost"] == pytest.approx(6 * (100 * 3.0 + 10 * 15.0) / 1e6 / 2)
-
-
-def _kill(_: float) -> None:
-    raise KeyboardInterrupt
-
-
 def test_waits_double_and_are_at_least_what_the_server_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     monkeypatch.setattr(time, "sleep", waits.append)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -27,6 +28,7 @@ from tests.engine.llm.server import Answered, Asked, serving, write_profiles
 from tests.engine.llm.test_rerank import backwards
 from tests.engine.llm.test_run import BASE, CLASSIFY, LIST, plan, statuses
 
+REAL = ("skab", "mit_bih")
 OTHER = LIST.replace("model=m", "model=n")
 
 
@@ -69,6 +71,30 @@ def test_a_run_names_its_models_and_is_reproducible_from_its_folder_alone(
     run(plan("sim_ecg", methods=methods), folder)  # nobody serves any more
     assert statuses(folder) == {"ok"}
     assert before == ((folder / "rankings" / "sim_ecg.parquet").read_bytes(), (folder / "usage.csv").read_bytes())
+
+
+@pytest.mark.long
+def test_a_run_over_two_real_datasets_with_two_models_is_reproducible_from_its_folder_alone(
+    tmp_path: Path, own_cache: Path
+) -> None:
+    data = Path(os.environ.get("READBENCH_DATA", ""))
+    if not all((data / name).is_dir() for name in REAL):
+        pytest.skip("needs READBENCH_DATA with skab and mit_bih")
+    with serving(two_models) as loopback:
+        shared = f"{loopback.url}/v1"
+        methods = (BASE, *(LIST.replace("model=m", f"model=openai:{name}@{shared}") for name in ("one", "two")))
+        run(plan(*REAL, methods=methods), tmp_path / "run", root=data)
+        assert len(loopback.asked) == 400
+    shutil.copytree(tmp_path / "run", tmp_path / "moved")
+    shutil.rmtree(tmp_path / "moved" / "cells")
+    shutil.rmtree(own_cache)
+    run(plan(*REAL, methods=methods), tmp_path / "moved", root=data)  # nobody serves any more
+    assert statuses(tmp_path / "moved") == {"ok"}
+    kept = ("usage.csv", *(f"rankings/{name}.parquet" for name in REAL))
+    for name in kept:
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "moved" / name).read_bytes(), name
+    asked_by = json.loads((tmp_path / "moved" / "run.json").read_text())["computed_by"]
+    assert [asked_by[method]["models"][0]["model"] for method in methods[1:]] == ["one", "two"]
 
 
 def biased(asked: Asked) -> Answered:

@@ -16,7 +16,7 @@ from tests.engine.llm.conftest import Configure
 def test_without_a_file_there_is_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     for entry in (RERANKERS.get("llm"), RETRIEVERS.get("classify")):
         assert "READBENCH_LLM" in entry.unavailable()
-    with pytest.raises(UsageError, match="name a file of profiles in READBENCH_LLM"):
+    with pytest.raises(UsageError, match="export READBENCH_LLM=FILE of profiles"):
         load_profile("claude")
     monkeypatch.setenv("READBENCH_LLM", "/nowhere/llm.toml")
     with pytest.raises(UsageError, match=r"needs the file /nowhere/llm\.toml"):

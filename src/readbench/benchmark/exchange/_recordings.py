@@ -21,6 +21,9 @@ from readbench.engine.window_tables import FACT, Roles, TableSeries, series_of
 from readbench.engine.windows import NORMAL, UNLABELLED
 from readbench.errors import DataError, UnknownNameError
 
+FEWEST_STEPS = 8
+"""Rows of a case below which a column that rises is no wonder."""
+
 
 @dataclass(frozen=True)
 class CaseFacts:
@@ -79,7 +82,9 @@ class ImportedRecordings:
         channels: dict[str, str] = {}
         rows = 0
         remarks: dict[str, None] = {}
+        columns = _Columns()
         for _, series in self._series(remarks):
+            columns.see(series)
             codes, counts = np.unique(series.labels, return_counts=True)
             for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
                 steps[self._name(series, code)] += count
@@ -99,7 +104,8 @@ class ImportedRecordings:
             if name not in channels:
                 raise UnknownNameError("channel", name, tuple(channels))
         info = replace(self.info, channels=tuple(map(Channel, channels, channels.values())), faults=faults)
-        return replace(self, info=info, labelled=dict(sorted(steps.items())), rows=rows, remarks=tuple(remarks))
+        told = (*remarks, *columns.remarks())
+        return replace(self, info=info, labelled=dict(sorted(steps.items())), rows=rows, remarks=told)
 
     def write(self, folder: Path) -> None:
         """Clean, cut and label all recordings into a folder of windows."""
@@ -180,6 +186,37 @@ class ImportedRecordings:
         if code != UNLABELLED:
             return series.names[code]
         return self.normal if self.blank_is_normal else ""
+
+
+class _Columns:
+    """What looks wrong about the columns that became channels."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, bool] = {}
+        self._rising: dict[str, bool] = {}
+
+    def see(self, series: TableSeries) -> None:
+        """Look at the values of one case."""
+        known = is_reading(series.values)
+        with np.errstate(invalid="ignore"):
+            steps = np.diff(series.values, axis=1)
+        timeless = np.isnan(series.rate) and steps.shape[1] >= FEWEST_STEPS
+        for row, name in enumerate(series.channels):
+            self._read[name] = self._read.get(name, False) or bool(known[row].any())
+            rises = timeless and bool(known[row].all()) and bool((steps[row] > 0).all())
+            self._rising[name] = self._rising.get(name, True) and rises
+
+    def remarks(self) -> list[str]:
+        """Sentences on channels without a reading, and on those that may be a time that nobody named."""
+        empty = [name for name, read in self._read.items() if not read]
+        rising = [name for name, rises in self._rising.items() if rises]
+        return [
+            *(
+                f"Mind: {name!r} has no reading in any row. Leave it out: --channels names the others."
+                for name in empty
+            ),
+            *(f"Mind: {name!r} rises with every row. If it is the time, say so: --time {name!r}." for name in rising),
+        ]
 
 
 def table_files(paths: Iterable[Path]) -> tuple[Path, ...]:

@@ -19,6 +19,7 @@ from readbench.benchmark.protocol._describe import (
     count_classes,
     fault_panels,
 )
+from readbench.benchmark.protocol._onsets import SHARES, OnsetTask, build_onsets, compose_onsets
 from readbench.benchmark.protocol._origin import DataOrigin, find_origin, tell_origin
 from readbench.benchmark.protocol._pools import POOLS, PoolName, PoolTask, assets_of, compose_pools
 from readbench.benchmark.protocol._shipped import read_shipped, read_shipped_rows
@@ -52,6 +53,7 @@ __all__ = [
     "NORMAL_CLASS",
     "PAPER_COMPOSITION",
     "POOLS",
+    "SHARES",
     "TASK",
     "BeforeRule",
     "BeforeSource",
@@ -61,6 +63,7 @@ __all__ = [
     "CutSource",
     "Cuts",
     "DataOrigin",
+    "OnsetTask",
     "Parts",
     "PoolName",
     "PoolTask",
@@ -75,7 +78,9 @@ __all__ = [
     "assets_of",
     "build",
     "build_fingerprint",
+    "build_onsets",
     "builders_of",
+    "compose_onsets",
     "compose_pools",
     "compose_task",
     "composition_facts",

@@ -132,7 +132,7 @@ def task_of(built: Built, windows: WindowSet, chosen: Selection, seed: int) -> T
 def _choose(built: Built, seed: int, settings: Composition) -> Selection:
     if built.parts is not None:
         return select_ready(built.parts, settings, seed)
-    split = _split(built, seed, settings)
+    split = split_windows(built, seed, settings)
     chosen = select(built.windows.labels, split.test, settings, seed, built.info.protocol.composition)
     return replace(chosen, notes=(*split.notes, *chosen.notes))
 
@@ -151,7 +151,8 @@ def _unasked(corpus: WindowSet, queries: WindowSet, settings: Composition) -> tu
     return (f"classes without queries when assets are held out: {names}",) if names else ()
 
 
-def _split(built: Built, seed: int, settings: Composition) -> Split:
+def split_windows(built: Built, seed: int, settings: Composition) -> Split:
+    """Which windows of a source are held out."""
     windows, protocol = built.windows, built.info.protocol
     if settings.split_by == "asset":
         if (windows.assets == "").any():

@@ -1,5 +1,14 @@
 """From a run folder alone to tables, figures and what may be said of them; nothing is computed again."""
 
+from readbench.benchmark.report._against import (
+    AgainstRow,
+    OwnCell,
+    against_table,
+    check_published,
+    compare_with_published,
+    find_published,
+    own_cells,
+)
 from readbench.benchmark.report._assets import asset_table, compound_table, fault_table
 from readbench.benchmark.report._audit import (
     audit_blocks,
@@ -9,8 +18,10 @@ from readbench.benchmark.report._audit import (
     tell_verdicts,
     write_blocks,
 )
+from readbench.benchmark.report._blocks import BLOCKS, StaleBlock, fill_blocks, find_stale, write_block
 from readbench.benchmark.report._bundle import Declared, read_bundle, write_bundle
 from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
+from readbench.benchmark.report._checking import CheckedSubmission, check_submissions, published_bundle
 from readbench.benchmark.report._compare import (
     as_json,
     case_link,
@@ -20,6 +31,8 @@ from readbench.benchmark.report._compare import (
     markdown,
     pairs_of,
 )
+from readbench.benchmark.report._conclusions import CLAIMS, Claim, ClaimFinding, conclusion_table, judge_claims
+from readbench.benchmark.report._early import draw_early, early_table, notice_table, write_early
 from readbench.benchmark.report._figures import (
     FIGURES,
     DrawnFigure,
@@ -39,7 +52,7 @@ from readbench.benchmark.report._gallery import (
     tasks_of,
 )
 from readbench.benchmark.report._grid import TableStudy
-from readbench.benchmark.report._methods import Methods, describe, is_partial, marks_of
+from readbench.benchmark.report._methods import Methods, base_name, describe, is_partial, marks_of
 from readbench.benchmark.report._opinions import (
     active_table,
     draw_active,
@@ -50,6 +63,7 @@ from readbench.benchmark.report._opinions import (
 )
 from readbench.benchmark.report._origins import MARKS, explain_marks
 from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
+from readbench.benchmark.report._places import MethodPlace, Places, place_methods, places_table, tell_place
 from readbench.benchmark.report._readx import (
     draw_readx,
     ranking_table,
@@ -59,6 +73,7 @@ from readbench.benchmark.report._readx import (
 from readbench.benchmark.report._results import Leaderboard, Results, leaderboard, read_results
 from readbench.benchmark.report._scale import measured_tables, two_stage_table, write_scale
 from readbench.benchmark.report._standings import rank_submissions, rejected_table, standings_table, write_standings
+from readbench.benchmark.report._statements import LABEL_WORDS, MethodStatement, state_method
 from readbench.benchmark.report._table import Mark, ReportTable, latex
 from readbench.benchmark.report._trec import write_trec
 from readbench.benchmark.report._write import (
@@ -70,45 +85,66 @@ from readbench.benchmark.report._write import (
     remarks,
     show_report,
     show_table,
+    tell_labels,
     write_report,
 )
 
 __all__ = [
+    "BLOCKS",
+    "CLAIMS",
     "COARSEST",
     "DEPTH",
     "FIGURES",
     "FINEST",
+    "LABEL_WORDS",
     "MARKS",
+    "AgainstRow",
+    "CheckedSubmission",
+    "Claim",
+    "ClaimFinding",
     "Declared",
     "DrawnFigure",
     "Gallery",
     "GalleryWindow",
     "Leaderboard",
     "Mark",
+    "MethodPlace",
+    "MethodStatement",
     "Methods",
+    "OwnCell",
+    "Places",
     "ReportTable",
     "Results",
     "RunOverview",
+    "StaleBlock",
     "TableStudy",
     "absent_figures",
     "absent_tables",
     "active_table",
+    "against_table",
     "all_curves",
     "as_json",
     "asset_table",
     "audit_blocks",
+    "base_name",
     "case_link",
     "check_data",
+    "check_published",
+    "check_submissions",
     "compare",
+    "compare_with_published",
     "comparison_table",
     "compound_table",
+    "conclusion_table",
     "dataset_table",
     "describe",
     "difference_table",
     "draw_active",
+    "draw_early",
     "draw_novelty",
     "draw_readx",
     "draw_reliability",
+    "early_table",
     "explain_marks",
     "fault_against_shape",
     "fault_strip",
@@ -116,7 +152,11 @@ __all__ = [
     "fault_types",
     "figure_captions",
     "figures",
+    "fill_blocks",
+    "find_published",
+    "find_stale",
     "is_partial",
+    "judge_claims",
     "keep_gallery",
     "latex",
     "leaderboard",
@@ -125,11 +165,16 @@ __all__ = [
     "marks_of",
     "measured_tables",
     "method_tables",
+    "notice_table",
     "novelty_table",
     "opinion_table",
     "overview",
+    "own_cells",
     "pairs_of",
     "paper_tables",
+    "place_methods",
+    "places_table",
+    "published_bundle",
     "rank_submissions",
     "ranking_table",
     "read_bundle",
@@ -142,13 +187,18 @@ __all__ = [
     "show_report",
     "show_table",
     "standings_table",
+    "state_method",
     "summary_blocks",
     "tasks_of",
     "tell_context",
+    "tell_labels",
+    "tell_place",
     "tell_verdicts",
     "two_stage_table",
+    "write_block",
     "write_blocks",
     "write_bundle",
+    "write_early",
     "write_readx",
     "write_report",
     "write_scale",

@@ -145,7 +145,6 @@ def write_blocks(blocks: Sequence[Block], path: Path) -> None:
     makers = {".md": _markdown, ".html": _page}
     if path.suffix not in makers:
         raise UsageError(f"--out takes a file that ends with .md or .html. Got {path.name!r}.")
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, makers[path.suffix](blocks))
 
 

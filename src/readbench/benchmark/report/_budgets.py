@@ -13,7 +13,7 @@ from readbench.benchmark.metrics import ConfidenceInterval, mean_interval
 from readbench.benchmark.report._methods import describe
 from readbench.benchmark.report._results import Figure, Results, figure_of
 from readbench.benchmark.report._table import ReportTable
-from readbench.benchmark.runs import ALL, RunFolder, parse_budget
+from readbench.benchmark.runs import ALL, open_folder, parse_budget
 from readbench.common.plots import METHOD_COLOURS, REFERENCE_GREY, Line, lines
 
 if TYPE_CHECKING:
@@ -137,7 +137,15 @@ def draw_budgets(curve: BudgetCurve) -> Picture:
     ]
     note = "bands: 95 % intervals over split groups"
     note += "; dashed: reads no label" if any(line.flat for line in curve.lines) else ""
-    return lines(drawn, curve.budgets, (curve.unit, curve.metric), curve.caption, note)
+    return lines(drawn, curve.budgets, (curve.unit, curve.metric), curve.caption, note, _places(curve.budgets))
+
+
+def _places(ticks: Sequence[str]) -> list[float] | None:
+    """Where ticks stand: at their number, so that 50 labels are ten times as far as 5; None where one has none."""
+    numbers = [text.removesuffix("%") for text in ticks]
+    if not all(number.replace(".", "", 1).isdigit() for number in numbers):
+        return None
+    return [float(number) for number in numbers]
 
 
 def _label_axis(labels: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
@@ -158,7 +166,7 @@ def _over(results: Results) -> str:
 def _intervals(results: Results, method: str, places: Sequence[tuple[int, str]]) -> tuple[ConfidenceInterval, ...]:
     """Intervals of a method at each level and under each budget; NaN where it failed."""
     filters = [("method", "=", method), ("metric", "=", results.headline)]
-    table = RunFolder(results.folder).read_per_query(filters)
+    table = open_folder(results.folder).read_per_query(filters)
     found: dict[tuple[int, str], ConfidenceInterval] = {}
     for rho, labels in places:
         if (rho, labels) not in found:

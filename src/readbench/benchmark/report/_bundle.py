@@ -43,10 +43,12 @@ from readbench.benchmark.runs import (
     Qrels,
     RunFolder,
     metric_columns,
+    open_folder,
     plan_of,
     score_columns,
 )
 from readbench.benchmark.runs import QRELS_COLUMNS as LABEL_COLUMNS
+from readbench.common.files import write_bytes
 from readbench.engine.llm import ANSWERED_BY
 from readbench.engine.registry import BUILT_IN, METRIC_NAME, METRICS
 from readbench.errors import DataError, ReadbenchError, RunError
@@ -65,7 +67,9 @@ class Declared(BaseModel):
         name: of the submission; each on a leaderboard has its own.
         authors: who made the system.
         url: where to read about it.
-        trained_on: datasets of the benchmark that any part was trained or chosen on; None where nothing was said.
+        trained_on: datasets of the benchmark that any part was trained on; None where nothing was said.
+        chosen_on: datasets that were in sight when any setting was chosen; None where nothing was said.
+        labels: which labels it reads: none, those of a query's first hits, or all; None where nothing was said.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -74,6 +78,8 @@ class Declared(BaseModel):
     authors: str = ""
     url: str = ""
     trained_on: tuple[str, ...] | None = None
+    chosen_on: tuple[str, ...] | None = None
+    labels: Literal["none", "pool", "all"] | None = None
 
 
 class MethodFacts(BaseModel):
@@ -166,7 +172,7 @@ def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
     shard = results.manifest.get("shard", str(WHOLE))
     if shard != str(WHOLE):
         raise RunError(f"{results.folder} is part {shard} of a run: merge all parts first.")
-    plan, folder = plan_of(results.manifest), RunFolder(results.folder)
+    plan, folder = plan_of(results.manifest), open_folder(results.folder)
     tasks = {(d, s): folder.read_qrels(d, s) for d in plan.datasets for s in plan.seeds}
     depth = max(metric.depth for metric in results.metrics.values())
     contents = {
@@ -179,8 +185,7 @@ def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
     manifest = BundleManifest(
         declared=declared, files=files, origins=results.origins, models=asked_models(results), **own
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(_zipped({MANIFEST: manifest.model_dump_json(indent=1).encode()} | contents))
+    write_bytes(path, _zipped({MANIFEST: manifest.model_dump_json(indent=1).encode()} | contents))
     return path
 
 
@@ -193,7 +198,7 @@ def asked_models(results: Results) -> dict[str, AskedModels]:
             answered_by={n.removeprefix(ANSWERED_BY): int(c) for n, c in used.items() if n.startswith(ANSWERED_BY)},
             usage={name: count for name, count in used.items() if not name.startswith(ANSWERED_BY)},
         )
-        for method, used in RunFolder(results.folder).read_usage().items()
+        for method, used in open_folder(results.folder).read_usage().items()
     }
 
 
@@ -358,7 +363,7 @@ def _check_rows(bundle: Bundle) -> None:
 
 def _check_metrics(bundle: Bundle) -> None:
     """The metrics of each finished row are those of its lists, as far as they are installed."""
-    lists, names = _by_cell(bundle.lists), metric_columns(bundle.rows[0])
+    lists, names = lists_by_cell(bundle.lists), metric_columns(bundle.rows[0])
     names = tuple(name for name in names if name not in bundle.unchecked)
     for row in bundle.rows:
         cell = _cell(row)
@@ -389,7 +394,8 @@ def _means(
     return evaluate(positions[items], qrels.query_labels[queries], qrels.item_labels[here], metrics).means()
 
 
-def _by_cell(lists: pa.Table) -> dict[Cell, tuple[list[int], list[list[int]]]]:
+def lists_by_cell(lists: pa.Table) -> dict[Cell, tuple[list[int], list[list[int]]]]:
+    """Cell -> numbers of its queries, and the items of each list."""
     found: dict[Cell, tuple[list[int], list[list[int]]]] = {}
     for row in lists.to_pylist():
         queries, items = found.setdefault(_cell(row), ([], []))

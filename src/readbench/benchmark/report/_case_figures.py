@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from readbench.benchmark.report._figures import FIGURES
 from readbench.benchmark.report._gallery import DEPTH, GalleryWindow, read_gallery
 from readbench.benchmark.report._grid import TableStudy
-from readbench.benchmark.runs import RunFolder
-from readbench.common.plots import NORMAL_GREY, Panel, draw_panel, entitle, gallery, sheet
+from readbench.benchmark.runs import open_folder
+from readbench.common.plots import Panel, draw_panel, entitle, gallery, sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,7 @@ def _hits(study: TableStudy, dataset: str) -> Iterator[tuple[str, list[str]]]:
     """Each query with its first hits under any method, sorted by name."""
     results = study.results
     wanted = [("seed", "=", results.seeds[0]), ("rho", "=", results.levels[0]), ("place", "<=", DEPTH)]
-    table = RunFolder(results.folder).read_rankings(dataset, wanted, ["query", "item"])
+    table = open_folder(results.folder).read_rankings(dataset, wanted, ["query", "item"])
     found: dict[str, set[str]] = {}
     for query, item in zip(table["query"].to_pylist(), table["item"].to_pylist(), strict=True):
         found.setdefault(query, set()).add(item)
@@ -168,8 +168,9 @@ class _Task:
             title=label,
             channel=f"{channel} ({unit})" if unit else channel,
             fault=fault,
-            span=_scaled_span(found),
+            span=found.span,
             normal=min(normals, key=lambda one: abs(float(one.mean() - fault.mean())), default=None),
+            steps=found.length,
         )
 
 
@@ -190,7 +191,7 @@ def fault_strip(study: TableStudy) -> Figure | None:
 
 @FIGURES.register("fault-types", shows="Fault types by dataset, each against a normal window", needs=WINDOWS)
 def fault_types(study: TableStudy) -> Figure | None:
-    """One row a dataset, one window of each of its fault types in red, a normal one in grey; None without a gallery."""
+    """One row a dataset, one window of each of its fault types in red, a normal one dark; None without a gallery."""
     rows = []
     for task in _tasks(study):
         panels = [panel for label in task.faults()[:MOST_FAULTS] if (panel := task.panel(label))]
@@ -207,7 +208,8 @@ def fault_types(study: TableStudy) -> Figure | None:
         for axis, panel in zip(axes, panels, strict=False):
             _small_panel(axis, panel)
         axes[0].set_ylabel(dataset, fontsize=8, fontweight="bold")
-    entitle(figure, "Fault types: a window of each in red, a normal one in grey")
+    figure.supxlabel("step of the window", fontsize=8)
+    entitle(figure, "Fault types: a window of each in red, a normal one dark")
     return figure
 
 
@@ -229,7 +231,7 @@ def fault_against_shape(study: TableStudy) -> Figure | None:
         _against_query(axis, shown, one)
         axis.set_title(f"{text}\n{fill(one.label, 34)}", fontweight="bold")
     axes[0].set_ylabel(shown.channel, fontsize=8)
-    entitle(figure, f"Relevance is the fault, not the shape ({shown.dataset}); grey: the query again")
+    entitle(figure, f"Relevance is the fault, not the shape ({shown.dataset}); dark: the query again")
     return figure
 
 
@@ -258,21 +260,17 @@ def _typical(windows: list[GalleryWindow], channel: str) -> GalleryWindow:
     return chosen[int(np.argmin(np.abs(ranges - np.median(ranges))))]
 
 
-def _scaled_span(one: GalleryWindow) -> tuple[int, int]:
-    """The faulty span in points of the sketch."""
-    start, stop = (round(step * points(one) / one.length) for step in one.span)
-    return start, stop
-
-
 def _small_panel(axis: Axes, panel: Panel) -> None:
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+
     draw_panel(axis, panel)
     axis.set_title(fill(panel.title, 26), fontsize=7, fontweight="normal")
-    axis.set(xticks=[], yticks=[], ylabel="")
+    axis.set(yticks=[], ylabel="", xlabel="")
+    axis.xaxis.set_major_locator(MaxNLocator(2, integer=True))
+    axis.tick_params(labelsize=6, pad=1)
 
 
 def _against_query(axis: Axes, shown: LookAlike, one: GalleryWindow) -> None:
-    panel = Panel("", "", trace(one, shown.channel), _scaled_span(one), None)
-    draw_panel(axis, panel)
-    if one is not shown.query:
-        axis.plot(trace(shown.query, shown.channel), color=NORMAL_GREY, linewidth=0.9, zorder=1)
+    again = None if one is shown.query else trace(shown.query, shown.channel)
+    draw_panel(axis, Panel("", "", trace(one, shown.channel), one.span, again, one.length))
     axis.set_ylabel("")

@@ -28,7 +28,7 @@ from readbench.benchmark.protocol import DataOrigin
 from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_real
 from readbench.benchmark.report._results import Results, choose_headline
 from readbench.benchmark.report._table import ReportTable
-from readbench.benchmark.runs import Cell, RunFolder
+from readbench.benchmark.runs import Cell, open_folder
 from readbench.errors import RunError, UsageError
 
 ALL_DATASETS, MEAN, REAL_MEAN = "all", "mean", "real mean"
@@ -52,7 +52,7 @@ class Side:
     def read(self, dataset: str, seed: int, rho: int) -> Any:  # noqa: ANN401 - a pyarrow table
         """Rows of its cell, one a query, under the last label budget of its run; None where it failed."""
         cell = Cell(dataset, seed, rho, self.method, self.results.budgets(self.method)[-1])
-        return RunFolder(self.results.folder).read(cell)
+        return open_folder(self.results.folder).read(cell)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,7 +30,6 @@ from readbench.common.plots import (
     FAMILY_COLOURS,
     FAULT,
     GRID_GREY,
-    METHOD_COLOURS,
     REFERENCE_GREY,
     Line,
     colour_of,
@@ -41,6 +40,7 @@ from readbench.common.plots import (
     with_style,
 )
 from readbench.engine.registry import BUILT_IN, Catalogue, origin_of
+from readbench.engine.spec import COMPOSED
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -114,10 +114,12 @@ def bases(study: TableStudy) -> list[str]:
 
 
 def choose_methods(study: TableStudy) -> list[str]:
-    """Base retrievers, their normal-residual variants, the best composed method and the supervised references."""
+    """Base retrievers, their normal-residual variants, the best composed, named systems, supervised references."""
     residual = [f"{text}+nr" for text in study.methods.residuals]
     best = [text] if (text := best_composed(study)) else []
-    return [*bases(study), *(t for t in (*residual, *best, *study.methods.references) if is_complete(study, t))]
+    named = [text for text in COMPOSED.values() if text in study.results.methods]
+    further = dict.fromkeys([*residual, *best, *named, *study.methods.references])
+    return [*bases(study), *(text for text in further if is_complete(study, text))]
 
 
 def headline(study: TableStudy, text: str, rho: int | None = None) -> float:
@@ -129,13 +131,15 @@ def headline(study: TableStudy, text: str, rho: int | None = None) -> float:
     return float(np.mean(results.at(results.headline, level)[:, :, results.methods.index(text)]))
 
 
+FEWEST_BOXES = 5
+"""Datasets from which quartiles say something."""
 FEWEST = 3
 """Datasets from which a spread over them says something."""
 
 
 @FIGURES.register("radar", shows="The headline on each dataset, spokes grouped by domain", needs="three datasets")
 def radar(study: TableStudy) -> Figure | None:
-    """Base retrievers thin in the colour of their family, the best composed method bold; None with few datasets."""
+    """Base retrievers thin, each in its colour, the best composed method bold and black; None with few datasets."""
     results = study.results
     if len(results.datasets) < FEWEST:
         return None
@@ -147,7 +151,7 @@ def radar(study: TableStudy) -> Figure | None:
     axis.set_theta_zero_location("N")
     axis.set_theta_direction(-1)
     for text in bases(study):
-        _ring(axis, angles, scores[:, results.methods.index(text)], colour_of(study.methods.family(text)), 1.1)
+        _ring(axis, angles, scores[:, results.methods.index(text)], study.methods.colour(text), 1.3)
     if best := best_composed(study):
         values = scores[:, results.methods.index(best)]
         _ring(axis, angles, values, "black", 2.4)
@@ -194,8 +198,9 @@ def _outside(axis: PolarAxes, angle: float, radius: float, text: str, size: floa
 def _legend(figure: Figure, study: TableStudy, best: str) -> None:
     from matplotlib.lines import Line2D  # noqa: PLC0415
 
-    families = dict.fromkeys(study.methods.family(text) for text in bases(study))
-    handles = [Line2D([], [], color=colour_of(family), label=family) for family in families]
+    handles = [
+        Line2D([], [], color=study.methods.colour(text), label=study.results.title(text)) for text in bases(study)
+    ]
     if best:
         handles.append(Line2D([], [], color="black", linewidth=2.4, label=study.results.title(best)))
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
@@ -220,9 +225,9 @@ def robustness(study: TableStudy) -> Figure | None:
     values = np.array([[headline(study, text, rho) for rho in levels] for text in field])
     band = np.stack([values.min(axis=0), values.max(axis=0)])
     drawn = [Line(f"mean of {len(field)} without NR", values.mean(axis=0), REFERENCE_GREY, reference=True, band=band)]
-    for text, colour in zip(residual, METHOD_COLOURS * len(residual), strict=False):
+    for text in residual:
         scores = np.array([headline(study, text, rho) for rho in levels])
-        drawn.append(Line(study.results.title(text), scores, colour))
+        drawn.append(Line(study.results.title(text), scores, study.methods.colour(text)))
     ticks = [f"{rho}%" for rho in levels]
     caption = f"Normal residuals under pollution, {describe(study.results)}"
     note = f"band: {', '.join(f for f in FAMILY_COLOURS if f in FIELD)} retrievers without NR, from lowest to highest"
@@ -303,11 +308,11 @@ def runtime(study: TableStudy) -> Figure | None:
     axis = figure.subplots()
     for text, time, score in zip(texts, times, scores, strict=True):
         family = study.methods.family(text)
-        axis.scatter(time, score, s=42, color=colour_of(family), marker=marker_of(family), zorder=3)
+        axis.scatter(time, score, s=42, color=study.methods.colour(text), marker=marker_of(family), zorder=3)
     axis.set_xscale("log")
     axis.xaxis.set_major_formatter("{x:g}")
     axis.xaxis.set_minor_formatter("{x:g}" if max(times) < FEW_DECADES * min(times) else NullFormatter())
-    axis.set_xlabel("seconds a dataset: encoding, fitting, scoring and reranking (median over datasets)")
+    axis.set_xlabel("seconds a task: encoding, fitting, scoring and reranking (median over tasks)")
     axis.set_ylabel(study.results.headline)
     axis.grid(color=GRID_GREY, linewidth=0.8)
     axis.set_axisbelow(True)
@@ -319,10 +324,13 @@ def runtime(study: TableStudy) -> Figure | None:
 
 
 def seconds(study: TableStudy, text: str) -> float:
-    """Wall time of a method on one task: mean over seeds, median over datasets, all stages together."""
+    """Wall time of a method on one task: median over datasets and seeds, all stages together.
+
+    Compilation happens once in a process, in the first task that needs a kernel, and a median over tasks leaves it out.
+    """
     results = study.results
     stages = [results.at(name, results.levels[0])[:, :, results.methods.index(text)] for name in TIMES]
-    return float(np.median(np.sum(stages, axis=0).mean(axis=1)))
+    return float(np.median(np.sum(stages, axis=0)))
 
 
 def _names(axis: Axes, study: TableStudy, texts: list[str], times: list[float], scores: list[float]) -> None:
@@ -378,6 +386,32 @@ def boxes(study: TableStudy) -> Figure | None:
     columns = [scores[:, results.methods.index(text)] for text in texts]
     figure = sheet(7.2, 1.3 + 0.3 * len(texts))
     axis = figure.subplots()
+    colours = [study.methods.colour(text) for text in texts]
+    few = len(results.datasets) < FEWEST_BOXES
+    if few:
+        _draw_dots(axis, columns, colours)
+    else:
+        _draw_boxes(axis, columns, colours)
+    axis.set_yticks(range(1, len(texts) + 1), [results.title(text) for text in texts])
+    axis.set_xlabel(
+        f"{results.headline}; " + ("bar: mean" if few else "solid: median, dashed: mean") + ", dots: datasets"
+    )
+    axis.grid(axis="x", color=GRID_GREY, linewidth=0.8)
+    axis.set_axisbelow(True)
+    entitle(figure, f"Spread over the datasets at ρ={results.levels[0]}%, {describe(results)}")
+    return figure
+
+
+def _draw_dots(axis: Axes, columns: list[NDArray[np.float64]], colours: list[str]) -> None:
+    """Few datasets have no quartiles: their values, and the mean as a bar."""
+    for height, (column, colour) in enumerate(zip(columns, colours, strict=True), start=1):
+        axis.plot([column.min(), column.max()], [height] * 2, color=colour, linewidth=1.0, alpha=0.5, zorder=2)
+        axis.plot(column, np.full(len(column), height), "o", color=colour, markersize=4.2, zorder=3)
+        axis.plot([column.mean()] * 2, [height - 0.3, height + 0.3], color="black", linewidth=1.4, zorder=4)
+    axis.set_ylim(0.4, len(columns) + 0.6)
+
+
+def _draw_boxes(axis: Axes, columns: list[NDArray[np.float64]], colours: list[str]) -> None:
     drawn = axis.boxplot(
         columns,
         orientation="horizontal",
@@ -389,16 +423,9 @@ def boxes(study: TableStudy) -> Figure | None:
         medianprops={"color": "black", "linewidth": 1.4},
         meanprops={"color": "black", "linestyle": (0, (2, 1.5)), "linewidth": 1.0},
     )
-    for height, (text, patch, column) in enumerate(zip(texts, drawn["boxes"], columns, strict=True), start=1):
-        colour = colour_of(study.methods.family(text))
+    for height, (patch, column, colour) in enumerate(zip(drawn["boxes"], columns, colours, strict=True), start=1):
         patch.set(facecolor=colour, alpha=0.35, edgecolor=colour)
         axis.plot(column, np.full(len(column), height), "o", color=colour, markersize=3.2, zorder=4)
-    axis.set_yticks(range(1, len(texts) + 1), [results.title(text) for text in texts])
-    axis.set_xlabel(f"{results.headline}; solid: median, dashed: mean, dots: datasets")
-    axis.grid(axis="x", color=GRID_GREY, linewidth=0.8)
-    axis.set_axisbelow(True)
-    entitle(figure, f"Spread over the datasets at ρ={results.levels[0]}%, {describe(results)}")
-    return figure
 
 
 BARS = -0.35
@@ -413,31 +440,39 @@ def critical_difference_diagram(study: TableStudy) -> Figure | None:
     results, texts = study.results, choose_methods(study)
     if len(results.datasets) < MIN_DATASETS or len(texts) < 3:
         return None
-    columns = [results.methods.index(text) for text in texts]
-    tested = nemenyi(results.orient(dataset_scores(results, results.levels[0])[:, columns]), ALPHA)
+    complete = results.complete().tolist()
+    everyone = nemenyi(results.orient(dataset_scores(results, results.levels[0])[:, complete]), ALPHA)
+    tested = _among(everyone, [complete.index(results.methods.index(text)) for text in texts])
     half = -(-len(texts) // 2)
     depth = BARS - STEP * (len(tested.cliques) + 1) - STEP * half
     figure = sheet(7.6, 0.9 - 0.75 * depth)
     axis = figure.subplots()
     axis.set_axis_off()
-    axis.set_xlim(len(texts) + 0.5, 0.5)
+    count = len(complete)
+    axis.set_xlim(count + 0.5, 0.5)
     axis.set_ylim(depth, 1.1)
-    _scale(axis, len(texts), tested.critical_difference)
+    _scale(axis, count, tested.critical_difference)
     _bars(axis, tested)
-    _stems(axis, study, texts, tested)
+    _stems(axis, study, texts, tested, count)
     entitle(figure, f"Mean ranks at ρ={results.levels[0]}% over {describe(results)}, {_verdict(tested)}")
     return figure
+
+
+def _among(everyone: NemenyiResult, shown: list[int]) -> NemenyiResult:
+    """The same test of all methods, with those that are shown: ranks and differences are the ones of the run."""
+    overall = replace(everyone.friedman, mean_ranks=everyone.mean_ranks[shown])
+    return replace(everyone, friedman=overall, different=everyone.different[np.ix_(shown, shown)])
 
 
 def _verdict(tested: NemenyiResult) -> str:
     test = tested.friedman
     words = "bars join what Nemenyi's test cannot tell apart" if test.p_value <= ALPHA else "no difference shown"
-    return f"Friedman p = {test.p_value:.2g}: {words}"
+    return f"Friedman p = {test.p_value:.2g} over {test.methods} methods: {words}"
 
 
 def _scale(axis: Axes, methods: int, difference: float) -> None:
     axis.plot([1, methods], [0, 0], color="black", linewidth=1.2)
-    for rank in range(1, methods + 1):
+    for rank in range(1, methods + 1, 1 + methods // 25):
         axis.plot([rank, rank], [0, 0.08], color="black", linewidth=1.0)
         axis.text(rank, 0.13, str(rank), ha="center", fontsize=8)
     axis.plot([1, min(1 + difference, methods)], [0.62, 0.62], color=REFERENCE_GREY, linewidth=2.0)
@@ -452,7 +487,7 @@ def _bars(axis: Axes, tested: NemenyiResult) -> None:
         axis.plot(ends, [BARS + 0.1 - STEP * number] * 2, color="black", linewidth=3.6, solid_capstyle="butt")
 
 
-def _stems(axis: Axes, study: TableStudy, texts: list[str], tested: NemenyiResult) -> None:
+def _stems(axis: Axes, study: TableStudy, texts: list[str], tested: NemenyiResult, count: int) -> None:
     """The better half is named on the right, the other on the left, best and worst highest."""
     order = np.argsort(tested.mean_ranks, kind="stable")
     half = -(-len(order) // 2)
@@ -460,8 +495,8 @@ def _stems(axis: Axes, study: TableStudy, texts: list[str], tested: NemenyiResul
     for place, method in enumerate(order):
         rank, right = float(tested.mean_ranks[method]), place < half
         height = first - STEP * (place if right else len(order) - 1 - place)
-        end = 0.6 if right else len(order) + 0.4
-        colour = colour_of(study.methods.family(texts[method]))
+        end = 0.6 if right else count + 0.4
+        colour = study.methods.colour(texts[method])
         axis.plot([rank, rank, end], [0, height, height], color=colour, linewidth=1.1, zorder=1)
         axis.plot(rank, 0, "o", color=colour, markersize=3.5)
         axis.text(

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Task, load_task
 from readbench.benchmark.report._results import Results
-from readbench.benchmark.runs import RunFolder, plan_of
+from readbench.benchmark.runs import PublishedFolder, RunFolder, open_folder, plan_of
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.preparation import channel_axis, thin_series
 from readbench.engine.windows import NORMAL, WindowSet, concatenate
@@ -259,7 +259,9 @@ def keep_gallery(results: Results, load: Loader) -> str:
     Returns:
         Why there is none, in one sentence; empty where there is one.
     """
-    folder = RunFolder(results.folder)
+    folder = open_folder(results.folder)
+    if isinstance(folder, PublishedFolder):
+        return "Published rows hold no series; the page of a run of your own has cases."
     datasets = [dataset for dataset in results.datasets if folder.holds_rankings(dataset)]
     if not datasets:
         return "This run folder holds no rankings, from which cases are chosen."
@@ -307,7 +309,7 @@ def draw_gallery(folder: RunFolder, datasets: Iterable[str], load: Loader) -> tu
 
 def read_gallery(folder: Path) -> Gallery | None:
     """The gallery of a run folder; None where it has none, or one of other rankings."""
-    held = RunFolder(folder)
+    held = open_folder(folder)
     kept = held.read_gallery()
     if kept is None:
         return None

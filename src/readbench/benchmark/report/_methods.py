@@ -16,8 +16,9 @@ from readbench.benchmark.report._origins import MARKS, PARTIAL, count_origins
 from readbench.benchmark.report._paper_values import DATASETS
 from readbench.benchmark.report._results import Results
 from readbench.benchmark.runs import ALL, parse_budget
+from readbench.common.plots import colour_of
 from readbench.engine.registry import ENCODERS, RERANKERS, TRANSFORMS
-from readbench.engine.spec import Leg, MethodSpec, Stage, parse
+from readbench.engine.spec import COMPOSED, Leg, MethodSpec, Stage, parse
 from readbench.errors import ReadbenchError
 
 T = TypeVar("T")
@@ -48,6 +49,10 @@ class Methods:
     def specs(self) -> dict[str, MethodSpec]:
         """Canonical text -> spec, in plan order."""
         return {text: parse(text) for text in self.results.methods if canonical(text)}
+
+    def colour(self, text: str) -> str:
+        """The one colour of a method: its own, that of what it is made of, or that of its family."""
+        return colour_of(self.family(text), base_name(text))
 
     def family(self, text: str) -> str:
         """Family in tables and figures: of what a method ends with, if it is composed."""
@@ -119,6 +124,22 @@ class Methods:
 
     def _alone(self) -> list[str]:
         return [text for text, spec in self.specs.items() if _single(spec) and spec.legs[0] == Leg(Stage(text))]
+
+
+def base_name(text: str) -> str:
+    """What a method is coloured by: the name of a composed one, or of its only leg.
+
+    >>> base_name("rocket+nr"), base_name("sonde|ws(alpha=0.7)|dtw-i"), base_name("sonde|dtw-i")
+    ('rocket', 'ours', '')
+    """
+    named = {canonical: name for name, canonical in COMPOSED.items()}
+    if text in named:
+        return named[text]
+    try:
+        spec = parse(text)
+    except ReadbenchError:
+        return ""
+    return spec.legs[0].stage.name if _single(spec) else ""
 
 
 def title(text: str) -> str:

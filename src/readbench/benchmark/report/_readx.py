@@ -36,6 +36,7 @@ from readbench.benchmark.protocol import POOLS, PoolName
 from readbench.benchmark.report._significance import ALPHA
 from readbench.benchmark.report._table import ReportTable
 from readbench.benchmark.studies import READX_METRICS, ReadxResult
+from readbench.common.files import write_text
 from readbench.common.plots import GRID_GREY, METHOD_COLOURS, REFERENCE_GREY, entitle, save, sheet, with_style
 from readbench.engine.spec import parse
 
@@ -439,10 +440,10 @@ def write_readx(measured: Sequence[ReadxResult], folder: Path) -> list[str]:
     said = [line for board in boards if board for line in board.sentences()]
     page = "\n".join([*(table.markdown() for table in tables), *said, ""])
     written = ["readx.md"]
-    (folder / written[0]).write_text(page)
+    write_text(folder / written[0], page)
     for table in tables:
         written.append(f"{table.name}.csv")
-        (folder / written[-1]).write_text(table.csv())
+        write_text(folder / written[-1], table.csv())
     if figure := draw_readx(measured):
         for suffix in ("svg", "png"):
             written.append(f"readx.{suffix}")

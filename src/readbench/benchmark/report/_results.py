@@ -37,6 +37,7 @@ from readbench.benchmark.runs import (
     RunFolder,
     StatedProbabilities,
     metric_columns,
+    open_folder,
 )
 from readbench.engine.llm import mark_unanswered
 from readbench.engine.registry import METRICS
@@ -163,6 +164,26 @@ class Results:
         """Indices of the methods with a value in every cell: those that can be ranked against each other."""
         return np.flatnonzero(~np.isnan(self.values[self.headline]).any(axis=(0, 1, 2, 3)))
 
+    def held(self, method: int) -> list[int]:
+        """Indices of the datasets on which a method has every cell of the headline."""
+        lacking = np.isnan(self.values[self.headline][..., method]).any(axis=(1, 2, 3))
+        return np.flatnonzero(~lacking).tolist()
+
+    def missing(self) -> dict[str, int]:
+        """Method -> cells that are planned and neither computed nor failed; those without any are left out."""
+        failed = {name for name, _ in self.failures}
+        found: dict[str, int] = {}
+        for place in np.argwhere(np.isnan(self.values[self.headline])):
+            dataset, seed, rho, labels, method = (
+                axis[i] for axis, i in zip((getattr(self, name) for name in AXES), place, strict=True)
+            )
+            own = self.budgets(method)
+            if labels not in own and labels != self.labels[-1]:
+                continue
+            if str(Cell(dataset, seed, rho, method, labels if labels in own else own[-1])) not in failed:
+                found[method] = found.get(method, 0) + 1
+        return found
+
     def orient(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values of the headline, signed such that larger is better."""
         return self.metrics[self.headline].orient(values)
@@ -183,12 +204,14 @@ def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
     """
     folder = Path(folder)
     try:
-        manifest = _read_facts(RunFolder(folder))
-        header, rows = RunFolder(folder).read_scores()
+        manifest = _read_facts(open_folder(folder))
+        header, rows = open_folder(folder).read_scores()
         names = metric_columns(header)
         lists = {name: tuple(manifest["plan"][name]) for name in AXES}
     except (OSError, ValueError, KeyError) as error:
         raise RunError(f"{folder} is not a run folder ({error}). Make one: readbench run --out {folder}") from error
+    if not names:
+        raise RunError(f"{folder / 'scores.csv'} is damaged. Start the run again: what is finished is kept.")
     axes = {column: tuple(map(str, lists[name])) for name, column in AXES.items()}
     values = {name: np.full([len(axis) for axis in axes.values()], np.nan) for name in (*names, *TIMES)}
     failures, unanswered = [], dict[str, float]()
@@ -275,7 +298,8 @@ class LeaderboardRow:
     """One method: the headline at each level, other metrics by title and the mean rank at the first level.
 
     All are those under the last label budget of the run. `real` is the headline over the real datasets alone; empty
-    where the run has only one kind.
+    where the run has only one kind. `datasets` is the number of datasets on which the method has every cell: means are
+    over these, and a method that lacks some has no rank.
     """
 
     method: str
@@ -285,6 +309,7 @@ class LeaderboardRow:
     others: dict[str, Figure]
     rank: float
     real: dict[int, Figure]
+    datasets: int
 
 
 @dataclass(frozen=True)
@@ -311,19 +336,28 @@ def leaderboard(results: Results) -> Leaderboard:
     beside = metrics_beside(results.metrics, results.headline)
     real = [results.datasets.index(dataset) for dataset in find_real(results.origins)]
     levels = results.levels if real else ()
-    rows = [
-        LeaderboardRow(
-            method=method,
-            title=results.title(method),
-            family=results.family(method),
-            headline={rho: figure(results, results.headline, rho, m) for rho in results.levels},
-            others={metric.title: figure(results, metric.name, first, m) for metric in beside},
-            rank=ranks.get(m, float("nan")),
-            real={rho: figure_of(results.at(results.headline, rho)[real, :, m]) for rho in levels},
+    rows = []
+    for m, method in enumerate(results.methods):
+        held = results.held(m)
+        there = [d for d in held if d in real]
+        rows.append(
+            LeaderboardRow(
+                method=method,
+                title=results.title(method),
+                family=results.family(method),
+                headline={rho: figure_of(results.at(results.headline, rho)[held, :, m]) for rho in results.levels},
+                others={metric.title: figure_of(results.at(metric.name, first)[held, :, m]) for metric in beside},
+                rank=ranks.get(m, float("nan")),
+                real={rho: figure_of(results.at(results.headline, rho)[there, :, m]) for rho in levels},
+                datasets=len(held),
+            )
         )
-        for m, method in enumerate(results.methods)
-    ]
-    rows.sort(key=lambda row: worst_last(results.orient(np.array(row.headline[first].mean))))
+    rows.sort(
+        key=lambda row: (
+            row.datasets < len(results.datasets),
+            worst_last(results.orient(np.array(row.headline[first].mean))),
+        )
+    )
     return Leaderboard(rows, _significance(results))
 
 
@@ -338,7 +372,9 @@ def figure(results: Results, metric: str, rho: int, method: int) -> Figure:
 
 
 def figure_of(values: NDArray[np.float64]) -> Figure:
-    """Mean of (datasets, seeds) values, and the spread over seeds of the mean over datasets."""
+    """Mean of (datasets, seeds) values, and the spread over seeds of the mean over datasets; NaN without any."""
+    if not len(values):
+        return Figure(float("nan"), float("nan"))
     per_seed = values.mean(axis=0)
     spread = float(per_seed.std(ddof=1)) if len(per_seed) > 1 else float("nan")
     return Figure(float(per_seed.mean()), spread)
@@ -374,7 +410,7 @@ def read_stated_probabilities(results: Results) -> dict[tuple[str, int, str], St
 
     Label budgets are the last of the plan. Empty where no method of the run has an opinion, or the run is an old one.
     """
-    table = RunFolder(results.folder).read_opinions()
+    table = open_folder(results.folder).read_opinions()
     if table is None:
         return {}
     keys = zip(*(table[name].to_pylist() for name in ("method", "rho", "dataset", "labels")), strict=True)

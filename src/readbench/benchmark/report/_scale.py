@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from readbench.benchmark.report._table import ReportTable
 from readbench.benchmark.studies import SCALE_METRIC, Findings, ScaleMeasurement, TwoStage, exponent
+from readbench.common.files import write_text
 from readbench.common.plots import GRID_GREY, METHOD_COLOURS, entitle, save, sheet, with_style
 from readbench.engine.spec import MethodSpec, parse
 
@@ -38,13 +39,12 @@ NONE = "–"
 
 def write_scale(findings: Findings, source: str, folder: Path) -> list[Path]:
     """Write tables and pictures of a study; returns the files."""
-    folder.mkdir(parents=True, exist_ok=True)
     files = {"scale.csv": rows_csv(findings.measured), "scale.md": _page(findings, source)}
     if findings.two_stage:
         files["two-stage.csv"] = rows_csv(findings.two_stage)
         files["two-stage.md"] = two_stage_table(findings.two_stage, source).markdown()
     for name, text in files.items():
-        (folder / name).write_text(text)
+        write_text(folder / name, text)
     drawn = []
     if findings.measured:
         figure = draw_scale(findings.measured, source)

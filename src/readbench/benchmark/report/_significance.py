@@ -20,12 +20,13 @@ from readbench.benchmark.metrics import (
     ConfidenceInterval,
     bootstrap_datasets,
     paired_bootstrap,
+    smallest_adjusted_p,
     wilcoxon_holm,
 )
 from readbench.benchmark.report._methods import describe
 from readbench.benchmark.report._origins import find_real
 from readbench.benchmark.report._results import Leaderboard, Results, Significance, dataset_scores
-from readbench.benchmark.runs import RunFolder
+from readbench.benchmark.runs import open_folder
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class PairedComparison:
             where there is only one.
         over_datasets: difference of the means over datasets when datasets are drawn anew; None with too few of them.
         over_real: the same over the real datasets alone; None also where the run has only one kind.
-        p_value: Wilcoxon signed-rank over datasets, Holm-corrected over all pairs; NaN with too few datasets.
+        p_value: Wilcoxon signed-rank over datasets, Holm-corrected over all pairs; NaN where
+            datasets are so few, and pairs so many, that the test cannot reach .05.
     """
 
     best: str
@@ -63,7 +65,8 @@ def comparisons(results: Results, board: Leaderboard) -> list[PairedComparison]:
     ranked = [row.method for row in board.rows if row.method in complete]
     if len(ranked) < 2:
         return []
-    values, clusters = _per_query(results, ranked)
+    read = read_query_values(results, ranked)
+    values, clusters = read.values, read.clusters
     several = len(set(clusters)) > 1
     p_values = _wilcoxon(results, ranked)
     return [
@@ -80,18 +83,43 @@ def comparisons(results: Results, board: Leaderboard) -> list[PairedComparison]:
     ]
 
 
-def _per_query(results: Results, methods: list[str]) -> tuple[NDArray[np.float64], list[str]]:
-    """(methods, queries) oriented headline and each query's split group; rows stand in plan order throughout."""
-    filters = [("rho", "=", results.levels[0]), ("metric", "=", results.headline)]
-    table = RunFolder(results.folder).read_per_query(filters)
+@dataclass(frozen=True, eq=False)
+class QueryValues:
+    """The headline of some methods on all queries at one level, under the last label budget.
+
+    Args:
+        values: (methods, queries), signed such that more is better.
+        datasets: (queries,) dataset of each.
+        groups: (queries,) split group of each.
+    """
+
+    values: NDArray[np.float64]
+    datasets: list[str]
+    groups: list[str]
+
+    @property
+    def clusters(self) -> list[str]:
+        """Split groups, told apart between datasets."""
+        return [f"{dataset}/{group}" for dataset, group in zip(self.datasets, self.groups, strict=True)]
+
+
+def read_query_values(results: Results, methods: Sequence[str], rho: int | None = None) -> QueryValues:
+    """Values of methods that have every cell; rows stand in plan order throughout.
+
+    Args:
+        results: of a run.
+        methods: canonical texts.
+        rho: the level; the first by default.
+    """
+    level = results.levels[0] if rho is None else rho
+    table = open_folder(results.folder).read_per_query([("rho", "=", level), ("metric", "=", results.headline)])
     rows = []
     for method in methods:
         here = pc.equal(table["method"].cast("string"), method)
         under = pc.equal(table["labels"].cast("string"), results.budgets(method)[-1])
         own = table.filter(pc.and_(here, under))
         rows.append(own["value"].to_numpy())
-    pairs = zip(own["dataset"].to_pylist(), own["group"].to_pylist(), strict=True)
-    return results.orient(np.stack(rows)), [f"{dataset}/{group}" for dataset, group in pairs]
+    return QueryValues(results.orient(np.stack(rows)), own["dataset"].to_pylist(), own["group"].to_pylist())
 
 
 def _over_datasets(results: Results, datasets: Sequence[str], best: str, other: str) -> ConfidenceInterval | None:
@@ -100,7 +128,9 @@ def _over_datasets(results: Results, datasets: Sequence[str], best: str, other: 
 
 
 def _wilcoxon(results: Results, methods: list[str]) -> NDArray[np.float64]:
-    if len(results.datasets) < MIN_DATASETS:
+    """Holm-corrected p-values; NaN where the test cannot reach `ALPHA`, whatever the data say."""
+    pairs = len(methods) * (len(methods) - 1) // 2
+    if len(results.datasets) < MIN_DATASETS or smallest_adjusted_p(len(results.datasets), pairs) > ALPHA:
         return np.full((len(methods), len(methods)), np.nan)
     columns = [results.methods.index(method) for method in methods]
     return wilcoxon_holm(results.orient(dataset_scores(results, results.levels[0])[:, columns])).adjusted_p

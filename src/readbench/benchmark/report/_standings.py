@@ -22,11 +22,14 @@ import numpy as np
 from readbench.benchmark.metrics import DEFAULT_METRIC
 from readbench.benchmark.protocol import DataOrigin
 from readbench.benchmark.report._bundle import Bundle, Declared, read_bundle
+from readbench.benchmark.report._checking import OURS, published_bundle
 from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_real
-from readbench.benchmark.report._results import MetricFacts, choose_metric, metrics_beside, worst_last
+from readbench.benchmark.report._results import MetricFacts, Results, choose_metric, metrics_beside, worst_last
+from readbench.benchmark.report._statements import state_method
 from readbench.benchmark.report._table import ReportTable, html_table
 from readbench.benchmark.runs import DONE, TIMES, UNANSWERED, metric_columns
 from readbench.common import web
+from readbench.common.files import write_text
 from readbench.engine.llm import MARKED_ABOVE, mark_unanswered
 from readbench.engine.registry import METRICS
 from readbench.errors import DataError
@@ -53,6 +56,7 @@ class StandingsEntry:
         method: canonical text.
         title: name in tables.
         family: colour and grouping.
+        labels: which labels it reads: as its parts tell, else as was declared.
         means: pollution level -> headline metric, mean over datasets.
         real: the same over the real datasets alone; empty where the leaderboard has only one kind.
         datasets: dataset -> headline metric at the first level, mean over split seeds.
@@ -66,6 +70,7 @@ class StandingsEntry:
     method: str
     title: str
     family: str
+    labels: str
     means: dict[int, float]
     real: dict[int, float]
     datasets: dict[str, float]
@@ -100,16 +105,25 @@ class Standings:
     rejected: tuple[Rejected, ...]
 
 
-def rank_submissions(files: Sequence[Path], reference: Path | None = None, metric: str = DEFAULT_METRIC) -> Standings:
+def rank_submissions(
+    files: Sequence[Path],
+    reference: Path | None = None,
+    metric: str = DEFAULT_METRIC,
+    published: Results | None = None,
+) -> Standings:
     """Judge all submissions and rank their methods.
 
     Args:
         files: submissions.
         reference: the one whose tasks are the right ones; without it, those that most submissions share.
         metric: the headline, in any case: one that is installed, so that its values were computed again.
+        published: rows that are the first submission, and whose tasks are the right ones where no reference is named.
     """
     bundles, rejected = _readable(sorted(files))
-    bundles, mismatched = _comparable(bundles, _tasks(bundles, reference))
+    ours = {published.folder: published_bundle(published)} if published else {}
+    right = _identities(ours[published.folder]) if published and reference is None else _tasks(bundles, reference)
+    bundles, mismatched = _comparable(bundles, right)
+    bundles = ours | bundles
     if not bundles:
         reasons = "; ".join(f"{one.file}: {one.reason}" for one in (*rejected, *mismatched)) or "there is none"
         raise DataError(f"No submission can be used: {reasons}.")
@@ -228,13 +242,19 @@ def _entry(
         method=method,
         title=facts.title + mark_unanswered(_unanswered(rows)),
         family=facts.family,
+        labels=_labels(bundle, method),
         means={rho: _mean(own.values()) for rho, own in by_level.items()},
         real={rho: _mean(own[dataset] for dataset in real) for rho, own in by_level.items()} if real else {},
         datasets=by_level[first],
         others={name: _mean(by_metric[name][first].values()) for name in metrics[1:]},
         partial=missing > 0,
-        flags=(*_flags(bundle, missing, len(tasks)), *_silences(rows)),
+        flags=(*_flags(bundle, method, missing, len(tasks)), *_silences(rows)),
     )
+
+
+def _labels(bundle: Bundle, method: str) -> str:
+    stated = state_method(method)
+    return stated.label_text if stated.labels != "unknown" else bundle.manifest.declared.labels or "not declared"
 
 
 def _unanswered(rows: Sequence[dict[str, str]]) -> float:
@@ -269,12 +289,17 @@ def _mean(values: Iterable[float | None]) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
-def _flags(bundle: Bundle, missing: int, tasks: int) -> Iterable[str]:
+def _flags(bundle: Bundle, method: str, missing: int, tasks: int) -> Iterable[str]:
     trained = bundle.manifest.declared.trained_on
     if trained is None:
         yield "training data not declared"
     elif seen := sorted({name.split("(")[0] for name in bundle.plan.datasets} & set(trained)):
         yield f"possible leakage: trained on {', '.join(seen)}"
+    chosen = bundle.manifest.declared.chosen_on
+    if bundle.name == OURS:
+        chosen = state_method(method).chosen_on
+    if chosen:
+        yield f"settings chosen on {', '.join(chosen)}"
     if missing:
         yield f"partial: {tasks - missing} of {tasks} tasks"
     if bundle.unchecked:
@@ -319,11 +344,11 @@ def standings_table(board: Standings) -> ReportTable:
     Where some datasets are real and some are not, the means over the real ones alone follow those over all.
     """
     others, real = [metric.title for metric in board.others], find_real(board.origins)
-    header = ["Place", "Method", "Submission", *(f"ρ={rho}%" for rho in board.levels)]
+    header = ["Place", "Method", "Labels", "Submission", *(f"ρ={rho}%" for rho in board.levels)]
     header += [*(f"real ρ={rho}%" for rho in board.levels if real), *others, "Remarks"]
     rows = []
     for place, entry in zip(_places(board), board.entries, strict=True):
-        names = [place, entry.title, ", ".join((entry.submission, *entry.also))]
+        names = [place, entry.title, entry.labels, ", ".join((entry.submission, *entry.also))]
         numbers = [*(entry.means[rho] for rho in board.levels), *entry.real.values(), *entry.others.values()]
         rows.append([*names, *map(_number, numbers), "; ".join(entry.flags)])
     beside = f"; {', '.join(others)} at ρ={board.levels[0]}%" if others else ""
@@ -332,7 +357,7 @@ def standings_table(board: Standings) -> ReportTable:
         f"{board.metric.name}, mean over {count_origins(board.origins.values())}{alone}{beside}."
         f" Submissions: {len(board.declared)}"
     )
-    return ReportTable("leaderboard", caption, header, rows, labels=3)
+    return ReportTable("leaderboard", caption, header, rows, labels=4)
 
 
 def by_dataset_table(board: Standings) -> ReportTable:
@@ -354,7 +379,6 @@ def rejected_table(board: Standings) -> ReportTable:
 
 def write_standings(board: Standings, folder: Path) -> list[Path]:
     """Write `index.html`, `leaderboard.md`, `leaderboard.json` and one CSV a table; returns what was written."""
-    folder.mkdir(parents=True, exist_ok=True)
     tables = [standings_table(board), by_dataset_table(board)]
     refused = [rejected_table(board)] if board.rejected else []
     notes = "\n".join(f"- {note}" for note in _notes(board)) + "\n"
@@ -365,7 +389,7 @@ def write_standings(board: Standings, folder: Path) -> list[Path]:
     }
     contents |= {f"{table.name}.csv": table.csv() for table in tables}
     for name, text in contents.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        write_text(folder / name, text)
     return [folder / name for name in contents]
 
 

@@ -20,13 +20,14 @@ import numpy as np
 import pyarrow as pa
 
 from readbench.benchmark.report._results import Results
-from readbench.benchmark.runs import Cell, Qrels, RunFolder, plan_of
+from readbench.benchmark.runs import Cell, Qrels, open_folder, plan_of
+from readbench.common.files import write_atomically
 from readbench.engine.windows import NORMAL
 
 
 def write_trec(results: Results, folder: Path) -> list[Path]:
     """Write judgements and runs of all finished cells; returns what was written."""
-    held, files = RunFolder(results.folder), dict[Path, None]()
+    held, files = open_folder(results.folder), dict[Path, None]()
     for cell in plan_of(results.manifest).cells():
         rows = held.read(cell)
         if rows is None:
@@ -69,6 +70,5 @@ def token(text: str) -> str:
 
 
 def _write(path: Path, lines: Iterator[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
+    with write_atomically(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)

@@ -32,7 +32,8 @@ from readbench.benchmark.report._grid import TableStudy
 from readbench.benchmark.report._methods import describe, mark_dataset, marks_of, under
 from readbench.benchmark.report._origins import explain_marks, find_real
 from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
-from readbench.benchmark.report._results import Leaderboard, Results, dataset_scores, leaderboard
+from readbench.benchmark.report._places import places_table, tell_untested
+from readbench.benchmark.report._results import Leaderboard, LeaderboardRow, Results, dataset_scores, leaderboard
 from readbench.benchmark.report._significance import (
     PairedComparison,
     bracket,
@@ -41,7 +42,9 @@ from readbench.benchmark.report._significance import (
     outcome,
     sentence,
 )
+from readbench.benchmark.report._statements import state_method
 from readbench.benchmark.report._table import ReportTable, latex
+from readbench.common.files import write_text
 from readbench.common.plots import save
 from readbench.engine.llm import MARKED_ABOVE
 
@@ -53,10 +56,10 @@ def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
     """
     first = results.levels[0]
     others, real = list(board.rows[0].others), list(board.rows[0].real)
-    header = ["Method", "Family", *(f"ρ={rho}%" for rho in results.levels), *(f"real ρ={rho}%" for rho in real)]
+    header = ["Method", "Labels", *(f"ρ={rho}%" for rho in results.levels), *(f"real ρ={rho}%" for rho in real)]
     header += ["Rank", *others]
     rows = [
-        [row.title, row.family, *(str(row.headline[rho]) for rho in results.levels)]
+        [row.title, tell_labels(row.method), *(tell_figure(row, rho, results) for rho in results.levels)]
         + [_number(row.real[rho].mean) for rho in real]
         + [_number(row.rank, 2), *(_number(figure.mean) for figure in row.others.values())]
         for row in board.rows
@@ -65,23 +68,39 @@ def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
     spread = f"mean ± standard deviation over {count} split seeds" if count > 1 else "one split seed"
     beside = " and ".join(filter(None, [", ".join(["rank", *others[:-1]]), *others[-1:]]))
     caption = f"{results.headline} over {describe(results)}, {spread}; {beside} at ρ={first}%"
+    if any(row.datasets < len(results.datasets) for row in board.rows):
+        caption += f"; (n of {len(results.datasets)}): over the n datasets that it has, so it has no rank"
     if real:
         caption += f"; real: over the real ones alone ({len(find_real(results.origins))})"
     return ReportTable("leaderboard", caption + under(results), header, rows)
 
 
+def tell_labels(method: str) -> str:
+    """Which labels a method reads, and that it knows normals."""
+    stated = state_method(method)
+    return stated.label_text + ("; normals known" if stated.normals else "")
+
+
+def tell_figure(row: LeaderboardRow, rho: int, results: Results) -> str:
+    """A mean, and over how many datasets where it is not all of them."""
+    part = f" ({row.datasets} of {len(results.datasets)})" if 0 < row.datasets < len(results.datasets) else ""
+    return str(row.headline[rho]) + part
+
+
 def comparison_table(results: Results, compared: list[PairedComparison]) -> ReportTable:
     """The best method against each other one, and what may be said of them."""
     turned = "" if results.metrics[results.headline].larger_is_better else " (less is better: differences are turned)"
+    several, mixed = compared[0].over_datasets is not None, compared[0].over_real is not None
+    tested = several and not np.isnan(compared[0].p_value)
     caption = (
         f"{results.title(compared[0].best)} minus the others, {results.headline}{turned} at ρ={results.levels[0]}%:"
-        f" over all queries, and means over {describe(results)}; with 95 % paired bootstrap intervals; p: Wilcoxon over"
-        " datasets, Holm" + under(results)
+        f" over all queries, and means over {describe(results)}; with 95 % paired bootstrap intervals"
+        + ("; p: Wilcoxon over datasets, Holm" if tested else "")
+        + under(results)
     )
-    several, mixed = compared[0].over_datasets is not None, compared[0].over_real is not None
     header = ["Other", "Difference", "over queries", "over split groups"]
     header += ["mean", "over datasets"] * several + ["real mean", "over real datasets"] * mixed
-    header += ["p", "outcome"] if several else ["outcome"]
+    header += ["p", "outcome"] if tested else ["outcome"]
     rows = [
         [
             results.title(c.other),
@@ -89,7 +108,7 @@ def comparison_table(results: Results, compared: list[PairedComparison]) -> Repo
             bracket(c.over_queries),
             bracket(c.over_groups) if c.over_groups else "one group",
             *(cell for own in (c.over_datasets, c.over_real) if own for cell in (f"{own.mean:+.3f}", bracket(own))),
-            *([_number(c.p_value)] if several else []),
+            *([_number(c.p_value)] if tested else []),
             outcome(c),
         ]
         for c in compared
@@ -134,7 +153,7 @@ def answer_table(results: Results) -> ReportTable | None:
 
 def remarks(results: Results, board: Leaderboard) -> list[str]:
     """What must be said beside the tables: tests, what marks mean, what failed, notes of the tasks."""
-    lines = friedman_sentences(board)
+    lines = [*friedman_sentences(board), *tell_untested(results), *tell_missing(results)]
     lines += explain_marks(marks_of(results, dataset) for dataset in results.datasets)
     if any(share > MARKED_ABOVE for share in results.unanswered.values()):
         lines.append(
@@ -148,6 +167,15 @@ def remarks(results: Results, board: Leaderboard) -> list[str]:
     ]
     lines += [f"{task}: {note}" for task, notes in results.manifest["notes"].items() for note in notes]
     return lines + _failures(results)
+
+
+def tell_missing(results: Results) -> list[str]:
+    """How many cells are planned and not computed."""
+    if not (missing := results.missing()):
+        return []
+    worst = ", ".join(f"{results.title(method)} {count}" for method, count in list(missing.items())[:5])
+    more = f" and {len(missing) - 5} more methods" if len(missing) > 5 else ""
+    return [f"{sum(missing.values())} cells are planned and not computed: {worst}{more}."]
 
 
 def _failures(results: Results) -> list[str]:
@@ -188,7 +216,8 @@ def overview(results: Results) -> RunOverview:
     """The first tables of a run, and what may be said of them; remembered, because its tests draw many resamples."""
     board = leaderboard(results)
     compared = comparisons(results, board)
-    tables = [leaderboard_table(results, board), dataset_table(results, board)]
+    places = places_table(results)
+    tables = [leaderboard_table(results, board), *([places] if places else []), dataset_table(results, board)]
     tables += [budget_table(curve) for curve in curves(results)]
     tables += [comparison_table(results, compared)] if compared else []
     answers = answer_table(results)
@@ -196,19 +225,20 @@ def overview(results: Results) -> RunOverview:
     return RunOverview(tables, remarks(results, board), [sentence(results, one) for one in compared])
 
 
-def write_report(study: TableStudy, folder: Path) -> list[Path]:
+def write_report(study: TableStudy, folder: Path, suffixes: Sequence[str] = ("svg", "png")) -> list[Path]:
     """Write the files of a report into a folder.
 
     Args:
         study: a run, and others that belong into its report.
         folder: is made where it is not there.
+        suffixes: formats of the figures.
 
     Returns:
         What was written, the page to begin with first.
     """
     first, beside = overview(study.results), _beside(study)
     tables, single = paper_tables(study), method_tables(study)
-    drawings = _write_figures(study, folder / "figures")
+    drawings = _write_figures(study, folder / "figures", suffixes)
     absent = absent_tables(tables) | absent_figures(path.stem for path in drawings)
     pages = {
         "leaderboard": [
@@ -285,10 +315,10 @@ def _write_tables(tables: Iterable[ReportTable], folder: Path) -> list[Path]:
     ]
 
 
-def _write_figures(study: TableStudy, folder: Path) -> list[Path]:
+def _write_figures(study: TableStudy, folder: Path, suffixes: Sequence[str]) -> list[Path]:
     files = []
     for drawn in figures(study):
-        for suffix in ("svg", "png"):
+        for suffix in suffixes:
             files.append(folder / f"{drawn.name}.{suffix}")
             save(drawn.figure, files[-1])
     return files
@@ -307,6 +337,5 @@ def _shown(drawings: Iterable[Path]) -> list[str]:
 
 
 def _write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    write_text(path, text)
     return path

@@ -22,8 +22,9 @@ from readbench.benchmark.runs._folder import RunFolder
 from readbench.benchmark.runs._merge import merge, plan_of
 from readbench.benchmark.runs._opinions import OPINION, StatedProbabilities, TaskOpinions
 from readbench.benchmark.runs._plan import DEFAULT_LEVELS, DEFAULT_SEEDS, EVERY_LABEL, WHOLE, Cell, Plan, parse_shard
+from readbench.benchmark.runs._published import PublishedFolder, PublishSummary, open_folder, publish
 from readbench.benchmark.runs._runner import RunSummary, build_first, run
-from readbench.benchmark.runs._suites import NOVEL, READX, SUITES, Suite, suite
+from readbench.benchmark.runs._suites import EARLY, NOVEL, READX, SUITES, WITH_NORMALS, Suite, suite
 from readbench.benchmark.runs._tables import (
     DONE,
     KEY,
@@ -40,6 +41,7 @@ __all__ = [
     "DEFAULT_LEVELS",
     "DEFAULT_SEEDS",
     "DONE",
+    "EARLY",
     "EVERY_LABEL",
     "KEY",
     "NOVEL",
@@ -52,6 +54,7 @@ __all__ = [
     "TRIES",
     "UNANSWERED",
     "WHOLE",
+    "WITH_NORMALS",
     "Budget",
     "Cell",
     "CellReport",
@@ -63,6 +66,8 @@ __all__ = [
     "LostItem",
     "Plan",
     "Processes",
+    "PublishSummary",
+    "PublishedFolder",
     "Qrels",
     "RayCluster",
     "RunFolder",
@@ -81,10 +86,12 @@ __all__ = [
     "load_cell_task",
     "merge",
     "metric_columns",
+    "open_folder",
     "parse_budget",
     "parse_budgets",
     "parse_shard",
     "plan_of",
+    "publish",
     "rank_level",
     "run",
     "score_columns",

@@ -17,6 +17,7 @@ from readbench.benchmark.runs._budget import ALL, Budget
 from readbench.benchmark.runs._fingerprint import Provenance, fingerprint_of, provenance_of
 from readbench.benchmark.runs._opinions import TaskOpinions
 from readbench.benchmark.runs._plan import Cell
+from readbench.common.cache import UNREADABLE, mark_used
 from readbench.common.files import open_atomic
 from readbench.common.progress import SILENT, Progress
 from readbench.common.provenance import Root
@@ -223,11 +224,15 @@ def _represent(task: Task, leg: Leg, content: str, rho: int, cache: Path) -> Vie
 
 
 def _read(path: Path) -> Scored | None:
-    if not path.exists():
+    """Scores that were computed before; None where there are none, or where the file is damaged: they come again."""
+    try:
+        with path.open("rb") as file, np.load(file) as stored:  # numpy leaves a damaged file open
+            seconds = dict(zip(STAGES, stored["seconds"].tolist(), strict=True))
+            scored = Scored(stored["scores"], seconds, json.loads(str(stored["usage"])))
+    except UNREADABLE:
         return None
-    with np.load(path) as stored:
-        seconds = dict(zip(STAGES, stored["seconds"].tolist(), strict=True))
-        return Scored(stored["scores"], seconds, json.loads(str(stored["usage"])))
+    mark_used(path)
+    return scored
 
 
 def _write(path: Path, scored: Scored) -> None:

@@ -102,7 +102,7 @@ class RunFolder:
 
     def save(self, outcome: Outcome) -> None:
         """Write a cell's file whole, or not at all."""
-        _write_table(self.cell_path(outcome.cell), cell_table(outcome))
+        write_table(self.cell_path(outcome.cell), cell_table(outcome))
 
     def finished(self, cell: Cell) -> str:
         """Fingerprint of a stored, successful cell; empty where there is none."""
@@ -112,7 +112,7 @@ class RunFolder:
     def read(self, cell: Cell) -> pa.Table | None:
         """The rows of a cell, one a query; None where it is missing or failed."""
         path = self.cell_path(cell)
-        table = pq.read_table(path) if path.exists() else None
+        table = _read_table(path) if path.exists() else None
         return table if table is not None and len(table) else None
 
     def write_tables(self, plan: Plan) -> None:
@@ -158,6 +158,15 @@ class RunFolder:
             reader = csv.DictReader(file)
             return tuple(reader.fieldnames or ()), list(reader)
 
+    def read_csv(self, name: str) -> list[dict[str, str]]:
+        """Rows of another table of the folder."""
+        with (self.path / name).open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    def write_score_rows(self, header: Iterable[str], rows: Iterable[dict[str, str]]) -> None:
+        """Write `scores.csv` from rows that are known."""
+        write_csv(self.path / SCORES, header, rows)
+
     def read_usage(self) -> dict[str, dict[str, float]]:
         """Method -> what its cells took of language models, added up; empty where none was asked."""
         found: dict[str, dict[str, float]] = {}
@@ -174,12 +183,12 @@ class RunFolder:
 
     def read_per_query(self, filters: Filters) -> pa.Table:
         """Long rows of all metrics of some queries, cell after cell."""
-        return pq.read_table(self.path / PER_QUERY, filters=filters)
+        return _read_table(self.path / PER_QUERY, filters=filters)
 
     def read_opinions(self) -> pa.Table | None:
         """What methods stated of the queries; None where none has an opinion, or the run is an old one."""
         path = self.path / OPINIONS
-        return pq.read_table(path) if path.exists() else None
+        return _read_table(path) if path.exists() else None
 
     def holds_rankings(self, dataset: str) -> bool:
         """Whether there are lists of a dataset."""
@@ -187,7 +196,7 @@ class RunFolder:
 
     def read_rankings(self, dataset: str, filters: Filters, columns: Sequence[str] | None = None) -> pa.Table:
         """Places of the lists of a dataset, cell after cell."""
-        return pq.read_table(self.path / _ranking_name(dataset), columns=columns, filters=filters)
+        return _read_table(self.path / _ranking_name(dataset), columns=columns, filters=filters)
 
     def hash_rankings(self, datasets: Iterable[str], version: int) -> str:
         """Hash of the lists of some datasets, and of the version of what is made of them."""
@@ -199,23 +208,23 @@ class RunFolder:
 
     def keep_qrels(self, dataset: str, task: Task, fingerprint: str) -> None:
         """Write the labels of a task, unless they are there."""
-        path = self._qrels_path(dataset, task.seed)
-        if not path.exists() or _read_metadata(pq.read_schema(path)).get("fingerprint") != fingerprint:
-            _write_table(path, Qrels.of(task, fingerprint).table())
+        path = self.qrels_path(dataset, task.seed)
+        if _describe_file(path).get("fingerprint") != fingerprint:
+            write_table(path, Qrels.of(task, fingerprint).table())
 
     def read_qrels(self, dataset: str, seed: int) -> Qrels:
         """The labels of a task."""
-        path = self._qrels_path(dataset, seed)
+        path = self.qrels_path(dataset, seed)
         if not path.exists():
             raise RunError(
                 f"{self.path} does not hold the labels of {dataset} seed {seed} ({path.name} is missing). Run the same"
                 " command again: finished cells are kept."
             )
-        return Qrels.from_table(pq.read_table(path))
+        return Qrels.from_table(_read_table(path))
 
     def write_gallery(self, table: pa.Table, facts: dict[str, Any]) -> None:
         """Write what a case browser draws, and what is known of it."""
-        _write_table(self.path / GALLERY, table.replace_schema_metadata({"readbench": json.dumps(facts)}))
+        write_table(self.path / GALLERY, table.replace_schema_metadata({"readbench": json.dumps(facts)}))
 
     def read_gallery(self) -> tuple[pa.Table, dict[str, Any]] | None:
         """What a case browser draws, and what is known of it; None where it is not there or cannot be read."""
@@ -228,9 +237,10 @@ class RunFolder:
     def take(self, other: RunFolder, cell: Cell) -> None:
         """Copy a cell, and the labels of its task, from another folder; what is here already stays."""
         _copy(other.cell_path(cell), self.cell_path(cell))
-        _copy(other._qrels_path(cell.dataset, cell.seed), self._qrels_path(cell.dataset, cell.seed))
+        _copy(other.qrels_path(cell.dataset, cell.seed), self.qrels_path(cell.dataset, cell.seed))
 
-    def _qrels_path(self, dataset: str, seed: int) -> Path:
+    def qrels_path(self, dataset: str, seed: int) -> Path:
+        """Where the labels of a task are."""
         return self.path / "tasks" / dataset / f"seed-{seed}.parquet"
 
     def _row(self, cell: Cell) -> dict[str, str] | None:
@@ -283,7 +293,7 @@ class RunFolder:
         origin = self._origin(made_of)
         if not made_of:
             path.unlink(missing_ok=True)
-        elif not path.exists() or _read_metadata(pq.read_schema(path)).get("origin") != origin:
+        elif _describe_file(path).get("origin") != origin:
             wanted = ["query", "group", *columns]
             parts = (
                 pa.concat_tables([rows(cell, self._columns(cell, wanted)) for cell in own]).unify_dictionaries()
@@ -294,7 +304,8 @@ class RunFolder:
     def _columns(self, cell: Cell, names: list[str]) -> pa.Table:
         """Some columns of a cell, those it has; threads cost more than they save on so small a file."""
         held = self._summary(cell)["columns"]
-        return pq.read_table(self.cell_path(cell), columns=[name for name in names if name in held], use_threads=False)
+        wanted = [name for name in names if name in held]
+        return _read_table(self.cell_path(cell), columns=wanted, use_threads=False)
 
     def _origin(self, cells: Iterable[Cell]) -> str:
         """Hash of what a long table is made of."""
@@ -311,9 +322,27 @@ def _read_metadata(schema: pa.Schema) -> dict[str, Any]:
 
 
 def _describe_file(path: Path) -> dict[str, Any]:
-    """What a cell's file says of itself, and the columns that it has."""
-    schema = pq.read_schema(path)
-    return _read_metadata(schema) | {"columns": schema.names}
+    """What a file says of itself, and the columns that it has; nothing where it is not there or damaged.
+
+    So a damaged cell is computed again, and a damaged table is written again.
+    """
+    try:
+        schema = pq.read_schema(path)
+        return _read_metadata(schema) | {"columns": schema.names}
+    except (OSError, ValueError):  # pyarrow's own errors are of these
+        return {}
+
+
+def _read_table(path: Path, **options: Any) -> pa.Table:  # noqa: ANN401 - those of pyarrow
+    """A table that must be there and whole."""
+    try:
+        return pq.read_table(path, **options)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        reason = "is missing" if not path.exists() else "is damaged"
+        raise RunError(
+            f"{path} {reason}. Start the run again with the same command: what is finished is kept, and this is made"
+            " again."
+        ) from error
 
 
 def _csv(header: Iterable[str], rows: Iterable[dict[str, str]]) -> bytes:
@@ -324,14 +353,27 @@ def _csv(header: Iterable[str], rows: Iterable[dict[str, str]]) -> bytes:
     return text.getvalue().encode()
 
 
+def write_csv(path: Path, header: Iterable[str], rows: Iterable[dict[str, str]]) -> None:
+    """Write rows whole, or not at all."""
+    write_bytes(path, _csv(header, rows))
+
+
 def _ranking_name(dataset: str) -> str:
     return f"rankings/{dataset}.parquet"
 
 
-def _write_table(path: Path, table: pa.Table) -> None:
-    """Write a table whole, or not at all."""
+def write_table(path: Path, table: pa.Table, *, level: int | None = None, split: Sequence[str] = ()) -> None:
+    """Write a table whole, or not at all.
+
+    Args:
+        path: of the file.
+        table: its content.
+        level: how hard zstd tries.
+        split: columns of numbers whose bytes are stored apart, which compresses better where few values repeat.
+    """
+    own = {"column_encoding": dict.fromkeys(split, "BYTE_STREAM_SPLIT"), "use_dictionary": False} if split else {}
     with write_atomically(path) as partial:
-        pq.write_table(table, partial, compression="zstd")
+        pq.write_table(table, partial, compression="zstd", compression_level=level, **own)
 
 
 def _write_groups(path: Path, parts: Iterator[pa.Table], metadata: dict[str, str]) -> None:

@@ -44,6 +44,14 @@ READX = "readx"
 """The suite that searches the faults of each asset on the same one and on others (`readbench.benchmark.studies`)."""
 WITH_ASSETS = ("itu_5gc", "lbnl_ahu", "phmap23", "petrobras_3w", "nppad", "mit_bih", "bearings")
 """Sources with faults of several assets; the one with the longest windows comes last."""
+EARLY = "early"
+"""The suite that asks about windows as they grow into a fault (`readbench.benchmark.studies`)."""
+WITH_ONSETS = (
+    "skab", "dbsherlock", "itu_5gc", "petrobras_3w", "rcaeval", "hai", "exathlon", "damadics", "tennessee_eastman",
+)  # fmt: skip
+"""Sources whose recordings say when a fault began."""
+SIMULATED_ONSETS = ("sim_tanks", "sim_can", "sim_service")
+"""Generated ones, likewise."""
 LANGUAGE_MODELS = "llm"
 """The suite that asks language models, which cost money: its profiles must be there."""
 PAPER_MODELS = ("toto", "chatts", "claude", "claude-tsad")
@@ -62,6 +70,7 @@ AXES: dict[str, dict[str, Any]] = {
     NOVEL: {"levels": (0,)},
     LANGUAGE_MODELS: {"levels": (0,), "seeds": (0,)},
     READX: {"levels": (0, 20), "seeds": (0,), "corpus_cap": 300},
+    EARLY: {"levels": (20,), "seeds": (0,), "corpus_cap": 300},
 }
 """Parts of the plan that a suite varies."""
 
@@ -103,6 +112,8 @@ def suite(name: str, root: Path | None) -> Suite:
         return Suite(Plan(datasets=QUICK_DATASETS, methods=methods, seeds=(0,)), skipped)
     if name == READX:
         return Suite(Plan(datasets=_with_assets(root), methods=methods, **AXES[name]), skipped)
+    if name == EARLY:
+        return Suite(Plan(datasets=_with_onsets(root), methods=methods, **AXES[name]), skipped)
     return Suite(Plan(datasets=_datasets(root), methods=methods, **AXES.get(name, {})), skipped)
 
 
@@ -210,6 +221,11 @@ def readx() -> Iterable[str]:
     return (*quick, *slow, "mr-hydra(form=joint)", "ts2vec", "rdst")  # the last ones learn from each pool anew
 
 
+def early() -> Iterable[str]:
+    """Chance, a distance, encoders, and our systems without and with labels; once with normal as one more class."""
+    return ("random", "rocket", "sonde", "ours-before", "flagship", WITH_NORMALS, "dtw-i")
+
+
 def llm() -> Iterable[str]:
     """The paper's language-model table: the pool, four models that rerank it, and the same without retrieval.
 
@@ -222,8 +238,11 @@ def llm() -> Iterable[str]:
 
 
 def paper() -> Iterable[str]:
-    """Everything of the paper: base retrievers, NR, the fusion grid, rerankers, references, and language models."""
-    return [*classical(), *nr(), *fusion(), *rerank(), *REFERENCES, *llm()]
+    """Everything of the paper: base retrievers, NR, the fusion grid, rerankers, references, and language models.
+
+    TS2Vec, which the paper names and does not measure, stands beside them: it needs no weights.
+    """
+    return [*classical(), *nr(), "ts2vec", *fusion(), *rerank(), *REFERENCES, *llm()]
 
 
 def full() -> Iterable[str]:
@@ -249,6 +268,7 @@ SUITES: dict[str, Callable[[], Iterable[str]]] = {
     "pollution": pollution,
     NOVEL: novel,
     READX: readx,
+    EARLY: early,
     LANGUAGE_MODELS: llm,
     "paper": paper,
     "full": full,
@@ -291,6 +311,11 @@ def _with_assets(root: Path | None) -> tuple[str, ...]:
     *first, last = WITH_ASSETS
     there = [name for name in (*first, *generated, last) if name in generated or (root and (root / name).is_dir())]
     return tuple(there)
+
+
+def _with_onsets(root: Path | None) -> tuple[str, ...]:
+    """Sources of `WITH_ONSETS` that have a folder under the root, and generated ones."""
+    return (*SIMULATED_ONSETS, *(name for name in WITH_ONSETS if root and (root / name).is_dir()))
 
 
 def _datasets(root: Path | None) -> tuple[str, ...]:

@@ -32,7 +32,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 from readbench.benchmark.protocol import Channel, Protocol, SourceInfo
 from readbench.benchmark.simulators._base import RunBatch, Simulator, quantise
@@ -272,6 +271,8 @@ def _wander(rng: np.random.Generator, shape: tuple[int, ...], size: float, corre
     keep = 1.0 - 1.0 / correlation
     drive = rng.standard_normal(shape) * np.sqrt(1.0 - keep**2)
     drive[0] /= np.sqrt(1.0 - keep**2)
+    from scipy.signal import lfilter  # noqa: PLC0415 - half a second that only simulating needs
+
     walk: Floats = size * lfilter([1.0], [1.0, -keep], drive, axis=0)
     return walk
 
@@ -405,6 +406,8 @@ def _openings(rigs: Rigs, regime: TankRegime, effects: Effects) -> Floats:
     """Flow per root of head of each way the water takes, in the order of `Trace.flow`: (L, 5, B)."""
     keep = 1.0 - SAMPLE / VALVE_LAG
     at_rest = keep * regime.valve[:1]
+    from scipy.signal import lfilter  # noqa: PLC0415 - see above
+
     position, _ = lfilter([1.0 - keep], [1.0, -keep], regime.valve, axis=0, zi=at_rest)
     onset = np.argmax(effects.valve_stuck, axis=0)
     position = np.where(effects.valve_stuck, position[onset, np.arange(len(onset))], position)

@@ -1,4 +1,4 @@
-"""Studies beside a run: unseen assets, READ-X, compound faults, opinions, active learning, UCR, full corpora."""
+"""Studies beside a run: assets, READ-X, early retrieval, compound faults, opinions, active learning, UCR, corpora."""
 
 from readbench.benchmark.studies._active_learning import (
     LEARNING_METRIC,
@@ -11,6 +11,7 @@ from readbench.benchmark.studies._active_learning import (
 )
 from readbench.benchmark.studies._assets import CONSTANT, AssetCell, AssetResult, measure_assets
 from readbench.benchmark.studies._compound import CompoundResult, measure_compound
+from readbench.benchmark.studies._early import EARLY_METRICS, FALSE_NOTICES, EarlyCell, EarlyResult, measure_early
 from readbench.benchmark.studies._opinions import (
     HeldOut,
     OpinionQuality,
@@ -39,6 +40,8 @@ from readbench.benchmark.studies._ucr import accuracy, measure_archive, read_arc
 
 __all__ = [
     "CONSTANT",
+    "EARLY_METRICS",
+    "FALSE_NOTICES",
     "LEARNING_METRIC",
     "RANDOM",
     "READX_METRICS",
@@ -48,6 +51,8 @@ __all__ = [
     "AssetCell",
     "AssetResult",
     "CompoundResult",
+    "EarlyCell",
+    "EarlyResult",
     "Failure",
     "Findings",
     "HeldOut",
@@ -70,6 +75,7 @@ __all__ = [
     "measure_archive",
     "measure_assets",
     "measure_compound",
+    "measure_early",
     "measure_labelling",
     "measure_opinions",
     "measure_readx",

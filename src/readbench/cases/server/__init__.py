@@ -2,7 +2,7 @@
 
 from readbench.cases.server._app import Place, check_place, serve
 from readbench.cases.server._keys import AuditLog, KeyFile, Role
-from readbench.cases.server._service import Settings, share_processors
+from readbench.cases.server._service import Settings, count_search_processes, share_processors
 
 __all__ = [
     "AuditLog",
@@ -11,6 +11,7 @@ __all__ = [
     "Role",
     "Settings",
     "check_place",
+    "count_search_processes",
     "serve",
     "share_processors",
 ]

@@ -42,6 +42,7 @@ PROBLEMS = {status: {"model": Problem} for status in (400, 401, 403, 404, 408, 4
 CONFLICTS = {status: {"model": Problem} for status in (409, 412, 428)}
 read_router = APIRouter(prefix="/api/v1", tags=["read"], route_class=JsonRoute, responses={**PROBLEMS})
 MOST_LISTED = 1000
+JSON = "application/json"
 
 
 class ListQuery(Filter):
@@ -84,17 +85,15 @@ async def window(service: Served, _caller: Reader, case: str) -> Stored:
     return await service.work.do(read)
 
 
-@read_router.post("/search")
-async def search(service: Served, _caller: Reader, body: SearchBody) -> Answer:
+@read_router.post("/search", response_model=Answer)
+async def search(service: Served, _caller: Reader, body: SearchBody) -> Response:
     """The cases most like a window or a stored case, and what it may be."""
 
-    def find() -> Answer:
+    def find() -> bytes:
         method = service.settings.choose_method(body.method)
-        return service.library.search(
-            requested_window(body, service), k=hits(body.k, service), method=method, where=body.where
-        )
+        return service.search(requested_window(body, service), k=hits(body.k, service), method=method, where=body.where)
 
-    return await service.work.do(find)
+    return Response(await service.work.do(find), media_type=JSON)
 
 
 @read_router.post("/search-many")
@@ -109,7 +108,7 @@ async def search_many(service: Served, _caller: Reader, body: SearchManyBody) ->
     return await service.work.do(find)
 
 
-@read_router.post("/search-file")
+@read_router.post("/search-file", response_model=Answer)
 async def search_file(
     *,
     service: Served,
@@ -117,6 +116,7 @@ async def search_file(
     file: Annotated[UploadFile, File(description="CSV, Excel, Parquet or NPZ")],
     asset: Annotated[str, Form()] = "",
     time: Annotated[str, Form(description="column of the time")] = "",
+    zone: Annotated[str, Form(description="of dates that name none: +01:00, Europe/Berlin ...")] = "",
     first: Annotated[str, Form(description="first time of the window: seconds, a date, or a row")] = "",
     last: Annotated[str, Form()] = "",
     onset: Annotated[str, Form(description="when it began: rows before are the time before the window")] = "",
@@ -126,27 +126,28 @@ async def search_file(
     fact: Annotated[list[str], Form(description="a number known beforehand, such as speed=29.5")] = [],  # noqa: B006
     k: Annotated[int, Form(ge=1)] = 10,
     method: Annotated[str, Form()] = "",
-) -> Answer:
+) -> Response:
     """The same for the window in a file; nothing of it is kept."""
     content = await file.read()
     earlier = await _read_upload(before)
 
-    def find() -> Answer:
+    def find() -> bytes:
         chosen = service.settings.choose_method(method)
         own = window_of_file(
             file.filename or "",
             content,
             service.settings,
             time=time,
+            zone=zone,
             interval=(first, last),
             asset=asset,
             onset_column=onset_column,
             told=told_of_file(onset, earlier, rate, fact),
         )
         check_effort(own.windows, service)
-        return service.library.search(own, k=hits(k, service), method=chosen)
+        return service.search(own, k=hits(k, service), method=chosen)
 
-    return await service.work.do(find)
+    return Response(await service.work.do(find), media_type=JSON)
 
 
 async def _read_upload(file: UploadFile | None) -> tuple[str, bytes] | None:
@@ -186,7 +187,7 @@ def tag(response: Response, case: Case) -> Case:
     return case
 
 
-def read_match(
+async def read_match(
     if_match: Annotated[
         str, Header(description="`ETag` of the case as it was seen; `*` replaces whatever is there.")
     ] = "",
@@ -234,6 +235,7 @@ async def add_file(
     label: Annotated[str, Form()] = "",
     notes: Annotated[str, Form()] = "",
     time: Annotated[str, Form(description="column of the time")] = "",
+    zone: Annotated[str, Form(description="of dates that name none: +01:00, Europe/Berlin ...")] = "",
     first: Annotated[str, Form(description="first time of the window: seconds, a date, or a row")] = "",
     last: Annotated[str, Form()] = "",
     onset: Annotated[str, Form(description="when it began: rows before are the time before the window")] = "",
@@ -252,6 +254,7 @@ async def add_file(
             content,
             service.settings,
             time=time,
+            zone=zone,
             interval=(first, last),
             asset=asset,
             onset_column=onset_column,

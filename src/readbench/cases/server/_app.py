@@ -22,8 +22,9 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.routing import Route
 
 from readbench import __version__
-from readbench.cases import Library
+from readbench.cases import Library, SearchPool
 from readbench.cases.server import _api as api
+from readbench.cases.server import _grafana as grafana
 from readbench.cases.server import _pages as pages
 from readbench.cases.server import _ranges as ranges
 from readbench.cases.server._bodies import Health
@@ -32,6 +33,7 @@ from readbench.cases.server._keys import AuditLog, KeyFile
 from readbench.cases.server._questions import build_routes
 from readbench.cases.server._reception import MOST_CONNECTIONS, limit_connections
 from readbench.cases.server._service import BusyError, CaseService, Served, Settings, WorkerPool
+from readbench.cases.server._telemetry import LibraryMetrics
 from readbench.cases.server._views import find_author
 from readbench.common import web
 from readbench.errors import (
@@ -60,7 +62,8 @@ def create_app(
     """
     settings = settings or Settings()
     work = WorkerPool(settings.workers, settings.waiting, settings.timeout_s)
-    service = CaseService(library, settings, keys, audit or AuditLog(None, None), work)
+    pool = SearchPool(library, settings.processes) if settings.processes else None
+    service = CaseService(library, settings, keys, audit or AuditLog(None, None), work, pool=pool)
     app = FastAPI(
         title="READ-Bench cases",
         version=__version__,
@@ -70,10 +73,14 @@ def create_app(
         lifespan=_lifespan,
     )
     app.state.service = service
+    app.state.telemetry = LibraryMetrics(service.metrics.registry)
+    library.heard = app.state.telemetry.hear
     app.add_middleware(Gate, service=service)
     app.include_router(build_routes())
     app.include_router(api.read_router)
     app.include_router(api.write_router)
+    app.include_router(grafana.router)
+    app.include_router(grafana.links_router)
     app.include_router(pages.router)
     app.include_router(ranges.router)
     app.mount("/static", StaticFiles(directory=STATIC, packages=[(web.PACKAGE, web.FOLDER)]), name="static")
@@ -92,6 +99,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Let agents in, and what is running end before the process does."""
     async with app.state.agents.open() if hasattr(app.state, "agents") else nullcontext():
         yield
+    if app.state.service.pool:
+        app.state.service.pool.close()
     await app.state.service.work.close(CLOSE_S)
 
 
@@ -113,6 +122,7 @@ def _add_watching(app: FastAPI) -> None:
         """Counters for Prometheus."""
         service.metrics.running.set(service.work.running)
         service.metrics.cases.set(service.library.count_known())
+        app.state.telemetry.count(service.library.stats_known())
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -176,6 +176,7 @@ def window_of_file(
     settings: Settings,
     *,
     time: str = "",
+    zone: str = "",
     interval: Interval = (None, None),
     asset: str = "",
     onset_column: str = "",
@@ -188,6 +189,7 @@ def window_of_file(
         content: of the file.
         settings: limits.
         time: column of the time; "" looks for it, "-" is for none.
+        zone: of dates in the file, and of first and last, that name none.
         interval: first and last time.
         asset: the machine it comes from.
         onset_column: column that marks the rows from the onset on.
@@ -198,7 +200,7 @@ def window_of_file(
     """
     own = PurePosixPath(name.replace("\\", "/")).name or "file"
     given = (own, content)
-    roles = Roles(time=time, onset=onset_column)
+    roles = Roles(time=time, onset=onset_column, zone=zone)
     read = read_recording(given, roles, interval, settings.file_limits, told or ToldContext())
     if len(read.windows) != 1:
         raise UsageError(f"{own} holds {len(read.windows)} windows. Send one at a time.")

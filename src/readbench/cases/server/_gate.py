@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readbench.cases.server._keys import LOCAL, NOBODY, Event, KeyHolder, Role
 from readbench.cases.server._reception import ReceivedBody
-from readbench.cases.server._service import CHANGES, CaseService, service_of
+from readbench.cases.server._service import CHANGES, CaseService, Served
 from readbench.common import web
 from readbench.errors import ReadbenchError
 
@@ -220,10 +220,10 @@ class Needs:
     def __init__(self, role: Role) -> None:
         self.role = role
 
-    def __call__(
+    async def __call__(  # a plain function would cost each request a way through another thread
         self,
         request: Request,
-        service: Annotated[CaseService, Depends(service_of)],
+        service: Served,
         _documented: Annotated[object, Depends(BEARER)],
     ) -> KeyHolder:
         """The caller, or 401 without a key that is known, or 403 where it may not do this."""

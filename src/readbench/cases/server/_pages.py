@@ -141,6 +141,7 @@ async def look_at_file(
     file: Annotated[UploadFile, File()],
     asset: Annotated[str, Form()] = "",
     time: Annotated[str, Form()] = "",
+    zone: Annotated[str, Form()] = "",
     first: Annotated[str, Form()] = "",
     last: Annotated[str, Form()] = "",
     onset: Annotated[str, Form()] = "",
@@ -153,7 +154,14 @@ async def look_at_file(
 
     def read() -> ReadRecording:
         own = window_of_file(
-            file.filename or "", content, service.settings, time=time, interval=(first, last), asset=asset, told=told
+            file.filename or "",
+            content,
+            service.settings,
+            time=time,
+            zone=zone,
+            interval=(first, last),
+            asset=asset,
+            told=told,
         )
         begun = onset.strip("0") and onset.isdecimal()
         own = replace(own, windows=begin_at(own.windows, int(onset))) if begun else own
@@ -215,6 +223,7 @@ async def preview(
     file: Annotated[UploadFile, File()],
     asset: Annotated[str, Form()] = "",
     time: Annotated[str, Form()] = "",
+    zone: Annotated[str, Form()] = "",
     first: Annotated[str, Form()] = "",
     last: Annotated[str, Form()] = "",
 ) -> DrawnRecording:
@@ -223,7 +232,7 @@ async def preview(
 
     def draw() -> DrawnRecording:
         own = window_of_file(
-            file.filename or "", content, service.settings, time=time, interval=(first, last), asset=asset
+            file.filename or "", content, service.settings, time=time, zone=zone, interval=(first, last), asset=asset
         )
         window, gaps = _fill(service, own)
         return draw_recording(service.library.snapshot(), window, gaps, own.zone)

@@ -9,6 +9,7 @@ import asyncio
 import math
 import os
 import secrets
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,11 +22,12 @@ from typing import Annotated, Any, TypeVar, cast
 from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from readbench.cases import DEFAULT_METHOD, Library, ReadRecording, sign_changes
+from readbench.cases import DEFAULT_METHOD, Library, ReadRecording, SearchPool, sign_changes
 from readbench.cases.server._keys import AuditLog, KeyFile, KeyHolder
 from readbench.common.deadlines import Deadline, set_deadline
 from readbench.common.tables import Limits
 from readbench.engine.spec import parse
+from readbench.engine.windows import WindowSet
 from readbench.errors import UsageError
 
 
@@ -47,6 +49,7 @@ class Settings:
         workers: requests that are worked on at the same time.
         waiting: requests that may wait for a worker; the next one is sent away with 503.
         timeout_s: longest that a request may take, waiting included.
+        processes: that search; 0 for threads of one process.
         sample: a CSV file that the page offers to those who have none at hand.
         sources: file of the sources whose ranges may be asked about; that in the library's folder where none is named.
         notices: file of what the watch told, likewise.
@@ -67,6 +70,7 @@ class Settings:
     workers: int = 4
     waiting: int = 64
     timeout_s: float = 120.0
+    processes: int = 0
     sample: Path | None = None
     sources: Path | None = None
     notices: Path | None = None
@@ -118,6 +122,10 @@ class ServiceMetrics:
 Result = TypeVar("Result")
 
 
+SWITCH_S = 0.001
+"""How long a thread keeps the interpreter while others wait: a search whose compiled part ended waits so long."""
+
+
 def share_processors() -> None:
     """From now on, let each request work in one thread: many share the processors, and none waits for others' threads.
 
@@ -127,6 +135,21 @@ def share_processors() -> None:
 
     os.environ.setdefault("READBENCH_THREADS", "1")
     threadpool_limits(1)
+    sys.setswitchinterval(SWITCH_S)
+
+
+MOST_PROCESSES = 4
+"""Processes that search where nobody says how many: each takes some hundred MB."""
+
+
+def count_search_processes() -> int:
+    """One for each processor, where there are several.
+
+    >>> count_search_processes() in {0, 2, 3, 4}
+    True
+    """
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(processors, MOST_PROCESSES) if processors > 1 else 0
 
 
 class BusyError(Exception):
@@ -265,6 +288,7 @@ class CaseService:
         metrics: what is counted.
         looked_at: files that were read lately.
         inflow: what is being received.
+        pool: processes that search; None searches in threads of this one.
     """
 
     library: Library
@@ -275,6 +299,12 @@ class CaseService:
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
     looked_at: HeldFiles = field(default_factory=HeldFiles)
     inflow: Inflow = field(default_factory=Inflow)
+    pool: SearchPool | None = None
+
+    def search(self, asked: WindowSet | ReadRecording | str, **how: Any) -> bytes:  # noqa: ANN401 - as the library takes it
+        """An answer as JSON, by a process of its own where there are any; arguments as of `Library.search`."""
+        found = self.pool.search(asked, **how) if self.pool else None
+        return found if found is not None else self.library.search(asked, **how).model_dump_json().encode()
 
     async def write(self, caller: KeyHolder, call: Callable[[], Result]) -> Result:
         """Run a call that changes the library, in the name of who asked for it."""
@@ -295,4 +325,9 @@ def service_of(request: Request) -> CaseService:
     return cast("CaseService", request.app.state.service)
 
 
-Served = Annotated[CaseService, Depends(service_of)]
+async def _find_service(request: Request) -> CaseService:
+    """The same as a dependency, in the event loop: a plain function would be called in another thread."""
+    return service_of(request)
+
+
+Served = Annotated[CaseService, Depends(_find_service)]

@@ -1,7 +1,7 @@
 """From a window to a vector; importing this room registers all encoders."""
 
 from readbench.engine.encoders._departure import Departure, FactEncoder, Residual
-from readbench.engine.encoders._foundation import Chronos2, Mantis, TimesFM, TiRex
+from readbench.engine.encoders._foundation import Chronos2, ChronosBolt, Mantis, TimesFM, TiRex
 from readbench.engine.encoders._orders import Orders
 from readbench.engine.encoders._pretrained import FrozenEncoder
 from readbench.engine.encoders._programs import Charm, Onnx, Program
@@ -16,6 +16,7 @@ __all__ = [
     "BeforeLevel",
     "Charm",
     "Chronos2",
+    "ChronosBolt",
     "Departure",
     "FactEncoder",
     "FrozenEncoder",

@@ -1,4 +1,4 @@
-"""Foundation models as frozen encoders: Mantis, Chronos-2, TiRex and TimesFM.
+"""Foundation models as frozen encoders: Mantis, Chronos-2, Chronos-Bolt, TiRex and TimesFM.
 
 * **MantisV2**: a transformer of 4 million parameters, trained on synthetic series by contrast. Feofanov et al.,
   "Mantis: lightweight calibrated foundation model for user-friendly time series classification", 2025, and its second
@@ -7,6 +7,9 @@
 * **Chronos-2**: an encoder-only transformer of 120 million parameters, trained to forecast. Ansari et al., "Chronos-2:
   from univariate to universal forecasting", 2025; package `chronos-forecasting`, weights `amazon/chronos-2`
   (`config.json`, `model.safetensors`).
+* **Chronos-Bolt**: a transformer after T5 of 9 to 205 million parameters, trained to forecast. Ansari et al., "Chronos:
+  learning the language of time series", 2024, and its successor of that name; package and format as above, weights
+  `amazon/chronos-bolt-base` and its smaller ones.
 * **TiRex**: a recurrent network (xLSTM) of 35 million parameters, trained to forecast. Auer et al., "TiRex: zero-shot
   forecasting across long and short horizons with enhanced in-context learning", 2025; package `tirex-ts`, weights
   `NX-AI/TiRex` (`model.ckpt`). Package and weights come under the NXAI Community License, which is no open-source
@@ -167,6 +170,48 @@ class Chronos2(FrozenEncoder):
         """(B, 768) means of the patches."""
         output, _, _, patches = network.encode(context=series)
         return output[0][:, :patches].mean(dim=1)
+
+
+BOLT_WEIGHTS, BOLT_FILES = "amazon/chronos-bolt-base", ("config.json", "model.safetensors")
+
+
+@ENCODERS.register(
+    "chronos-bolt",
+    title="Chronos-Bolt",
+    family="embedder",
+    requires=("torch", "chronos"),
+    extra="models",
+    abilities=(Pretrained, OnDevice, ScalesWindows),
+    unavailable=partial(explain_missing_weights, BOLT_WEIGHTS, BOLT_FILES),
+)
+@dataclass(eq=False)
+class ChronosBolt(FrozenEncoder):
+    """Chronos-Bolt, frozen: the mean over the patches of each channel, behind the encoder.
+
+    The register token behind the patches is left out of the mean. Any length is admissible up to the network's context
+    (2048 points); longer windows are interpolated down to it. The network scales each series itself.
+    """
+
+    name: ClassVar = "chronos-bolt"
+    distribution: ClassVar = "chronos-forecasting"
+    files: ClassVar = BOLT_FILES
+    licence: ClassVar = "Apache-2.0"
+
+    weights: str = BOLT_WEIGHTS
+
+    def admissible(self, length: int) -> int:
+        """The length itself, up to the network's context."""
+        return min(length, int(self.network.chronos_config.context_length))
+
+    def load(self, paths: tuple[Path, ...], device: str) -> Torch:
+        """The network, with the weights of the file and no others."""
+        kind = import_optional("chronos.chronos_bolt", self.name).ChronosBoltModelForForecasting
+        return load_whole(kind, paths[0].parent, self.name).to(device).float().eval()
+
+    def forward(self, network: Torch, series: Torch) -> Torch:
+        """(B, 768) means of the patches."""
+        output = network.encode(context=series)[0]
+        return output[:, : output.shape[1] - bool(network.chronos_config.use_reg_token)].mean(dim=1)
 
 
 TIREX_WEIGHTS, TIREX_FILES = "NX-AI/TiRex", ("model.ckpt",)

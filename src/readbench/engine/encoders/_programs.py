@@ -234,10 +234,7 @@ class Program(TorchProgram):
     files: ClassVar = ("network.pt2",)
 
 
-NO_WEIGHTS = (
-    "has no public weights. Who has them exports the network to a file (the documentation says how)"
-    " and passes charm(weights=FILE). 'rocket' needs no weights."
-)
+NO_WEIGHTS = "needs weights, which are not public: who has them runs charm(FILE) (docs/encoders.md)."
 
 
 @ENCODERS.register(

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numba import types
 
+from readbench.common.deadlines import hold_deadline
 from readbench.engine.kernels.compiling import compiled
 from readbench.engine.kernels.dtw import (
     LANES,
@@ -169,6 +170,18 @@ def scan(  # noqa: PLR0913, PLR0917
                 out[query, tile * LANES + lane] = min(work.total[lane], _LARGEST)
 
 
+MOST_CELLS = 2**28
+"""Cells of the recursion between two looks at the clock: about a tenth of a second."""
+
+
+def _tiles_at_once(queries: Tiles, tiles: Tiles, band: float) -> int:
+    """Tiles that are compared without a look at the clock; one at least."""
+    longest, deepest = int(queries.depth.max()), int(tiles.depth.max())
+    width = min(deepest, 2 * (int(band * max(longest, deepest)) + abs(longest - deepest)) + 3)
+    cells = int(queries.depth.sum()) * width * LANES * queries.slots.shape[1]
+    return max(1, MOST_CELLS // max(1, cells))
+
+
 BLOCK_BYTES = 64 * 2**20
 """Tiles in memory at a time, where the corpus is streamed."""
 
@@ -211,9 +224,13 @@ class TiledCorpus:
         out = np.empty((len(queries.start), tiles.items.size), np.float32)
         deepest = int(tiles.depth.max())
         joint = self.joint and queries.slots.shape[1] > 1  # of one channel, both forms and layouts are the same
+        step, check = _tiles_at_once(queries, tiles, self.band), hold_deadline()
 
         def work(first: int, last: int) -> None:
-            scan(queries, tiles, first, last, joint, self.band, workspace(queries, deepest), out)
+            space = workspace(queries, deepest)
+            for start in range(first, last, step):
+                check()
+                scan(queries, tiles, start, min(start + step, last), joint, self.band, space, out)
 
         team.share(work, len(tiles.start))
         return out

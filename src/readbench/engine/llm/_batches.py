@@ -1,7 +1,9 @@
 """All questions of a cell in one batch: half the price, answers within a day.
 
-A batch that was sent is remembered by what it asks: a run that is killed while it waits, and started again, waits for
-the same one and pays for it once.
+A batch is remembered, with the names of its questions, from before it is sent until its answers are filed: a run that
+is killed meanwhile, and started again, waits for the same one and pays for it once. Where it was killed between sending
+and hearing the number of the batch, OpenAI is asked for it by a note in the batch; Anthropic's batches carry none, and
+such a one is sent again.
 """
 
 from __future__ import annotations
@@ -9,48 +11,115 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from readbench.common.files import write_json
 from readbench.engine.llm._messages import ModelRequest, Reply
-from readbench.engine.llm._providers import Anthropic, message, reach, read_message
+from readbench.engine.llm._providers import (
+    Anthropic,
+    CallError,
+    OpenAi,
+    message,
+    reach,
+    reach_raw,
+    read_completion,
+    read_message,
+)
 from readbench.engine.llm._settings import Profile
 
-MOST_BYTES = 200_000_000
-"""Of one batch; the service takes 256 MB."""
 LONGEST_WAIT_S = 60.0
+TRIES = 4
+"""Of a call to the service of batches, not of a question."""
+NOTE = "readbench"
+"""The key of the note by which a batch is found again."""
+T = TypeVar("T")
+Body = dict[str, Any]
 
 
-class MessageBatches:
-    """Batches of messages at Anthropic.
+class Batches(ABC):
+    """Batches at one provider.
 
     Args:
         profile: how to ask.
         root: cache root.
     """
 
+    most_bytes: ClassVar[int]
+    most_requests: ClassVar[int]
+    """Of one batch, below what the service takes."""
+
     def __init__(self, profile: Profile, root: Path) -> None:
         self.profile = profile
-        self.client = Anthropic(profile)
         self.root = root / "llm" / "batches"
 
-    def complete(self, requests: Mapping[str, ModelRequest]) -> dict[str, Reply]:
-        """Answers by the names of their questions; those that the service failed at are not there."""
-        replies: dict[str, Reply] = {}
-        for part in self._parts(requests):
-            replies |= self._wait(part)
-        return replies
+    @abstractmethod
+    def body(self, request: ModelRequest) -> Body:
+        """What one question is in a batch."""
 
-    def _parts(self, requests: Mapping[str, ModelRequest]) -> Iterator[dict[str, dict[str, Any]]]:
-        part: dict[str, dict[str, Any]] = {}
+    @abstractmethod
+    def send(self, part: Mapping[str, Body], note: str) -> str:
+        """Send questions by their names; the number of the batch."""
+
+    @abstractmethod
+    def find(self, note: str) -> str:
+        """The number of the batch with a note; empty where there is none, or none can be found."""
+
+    @abstractmethod
+    def ended(self, batch: str) -> bool:
+        """Whether nothing more will come of a batch; `CallError` where the service would not take it."""
+
+    @abstractmethod
+    def results(self, batch: str) -> dict[str, Reply]:
+        """Answers by the names of their questions; those that the service failed at are not there."""
+
+    def remembered(self) -> set[str]:
+        """Names of questions in batches that were sent, or were about to be, and are not settled."""
+        return {name for record in self.root.glob("*.json") for name in _read(record)["names"]}
+
+    def complete(self, requests: Mapping[str, ModelRequest]) -> Iterator[tuple[list[str], dict[str, Reply]]]:
+        """Names of questions that a batch settled, and its answers to them; file them before the next is asked for."""
+        left = dict(requests)
+        for record in sorted(self.root.glob("*.json")):
+            known = _read(record)
+            names = [name for name in known["names"] if name in left]
+            batch = names and (known["id"] or self._try(partial(self.find, record.stem)))
+            if batch:
+                yield from self._settle(record, batch, names)
+                left = {name: request for name, request in left.items() if name not in names}
+        for part in self._parts(left):
+            note = hashlib.sha256(" ".join(sorted(part)).encode()).hexdigest()
+            record = self.root / f"{note}.json"
+            write_json(record, {"id": "", "names": list(part)}, indent=None)
+            batch = self._try(partial(self.send, part, note))
+            write_json(record, {"id": batch, "names": list(part)}, indent=None)
+            yield from self._settle(record, batch, list(part))
+
+    def _settle(self, record: Path, batch: str, names: list[str]) -> Iterator[tuple[list[str], dict[str, Reply]]]:
+        wait = self.profile.backoff_s
+        try:
+            while not self._try(partial(self.ended, batch)):
+                time.sleep(min(wait, LONGEST_WAIT_S))
+                wait *= 2
+            replies = self._try(partial(self.results, batch))
+        except CallError as error:
+            if error.failure == "refused":
+                record.unlink(missing_ok=True)
+            raise
+        yield names, replies
+        record.unlink(missing_ok=True)
+
+    def _parts(self, requests: Mapping[str, ModelRequest]) -> Iterator[dict[str, Body]]:
+        part: dict[str, Body] = {}
         size = 0
         for name, request in requests.items():
-            body = message(request, self.profile)
+            body = self.body(request)
             body |= body.pop("extra_body", {})
             length = len(json.dumps(body))
-            if part and size + length > MOST_BYTES:
+            if part and (size + length > self.most_bytes or len(part) == self.most_requests):
                 yield part
                 part, size = {}, 0
             part[name] = body
@@ -58,22 +127,124 @@ class MessageBatches:
         if part:
             yield part
 
-    def _wait(self, part: Mapping[str, dict[str, Any]]) -> dict[str, Reply]:
-        sent = self.root / f"{hashlib.sha256(' '.join(sorted(part)).encode()).hexdigest()}.json"
-        if not sent.exists():
-            asked = [{"custom_id": name, "params": body} for name, body in part.items()]
-            write_json(sent, {"id": str(self._call("create", requests=asked)["id"])}, indent=None)
-        batch = json.loads(sent.read_text())["id"]
-        wait = self.profile.backoff_s
-        while self._call("retrieve", message_batch_id=batch).get("processing_status") != "ended":
-            time.sleep(min(wait, LONGEST_WAIT_S))
-            wait *= 2
-        rows = [row.to_dict() for row in self.client.sdk.messages.batches.results(batch)]
-        sent.unlink()
+    def _try(self, call: Callable[[], T]) -> T:
+        """What a call brings, tried again while that may help: nobody should lose a batch to one bad minute."""
+        for attempt in range(TRIES):
+            try:
+                return call()
+            except CallError as error:
+                if error.failure == "refused" or attempt + 1 == TRIES:
+                    raise
+                time.sleep(min(max(self.profile.backoff_s * 2**attempt, error.wait), LONGEST_WAIT_S))
+        raise AssertionError  # the last try returns or raises
+
+
+def _read(record: Path) -> dict[str, Any]:
+    """What is known of a batch; one of an earlier release, which kept no names, concerns nobody."""
+    return {"id": "", "names": []} | dict(json.loads(record.read_text()))
+
+
+class MessageBatches(Batches):
+    """Batches of messages at Anthropic."""
+
+    most_bytes = 200_000_000
+    most_requests = 100_000
+
+    def __init__(self, profile: Profile, root: Path) -> None:
+        super().__init__(profile, root)
+        self.client = Anthropic(profile)
+
+    def body(self, request: ModelRequest) -> Body:
+        """The arguments of a message."""
+        return message(request, self.profile)
+
+    def send(self, part: Mapping[str, Body], note: str) -> str:  # noqa: ARG002 - there is no place for it
+        """Send questions by their names; the number of the batch."""
+        asked = [{"custom_id": name, "params": body} for name, body in part.items()]
+        return str(self._call("create", requests=asked)["id"])
+
+    def find(self, note: str) -> str:  # noqa: ARG002 - the same
+        """Nothing: batches carry no note."""
+        return ""
+
+    def ended(self, batch: str) -> bool:
+        """Whether nothing more will come of a batch."""
+        return bool(self._call("retrieve", message_batch_id=batch).get("processing_status") == "ended")
+
+    def results(self, batch: str) -> dict[str, Reply]:
+        """Answers by the names of their questions."""
+        own = self.client.sdk.messages.batches.results
+        rows = reach_raw("anthropic", lambda: [row.to_dict() for row in own(batch)], {}, self._where)
         ended = [(row["custom_id"], row["result"]) for row in rows if row["result"]["type"] == "succeeded"]
         return {name: read_message(result["message"], batch) for name, result in ended}
 
+    @property
+    def _where(self) -> str:
+        return f"{str(self.client.sdk.base_url).rstrip('/')}/v1/messages/batches"
+
     def _call(self, verb: str, **arguments: Any) -> Any:  # noqa: ANN401 - any JSON
-        return reach(
-            "anthropic", getattr(self.client.sdk.messages.batches.with_raw_response, verb), arguments, "batches"
-        )
+        own = self.client.sdk.messages.batches.with_raw_response
+        return reach("anthropic", getattr(own, verb), arguments, self._where)
+
+
+class CompletionBatches(Batches):
+    """Batches of chat completions at OpenAI: a file of questions goes up, a file of answers comes down."""
+
+    most_bytes = 150_000_000
+    most_requests = 50_000
+    endpoint = "/v1/chat/completions"
+
+    def __init__(self, profile: Profile, root: Path) -> None:
+        super().__init__(profile, root)
+        self.client = OpenAi(profile)
+
+    def body(self, request: ModelRequest) -> Body:
+        """The arguments of a completion."""
+        return self.client.body(request)
+
+    def send(self, part: Mapping[str, Body], note: str) -> str:
+        """Send questions by their names; the number of the batch."""
+        rows = [
+            {"custom_id": name, "method": "POST", "url": self.endpoint, "body": body} for name, body in part.items()
+        ]
+        lines = "\n".join(map(json.dumps, rows)).encode()
+        file = self._call("files", "create", file=(f"{note}.jsonl", lines), purpose="batch")["id"]
+        told = {"endpoint": self.endpoint, "completion_window": "24h", "metadata": {NOTE: note}}
+        return str(self._call("batches", "create", input_file_id=file, **told)["id"])
+
+    def find(self, note: str) -> str:
+        """The number of the batch with a note, among the last hundred."""
+        known = self._call("batches", "list", limit=100).get("data", ())
+        return next((str(own["id"]) for own in known if (own.get("metadata") or {}).get(NOTE) == note), "")
+
+    def ended(self, batch: str) -> bool:
+        """Whether nothing more will come of a batch."""
+        told = self._call("batches", "retrieve", batch_id=batch)
+        if told.get("status") == "failed":
+            said = [str(own.get("message")) for own in (told.get("errors") or {}).get("data") or ()]
+            raise CallError("refused", f"{self._where} would not take a batch: {'; '.join(said) or 'no reason given'}.")
+        return told.get("status") in ("completed", "expired", "cancelled")
+
+    def results(self, batch: str) -> dict[str, Reply]:
+        """Answers by the names of their questions; a batch that expired has some."""
+        file = self._call("batches", "retrieve", batch_id=batch).get("output_file_id")
+        if not file:
+            return {}
+        create = self.client.sdk.files.with_raw_response.content
+        text = reach_raw("openai", create, self.client.named({"file_id": file}), self._where).http_response.text
+        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+        done = [(row["custom_id"], row.get("response") or {}) for row in rows if not row.get("error")]
+        return {name: read_completion(own["body"], batch) for name, own in done if own.get("status_code") == 200}
+
+    @property
+    def _where(self) -> str:
+        return f"{self.profile.address}/batches"
+
+    def _call(self, what: str, verb: str, **arguments: Any) -> Any:  # noqa: ANN401 - any JSON
+        own = getattr(self.client.sdk, what).with_raw_response
+        return reach("openai", getattr(own, verb), self.client.named(arguments), self._where)
+
+
+def batches_for(profile: Profile, root: Path) -> Batches:
+    """The batches of a profile's provider."""
+    return (MessageBatches if profile.provider == "anthropic" else CompletionBatches)(profile, root)

@@ -32,7 +32,7 @@ from typing import Any, Literal, TypeVar
 from readbench.common.files import cache_root, write_bytes, write_json
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.llm._answers import ANSWERED_BY
-from readbench.engine.llm._batches import MessageBatches
+from readbench.engine.llm._batches import batches_for
 from readbench.engine.llm._exhibits import Blank, Plotter, Reduction, WindowExcerpt
 from readbench.engine.llm._messages import ChatClient, ModelRequest, Reply, UnreadableError, Usage
 from readbench.engine.llm._prompts import Asking, Composer, Item, Task, load_prompts
@@ -247,20 +247,22 @@ class ModelCaller:
 
     def _answer_together(self, waiting: dict[str, tuple[ModelRequest, Read[T]]]) -> None:
         """The same in batches, as often as there are tries."""
-        batches = MessageBatches(self.profile, self.root)
+        batches = batches_for(self.profile, self.root)
         answers = {name: StoredReply("", Usage(), 0) for name in waiting}
         for attempt in range(TRIES):
-            for request, _ in waiting.values():
+            known = batches.remembered()  # entered when they were sent, by a process that was killed
+            for request in (request for name, (request, _) in waiting.items() if name not in known):
                 self.ledger.enter(request)
-            replies = batches.complete({name: request for name, (request, _) in waiting.items()}) if waiting else {}
-            for name, (request, read) in list(waiting.items()):
-                reply = replies.get(name)
-                self.ledger.correct(request, reply.usage if reply else Usage())
-                failure = _fault(reply, read) if reply else "overloaded"
-                answers[name] = _add_try(answers[name], reply, failure)
-                if not failure or failure in FINAL or (reply and attempt + 1 == TRIES):
-                    self.store.write(request, answers[name])
-                    del waiting[name]
+            for names, replies in batches.complete({name: request for name, (request, _) in waiting.items()}):
+                for name in names:
+                    request, read = waiting[name]
+                    reply = replies.get(name)
+                    failure = _fault(reply, read) if reply else "overloaded"
+                    answers[name] = _add_try(answers[name], reply, failure)
+                    if not failure or failure in FINAL or (reply and attempt + 1 == TRIES):
+                        self.store.write(request, answers[name])
+                        del waiting[name]
+                    self.ledger.correct(request, reply.usage if reply else Usage())  # last: killed before, it is dear
         if waiting:
             raise CallError("overloaded", f"{len(waiting)} questions failed in {TRIES} batches. Run again later.")
 
@@ -304,16 +306,22 @@ def _fault(reply: Reply, read: Read[T]) -> str:
     return ""
 
 
+_ADDED = re.compile(r"\d+|v\d+|latest|q\d\w*|k|[sml]|gguf|fp\d+|bf16|int\d+|awq|gptq")
+"""What may follow the name of a model in that of the same: dates, versions, formats of its numbers."""
+
+
 def same_model(asked: str, returned: str) -> bool:
     """Whether a model that answered may be the one that was asked: providers add dates, regions and versions to names.
 
     >>> same_model("gpt-5", "gpt-5-2026-01-01"), same_model("us.anthropic.claude-sonnet-5-v1:0", "claude-sonnet-5")
     (True, True)
-    >>> same_model("Qwen/Qwen3-8B", "qwen3-8b"), same_model("gpt-5", "gpt-4o")
-    (True, False)
+    >>> same_model("Qwen/Qwen3-8B", "qwen3-8b-q4_k_m.gguf"), same_model("gpt-5", "gpt-5-mini"), same_model("o3", "o30")
+    (True, False, False)
     """
-    one, two = (re.sub(r"[^a-z0-9]+", "-", name.rpartition("/")[2].lower()) for name in (asked, returned))
-    return one in two or two in one
+    names = (re.split(r"[^a-z0-9]+", name.rpartition("/")[2].lower()) for name in (asked, returned))
+    short, long = sorted(names, key=len)
+    places = [place for place in range(len(long) - len(short) + 1) if long[place : place + len(short)] == short]
+    return any(all(map(_ADDED.fullmatch, long[place + len(short) :])) for place in places)
 
 
 def caller_for(name: str, options: ModelOptions | None = None, progress: Progress = SILENT) -> ModelCaller:

@@ -116,9 +116,19 @@ def reach(name: str, create: Callable[..., Any], body: Mapping[str, Any], where:
         body: of the request.
         where: the address, for messages.
     """
+    raw = reach_raw(name, create, body, where).http_response
+    try:
+        return raw.json()
+    except ValueError:
+        said = " ".join(raw.text.split())[:EXCERPT]
+        raise CallError("garbled", f"{where} answered with something that is no JSON: {said}") from None
+
+
+def reach_raw(name: str, create: Callable[..., Any], body: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401
+    """What a function of a provider's package returns; its errors as `CallError`."""
     package = _package(name)
     try:
-        raw = create(**body).http_response
+        return create(**body)
     except package.APIStatusError as error:
         raise _refusal(where, error.status_code, error.response.text, error.response.headers) from None
     except package.APIConnectionError as error:
@@ -127,11 +137,6 @@ def reach(name: str, create: Callable[..., Any], body: Mapping[str, Any], where:
         raise CallError("garbled", f"{where} answered with something that is no JSON.") from None
     except Exception as error:  # noqa: BLE001 - clouds have many ways to say that nobody is signed in
         raise CallError("refused", f"{where} could not be called ({type(error).__name__}): {error}") from None
-    try:
-        return raw.json()
-    except ValueError:
-        said = " ".join(raw.text.split())[:EXCERPT]
-        raise CallError("garbled", f"{where} answered with something that is no JSON: {said}") from None
 
 
 STOPS: dict[str, Stop] = {
@@ -241,12 +246,14 @@ class OpenAi:
 
     def complete(self, request: ModelRequest) -> Reply:
         """Answer one request."""
-        package, where = _package("openai"), self.profile.address
-        body = self.body(request)
-        if not self.profile.key_variable:
-            body["extra_headers"] = {"Authorization": package.Omit()}
-        create = self.sdk.chat.completions.with_raw_response.create
-        return read_completion(reach("openai", create, body, where), where)
+        where, create = self.profile.address, self.sdk.chat.completions.with_raw_response.create
+        return read_completion(reach("openai", create, self.named(self.body(request)), where), where)
+
+    def named(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of a call, without the header of the key where there is none."""
+        if self.profile.key_variable:
+            return arguments
+        return arguments | {"extra_headers": {"Authorization": _package("openai").Omit()}}
 
     @cached_property
     def sdk(self) -> Any:  # noqa: ANN401 - of an optional package

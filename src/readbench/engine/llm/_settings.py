@@ -57,6 +57,8 @@ KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """Variables that hold a key where a profile names none; OpenAI's goes to OpenAI alone."""
 CACHE_PRICES = {"anthropic": (0.1, 1.25), "bedrock": (0.1, 1.25), "vertex": (0.1, 1.25)}
 """What tokens of a provider's cache cost to read and to write, as a share of the price of reading; 1 elsewhere."""
+BATCHED = ("anthropic", "openai")
+"""Providers with an interface for batches."""
 BATCH_PRICE = 0.5
 """What tokens cost in a batch, as a share of their price."""
 PACKAGES = {
@@ -91,7 +93,7 @@ class Profile:
         caching: mark what questions share, so that the provider keeps it (Claude; others do so by themselves), and put
             what they share first.
         images: one sheet a window, one picture a channel, or none. The models behind chatts-http see none.
-        batch: send the questions of a cell together, at half the price, and wait for them up to a day (anthropic).
+        batch: send the questions of a cell together, at half the price, and wait for them up to a day; for `BATCHED`.
         concurrency: calls at a time.
         timeout_s: seconds until a call counts as lost.
         backoff_s: seconds before the second try; they double with each further one.
@@ -142,8 +144,8 @@ class Profile:
             raise UsageError("max_cost needs input_price and output_price, in dollars for a million tokens.")
         if not isinstance(_json(self.extra), dict):
             raise UsageError(f"extra must be a JSON object, as in '{{\"top_k\": 5}}'. Got {self.extra!r}.")
-        if self.batch and self.provider != "anthropic":
-            raise UsageError("batch = true works with the provider anthropic only.")
+        if self.batch and self.provider not in BATCHED:
+            raise UsageError(f"batch = true works with the providers {' and '.join(BATCHED)} only.")
         if self.provider == "vertex" and not (self.region and self.project):
             raise UsageError("vertex needs a region and a project.")
         if self.provider not in OWN_ADDRESS and urlsplit(self.address).scheme not in ("http", "https"):
@@ -207,7 +209,7 @@ def explain_no_models() -> str:
     """Why no model can be asked, and what to do; empty where a file of profiles is named."""
     path = os.environ.get(VARIABLE)
     if not path:
-        return f"needs a language model: name a file of profiles in {VARIABLE} (docs/language-models.md)"
+        return f"needs a language model: export {VARIABLE}=FILE of profiles (docs/language-models.md)"
     return "" if Path(path).is_file() else f"needs the file {path}, which {VARIABLE} names"
 
 

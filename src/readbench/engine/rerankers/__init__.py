@@ -4,13 +4,15 @@ from readbench.engine.rerankers._active_learning import next_cases, select_most_
 from readbench.engine.rerankers._classic import MajorityVote, PseudoRelevanceFeedback, Purity, QueryPurity
 from readbench.engine.rerankers._gpc import GaussianProcess
 from readbench.engine.rerankers._llm import LanguageModel
-from readbench.engine.rerankers._opinion import LabelModel, Opinion, sharpen
-from readbench.engine.rerankers._ridge import Array, Ridge, estimate_unseen_share, fit_ridge
+from readbench.engine.rerankers._opinion import FittedLabels, HeldOutValues, LabelModel, Opinion, sharpen
+from readbench.engine.rerankers._ridge import Array, Ridge, RidgePool, estimate_unseen_share, fit_ridge
 from readbench.engine.rerankers._verdict import Verdict
 
 __all__ = [
     "Array",
+    "FittedLabels",
     "GaussianProcess",
+    "HeldOutValues",
     "LabelModel",
     "LanguageModel",
     "MajorityVote",
@@ -19,6 +21,7 @@ __all__ = [
     "Purity",
     "QueryPurity",
     "Ridge",
+    "RidgePool",
     "Verdict",
     "estimate_unseen_share",
     "fit_ridge",

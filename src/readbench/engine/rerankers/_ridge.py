@@ -109,6 +109,34 @@ def fit_ridge(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.integ
     return min(trials, key=lambda trial: trial.loss)
 
 
+@dataclass(frozen=True, eq=False)
+class RidgePool:
+    """Ridges on different kernels of the same cases: the mean of their logits, as certain as held-out cases let it be.
+
+    Args:
+        ridges: of the same classes.
+        temperature: of the mean.
+        held_out: (L, K) posteriors of the cases by cases of other groups.
+    """
+
+    ridges: tuple[Ridge, ...]
+    temperature: float
+    held_out: Array
+
+    @classmethod
+    def of(cls, ridges: Sequence[Ridge], labels: NDArray[np.int32]) -> Self:
+        """Of ridges that were fitted on the same cases with these labels (L,)."""
+        codes = np.unique(labels, return_inverse=True)[1]
+        mean = _mean_logs([ridge.held_out for ridge in ridges])
+        temperature, _ = _calibrated(mean, codes, case_weights(codes))
+        return cls(tuple(ridges), temperature, _softmax(temperature * mean))
+
+    def posterior(self, kernels: Sequence[Array]) -> Array:
+        """(Q, K) probabilities of the classes, from likenesses (Q, L) to the cases by each ridge's kernel."""
+        logits = [ridge.logits(kernel) for ridge, kernel in zip(self.ridges, kernels, strict=True)]
+        return _softmax(self.temperature * np.mean(logits, axis=0))
+
+
 def _certain(labels: NDArray[np.int32]) -> Ridge:
     """What cases of one class teach."""
     certain = np.ones((len(labels), 1))

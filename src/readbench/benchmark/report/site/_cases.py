@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.report import COARSEST, DEPTH, FINEST, GalleryWindow, Methods, Results
 from readbench.benchmark.report.site._content import CellScores, Place, by_cell
-from readbench.benchmark.runs import RunFolder
+from readbench.benchmark.runs import open_folder
 from readbench.engine.preparation import thin_series
 from readbench.engine.spec import COMPOSED
 
@@ -53,7 +53,7 @@ def list_found(lists: Iterable[NDArray[Any]], exhibits: Iterable[GalleryWindow])
 def read_lists(folder: Path, dataset: str, seed: int, methods: Sequence[str]) -> dict[Place, NDArray[Any]]:
     """The first items of each list of one task, (Q, up to 10) ids a cell, queries in the order of the answers."""
     filters = [("seed", "=", seed), ("place", "<=", DEPTH), ("method", "in", list(methods))]
-    table = RunFolder(folder).read_rankings(dataset, filters)
+    table = open_folder(folder).read_rankings(dataset, filters)
     return {
         place: np.array(cell["item"].to_pylist()).reshape(-1, int(cell["place"].to_numpy().max()))
         for place, cell in by_cell(table)

@@ -17,8 +17,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from readbench.benchmark.report import MARKS, Gallery, Results, explain_marks, marks_of
-from readbench.benchmark.runs import TIMES, RunFolder, parse_budget
+from readbench.benchmark.report import (
+    MARKS,
+    Gallery,
+    Results,
+    base_name,
+    explain_marks,
+    marks_of,
+    place_methods,
+    state_method,
+    tell_labels,
+    tell_place,
+)
+from readbench.benchmark.runs import TIMES, open_folder, parse_budget
 from readbench.common.plots import colour_of
 from readbench.engine.legs import STAGES
 from readbench.engine.spec import Stage, parse
@@ -52,7 +63,7 @@ class CellScores:
 
 def read_answers(folder: Path, dataset: str) -> CellScores:
     """Read one dataset from `per_query.parquet`: cell after cell, query after query, all metrics of each."""
-    table = RunFolder(folder).read_per_query([("dataset", "=", dataset)])
+    table = open_folder(folder).read_per_query([("dataset", "=", dataset)])
     metrics = tuple(table["metric"].unique().to_pylist())
     answers = CellScores(metrics, {}, {}, {})
     for place, cell in by_cell(table):
@@ -224,6 +235,10 @@ def content(results: Results, gallery: Gallery | None, measured: MeanErrors) -> 
         "values": {metric: _rounded(results.values[metric].mean(axis=1)) for metric in results.metrics},
         "errors": {metric: _rounded(errors) for metric, errors in measured.errors.items()},
         "seconds": _rounded(_seconds(results)),
+        "places": {
+            row.method: {"place": tell_place(row), "low": row.low, "tie": row.group, "of": row.rivals}
+            for row in place_methods(results).rows
+        },
         "failures": [list(failure) for failure in results.failures],
     }
 
@@ -265,7 +280,9 @@ def _method(results: Results, method: str) -> dict[str, Any]:
         "text": method,
         "title": results.title(method),
         "family": family,
-        "colour": colour_of(family),
+        "colour": colour_of(family, base_name(method)),
+        "labels": tell_labels(method),
+        "chosen_on": list(state_method(method).chosen_on),
         "budgets": list(results.budgets(method)),
         "stages": _stages(method),
     }

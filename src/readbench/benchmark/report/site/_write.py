@@ -72,6 +72,7 @@ def write_site(
     figures: Sequence[Path] = (),
     metric: str = DEFAULT_METRIC,
     no_cases: str = "This run keeps no cases. Where its data are at hand: readbench report",
+    documents: str = "",
 ) -> Path:
     """Write the page of a run; it opens from disk, needs no network, and depends on nothing but the run folder.
 
@@ -81,6 +82,7 @@ def write_site(
         figures: files of the report's figures, of which the page shows those in SVG.
         metric: the headline.
         no_cases: what the page says where the run folder keeps no gallery; see `keep_gallery`.
+        documents: address of the folder of documents, which the page links to; without it they are named.
 
     Returns:
         The file.
@@ -96,7 +98,7 @@ def write_site(
     shown = [{"name": name, "shows": captions[name], "id": f"figure-{name}"} for name in drawings]
     packs |= {f"figure-{name}": drawing for name, drawing in drawings.items()}
     data = content(results, gallery, measured) | {"joint": "joint" in packs, "figures": shown}
-    data |= {"cases": tasks, "no_cases": no_cases}
+    data |= {"cases": tasks, "no_cases": no_cases, "documents": documents}
     target = (out or results.folder / "report") / PAGE
     write_text(target, page(f"{data['name']} · READ-Bench", data, packs))
     return target

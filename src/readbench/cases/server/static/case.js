@@ -4,6 +4,7 @@ import { h } from "#web/dom.js";
 import { measured } from "#web/format.js";
 import { show } from "#web/plot.js";
 import { moveView, stepWords } from "#service/clock.js";
+import { readLink, writeLink } from "#service/links.js";
 import { closerPoints, far, laidOver, moved, plotOf, question, titled } from "#service/signals.js";
 
 const DIGITS = 6;
@@ -18,6 +19,7 @@ const hint = shownPart.value;
 const drawn = new Map();
 const known = new Map();
 let chosen = -1;
+let laid = "";
 let view = null;
 let closer = null;
 
@@ -43,6 +45,7 @@ function draw(channel) {
 async function look(part) {
   view = part;
   closer = null;
+  note();
   whole.hidden = !part;
   const steps = (part ?? []).map((share) => Math.round(share * (signals.steps - 1)));
   shownPart.value = part ? steps.map((step) => stepWords(step, signals.clock)).join(" to ") : hint;
@@ -70,27 +73,43 @@ async function evidence(like) {
   return found;
 }
 
-async function choose(place, { scroll = true } = {}) {
+/** Keep the address what the page shows, so that it can be passed on. */
+function note() {
+  const hash = writeLink({ like: laid, view });
+  history.replaceState(history.state, "", hash || location.pathname + location.search);
+}
+
+async function choose(place, { scroll = true, noted = true } = {}) {
   hits.forEach((hit, i) => hit.setAttribute("aria-current", i === place));
   chosen = place;
-  otherName.hidden = place < 0;
   if (place < 0) {
+    laid = "";
+    otherName.hidden = true;
     clear();
+    note();
     return;
   }
   const hit = hits[place];
   hit.closest("details")?.setAttribute("open", "");
   if (scroll) hit.scrollIntoView({ block: "nearest" });
-  otherName.textContent = hit.dataset.case;
-  const found = await evidence(hit.dataset.case);
-  if (chosen !== place) return;
+  await layOver(hit.dataset.case, { noted });
+}
+
+/** Lay a case over the signals, one of the hits or any other. */
+async function layOver(like, { noted = true } = {}) {
+  laid = like;
+  if (noted) note();
+  otherName.hidden = false;
+  otherName.textContent = like;
+  const found = await evidence(like);
+  if (laid !== like) return;
   const shared = new Map(found.channels.map((channel) => [channel.name, channel]));
   for (const [name, { channel, figure, paint }] of drawn) {
     const own = shared.get(name);
     paint(own && channel.deviation ? laidOver(found.path, own, channel) : null);
     figure.classList.toggle("alike", Boolean(own?.same_way));
   }
-  plots.dataset.chosen = hit.dataset.case;
+  plots.dataset.chosen = like;
 }
 
 function clear() {
@@ -136,4 +155,9 @@ hits.forEach((hit, place) => {
 plots.classList.toggle("many", signals.channels.length > MANY);
 signals.channels.forEach(draw);
 whole.addEventListener("click", () => look(null));
-if (hits.length) choose(0, { scroll: false });
+const asked = readLink(location.hash);
+const linked = hits.findIndex((hit) => hit.dataset.case === asked.like);
+if (linked >= 0) choose(linked);
+else if (asked.like) layOver(asked.like);
+else if (hits.length) choose(0, { scroll: false, noted: false });
+if (asked.view) look(asked.view);

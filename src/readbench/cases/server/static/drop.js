@@ -25,7 +25,7 @@ function send() {
 /** The recording as the service draws it; null where it cannot be read, which the answer to the form will say. */
 async function drawn() {
   const body = new FormData();
-  for (const name of ["asset", "time", "first", "last"]) body.append(name, form.elements[name].value);
+  for (const name of ["asset", "time", "zone", "first", "last"]) body.append(name, form.elements[name].value);
   body.append("file", input.files[0]);
   const answer = await fetch("/preview", { method: "POST", body });
   return answer.ok ? answer.json() : null;
@@ -123,7 +123,7 @@ form.addEventListener("drop", (event) => {
   consider(true);
 });
 input.addEventListener("change", () => { if (input.files.length) consider(false); });
-for (const name of ["asset", "time", "first", "last"]) {
+for (const name of ["asset", "time", "zone", "first", "last"]) {
   form.elements[name].addEventListener("change", () => { if (recording) consider(false); });
 }
 form.addEventListener("submit", () => { if (input.files.length) said.textContent = `Looking at ${input.files[0].name} …`; });

@@ -20,7 +20,7 @@ export async function board() {
   const render = () => {
     replace(to([], parameters()));
     const controls = filters(render);
-    controls.append(search(covariances));
+    controls.append(search(covariances), download(covariances));
     redraw(view, heading(), controls, table(covariances), legend());
   };
   render();
@@ -38,7 +38,49 @@ function heading() {
     { class: "title" },
     h("h1", {}, "Which method finds the same fault again?"),
     h("p", { class: "lead" }, facts.join(" · ")),
+    h("p", { class: "about" }, about(), " ", links()),
   );
+}
+
+/** What is asked, how it is judged, and what pollution is: three sentences. */
+const about = () =>
+  "A query is a window of sensor readings with a fault; a method ranks old windows so that those with the same fault come first. " +
+  "NDCG@10 judges the first ten places: 1 where the right windows come first, 0 where there is none, and a right window counts less the later it comes. " +
+  "ρ is the share of normal windows among the old ones, which can only be wrong.";
+
+const PAGES = [["protocol.md", "protocol"], ["leaderboard.md", "how places are judged"], ["results.md", "results"]];
+
+const links = () =>
+  h(
+    "span",
+    {},
+    "More: ",
+    PAGES.flatMap(([file, words], i) => [
+      i > 0 && ", ",
+      data.documents ? h("a", { href: `${data.documents.replace(/\/$/, "")}/${file}` }, words) : `${words} (docs/${file})`,
+    ]),
+    ".",
+  );
+
+/** The rows of the table as CSV, for whoever wants to compute with them. */
+export function asCsv(rows, metric) {
+  const cell = (value) => (/[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
+  const header = ["method", "title", "labels", "place", "tie", metric, "half_interval", "seconds"];
+  const lines = rows.map(({ method, estimated, placed, seconds: time }) =>
+    [method.text, method.title, method.labels, placed?.place, placed?.tie, estimated.mean, estimated.half, time].map(cell).join(",")
+  );
+  return [header.join(","), ...lines, ""].join("\n");
+}
+
+function download(covariances) {
+  const save = () => {
+    const order = ranked(choice.metric, choice);
+    const rows = order.map((m, place) => row(m, place, order[0], covariances));
+    const address = URL.createObjectURL(new Blob([asCsv(rows, choice.metric)], { type: "text/csv" }));
+    h("a", { href: address, download: `${data.name}-leaderboard.csv` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  };
+  return h("button", { type: "button", class: "chip", id: "csv", onclick: save }, "Download CSV");
 }
 
 function search(covariances) {
@@ -72,6 +114,7 @@ function row(m, place, best, covariances) {
   return {
     place,
     method: data.methods[m],
+    placed: asRun() ? data.places[data.methods[m].text] : null,
     estimated: estimate(choice.metric, m, choice),
     polluted: change(m),
     datasets: choice.datasets.map((d) => estimate(choice.metric, m, { ...choice, datasets: [d] }).mean),
@@ -81,6 +124,11 @@ function row(m, place, best, covariances) {
     seconds: seconds(m, choice.datasets),
   };
 }
+
+/** Whether the page shows what places were judged on: the headline at the first level, all datasets, the last budget. */
+const asRun = () =>
+  choice.metric === data.headline && choice.level === 0 && choice.datasets.length === data.datasets.length &&
+  choice.budget === data.budgets.length - 1;
 
 function columns(axis, top) {
   const several = choice.datasets.length > 1 && choice.datasets.length <= MOST_COLUMNS;
@@ -108,6 +156,24 @@ function columns(axis, top) {
       value: ({ method }) => method.title,
       cell: ({ method }) => name(method),
     },
+    {
+      key: "labels",
+      title: "Labels",
+      class: "minor",
+      describe: "Which labels it reads: none, those of a query's first hits (pool), or all; and whether it knows normals",
+      value: ({ method }) => method.labels,
+      cell: ({ method }) => method.labels,
+    },
+    ...(asRun()
+      ? [{
+        key: "placed",
+        title: "Place among like",
+        numeric: true,
+        describe: "95 % interval of the rank among methods that read the same labels, and the letter of the tie group",
+        value: ({ placed }) => placed?.low ?? Infinity,
+        cell: ({ placed }) => (placed ? [placed.place, h("small", {}, ` of ${placed.of} ${placed.tie}`)] : "–"),
+      }]
+      : []),
     {
       key: "mean",
       title: choice.metric.replace("_", "-"),
@@ -188,7 +254,7 @@ const name = (method) =>
     "a",
     { class: "method", href: to(["method", method.text]) },
     dot(method),
-    h("span", {}, method.title, h("small", {}, method.family)),
+    h("span", {}, method.title, h("small", {}, method.family), h("small", { class: "slim" }, `labels: ${method.labels}`)),
   );
 
 const figure = (
@@ -225,6 +291,8 @@ function legend() {
     data.joint && "≈ marks methods whose paired difference to the first holds zero: the data do not tell them apart.",
     choice.datasets.length > 2 &&
     "Over datasets: the interval of that difference when datasets are drawn anew, each counting the same.",
+    asRun() &&
+    "Place among like: 95 % interval of the rank among methods that read the same labels, by a paired bootstrap over datasets and split groups; whoever shares a letter is not surely behind its first.",
     ...data.marks,
     data.failures.length > 0 &&
     `${count(data.failures.length, "cell")} failed; the first: ${data.failures[0].join(" ")}`,

@@ -1,0 +1,84 @@
+"""Whether a library keeps its word on the histories of datasets: `python -m research.backtest`.
+
+The train side of a dataset becomes a library (`readbench cases demo` makes the same), a few windows of each recording
+at most, and its cases are replayed in time order, each asked of those before it (`readbench cases backtest`).
+Recordings without dates come in the random order of the task.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.benchmark.protocol import Composition, load_task
+from readbench.cases import DEFAULT_METHOD, Backtest, Library, replay_history
+from readbench.engine.windows import NORMAL, WindowSet
+from research.odd_windows import tell
+
+SOURCES = ("sim_tanks(difficulty=0.5)", "sim_service", "skab", "dbsherlock", "itu_5gc", "petrobras_3w", "mit_bih")
+CASES, NORMALS = 240, 300
+OF_A_RECORDING = 3
+"""Most windows of one recording: an incident is one or a few cases, not fifty."""
+
+
+def thin_recordings(windows: WindowSet, most: int, count: int) -> NDArray[np.intp]:
+    """Positions of at most `count` windows, in their order, and of at most `most` of each recording."""
+    seen: dict[str, int] = {}
+    chosen = []
+    for at, group in enumerate(windows.groups.tolist()):
+        seen[group] = seen.get(group, 0) + 1
+        if seen[group] <= most:
+            chosen.append(at)
+    return np.array(chosen[:count], np.intp)
+
+
+def build_history(source: str, seed: int, folder: Path) -> Library:
+    """The library of a source's train side."""
+    task = load_task(source, seed, settings=Composition(corpus_cap=None, query_cap=1, normals_cap=NORMALS, rho=(0,)))
+    corpus = task.corpus_at(0)
+    faults = corpus[np.flatnonzero(corpus.labels > NORMAL)]
+    library = Library.create(folder / f"{source.split('(', maxsplit=1)[0]}-{seed}")
+    library.add_normals(task.normals)
+    library.add(replace(faults[thin_recordings(faults, OF_A_RECORDING, CASES)], stats=None))
+    return library
+
+
+def describe(source: str, found: Backtest) -> str:
+    """One line on a history."""
+    new, known = found.new, found.known
+    return (
+        f"{source:26} {len(found.cases):4} cases, named {found.coverage():.2f}, stated {found.stated():.3f},"
+        f" realised {found.realised():.3f}, gap {found.gap:+.3f}, ECE {found.error:.3f}; first case right"
+        f" {found.first_right:.2f}; new {len(new)}, called {sum(own.novel for own in new)}; known called new"
+        f" {sum(own.novel for own in known)}; misled {len(found.misled)}"
+    )
+
+
+def main() -> None:
+    """Print a line for each history, and the mean difference of stated and realised precision."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--method", default=DEFAULT_METHOD)
+    parser.add_argument("--datasets", default=",".join(SOURCES))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="folder for each back-test as JSON")
+    given = parser.parse_args()
+    gaps = []
+    with TemporaryDirectory() as folder:
+        for source in given.datasets.split(","):
+            found = replay_history(build_history(source, given.seed, Path(folder)), method=given.method)
+            tell(describe(source, found))
+            gaps += [] if np.isnan(found.gap) else [found.gap]
+            if given.keep:
+                given.keep.mkdir(parents=True, exist_ok=True)
+                name = f"{source.split('(', maxsplit=1)[0]}-{given.seed}.json"
+                (given.keep / name).write_text(found.model_dump_json(indent=1))
+    tell(f"stated less realised precision: mean {np.mean(gaps):+.3f}, mean of its size {np.mean(np.abs(gaps)):.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Networks whose packages do not fit into our environment, as files for `program(FILE)`."""

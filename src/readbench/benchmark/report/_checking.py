@@ -1,0 +1,256 @@
+"""Submissions by pull request: what is wrong with each file, said in a sentence, for any CI.
+
+`read_bundle` computes every number of a submission again from its own lists and labels. Here it is held against the
+published rows: the tasks must be theirs, the results must not be a copy, the statements must be there, and the lists
+must not be such as only the answers can give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from readbench.benchmark.metrics import evaluate
+from readbench.benchmark.report._bundle import (
+    SUFFIX,
+    Bundle,
+    BundleManifest,
+    Declared,
+    asked_models,
+    lists_by_cell,
+    read_bundle,
+)
+from readbench.benchmark.report._results import Results
+from readbench.benchmark.report._statements import state_method
+from readbench.benchmark.runs import Cell, PublishedFolder, open_folder, plan_of
+from readbench.engine.windows import NORMAL
+from readbench.errors import DataError, UsageError
+
+OURS = "readbench"
+"""Name of the published rows among submissions."""
+IDEAL = "NDCG@20"
+FEWEST_QUERIES = 10
+"""Queries of a task below which perfect lists may be luck."""
+NEAR = 0.98
+"""Where a published method reaches this, perfect lists are believed."""
+WRONG_PLACES = 200
+"""Wrong places of a polluted task from which it is odd that none holds a normal window."""
+
+
+@dataclass(frozen=True)
+class CheckedSubmission:
+    """A file of the folder.
+
+    Args:
+        file: its name.
+        methods: what it brings; empty where it cannot be read.
+        reasons: why it is refused; empty where it is taken.
+    """
+
+    file: str
+    methods: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+def check_submissions(folder: Path, published: Results) -> list[CheckedSubmission]:
+    """Judge every file of a folder of submissions.
+
+    Args:
+        folder: with one file a submission; anything else in it but text is an error.
+        published: rows that they are held against.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder} with submissions.")
+    held = open_folder(published.folder)
+    if not isinstance(held, PublishedFolder):
+        raise UsageError(f"{published.folder} holds no published rows. Make them: readbench publish runs/...")
+    found: list[CheckedSubmission] = []
+    taken: list[tuple[str, Bundle]] = []
+    for file in sorted(folder.iterdir()):
+        if file.suffix in {".md", ".txt"} or file.name.startswith("."):
+            continue
+        if not file.name.endswith(SUFFIX):
+            reason = f"its name does not end with {SUFFIX}: pack a run with readbench submit"
+            found.append(CheckedSubmission(file.name, (), (reason,)))
+            continue
+        try:
+            bundle = read_bundle(file)
+        except DataError as error:
+            found.append(CheckedSubmission(file.name, (), (str(error),)))
+            continue
+        reasons = tuple(_find_reasons(file, bundle, held, taken))
+        found.append(CheckedSubmission(file.name, bundle.plan.methods, reasons))
+        if not reasons:
+            taken.append((file.name, bundle))
+    return found
+
+
+def _find_reasons(
+    file: Path, bundle: Bundle, published: PublishedFolder, taken: Sequence[tuple[str, Bundle]]
+) -> Iterator[str]:
+    if file.name != f"{bundle.name}{SUFFIX}":
+        yield f"its name is {bundle.name}, so the file must be called {bundle.name}{SUFFIX}"
+    if bundle.name == OURS:
+        yield f"the name {OURS} is that of the published rows"
+    if (other := next((name for name, own in taken if own.name == bundle.name), None)) is not None:
+        yield f"the name {bundle.name} is taken by {other}"
+    yield from _missing_statements(bundle.manifest.declared)
+    yield from _leaks_by_statement(bundle)
+    if reason := _other_task(bundle, published):
+        yield reason
+        return
+    yield from _copies(bundle, published, taken)
+    yield from _impossible_lists(bundle, published)
+
+
+def _missing_statements(declared: Declared) -> Iterator[str]:
+    for name, value, option in (
+        ("what it was trained on", declared.trained_on, "--trained-on"),
+        ("which datasets its settings were chosen on", declared.chosen_on, "--chosen-on"),
+        ("which labels it reads", declared.labels, "--labels"),
+    ):
+        if value is None:
+            yield f"it does not say {name}: pack it again with {option}"
+    if not declared.authors:
+        yield "it does not say who made it: pack it again with --authors"
+
+
+def _leaks_by_statement(bundle: Bundle) -> Iterator[str]:
+    own = {name.split("(")[0] for name in bundle.plan.datasets}
+    if seen := sorted(own & set(bundle.manifest.declared.trained_on or ())):
+        yield f"it was trained on {', '.join(seen)}, which it is measured on: leave these datasets out of the run"
+    labels = bundle.manifest.declared.labels
+    for method in bundle.plan.methods:
+        known = state_method(method).labels
+        order = ("none", "pool", "all")
+        if labels is not None and known in order and order.index(known) > order.index(labels):
+            yield f"{method} reads labels ({known}), and the submission says {labels}"
+
+
+def _other_task(bundle: Bundle, published: PublishedFolder) -> str:
+    tasks = published.read_manifest()["tasks"]
+    for (dataset, seed), qrels in bundle.qrels.items():
+        name = f"{dataset}/seed-{seed}"
+        if name not in tasks:
+            return f"{name} is no published task"
+        if tasks[name] != qrels.fingerprint:
+            return f"it ran on other data: {name} is {qrels.fingerprint} and not {tasks[name]}"
+        right = published.read_qrels(dataset, seed)
+        if qrels.table().to_pydict() != right.table().to_pydict():
+            return f"its labels of {name} are not those of the task {qrels.fingerprint}"
+    return ""
+
+
+def _copies(bundle: Bundle, published: PublishedFolder, taken: Sequence[tuple[str, Bundle]]) -> Iterator[str]:
+    """Methods whose lists are, place by place, those of another in every cell that both have."""
+    own = _lists(bundle)
+    for method, cells in own.items():
+        for other in published.plan.methods:
+            theirs = {key: lists for key in cells if (lists := _published_lists(published, key, other)) is not None}
+            if theirs and all(_same(cells[key], lists) for key, lists in theirs.items()):
+                yield f"the lists of {method} are those of the published {other}"
+                break
+        for name, known in taken:
+            for other, theirs in _lists(known).items():
+                shared = cells.keys() & theirs.keys()
+                if shared and all(_same(cells[key], theirs[key]) for key in shared):
+                    yield f"the lists of {method} are those of {other} in {name}"
+
+
+Key = tuple[str, int, int]
+"""Dataset, split seed and pollution level."""
+
+
+def _lists(bundle: Bundle) -> dict[str, dict[Key, NDArray[np.int64]]]:
+    """Method -> cell -> (Q, D) items by query, under the last budget."""
+    found: dict[str, dict[Key, NDArray[np.int64]]] = {}
+    for cell, (queries, items) in lists_by_cell(bundle.lists).items():
+        own = np.array(items, np.int64)[np.argsort(queries)]
+        found.setdefault(cell.method, {})[cell.dataset, cell.seed, cell.rho] = own
+    return found
+
+
+def _published_lists(published: PublishedFolder, key: Key, method: str) -> NDArray[np.int64] | None:
+    dataset, seed, rho = key
+    cell = Cell(dataset, seed, rho, method)
+    return published.places(cell) if published.finished(cell) else None
+
+
+def _same(one: NDArray[np.int64], two: NDArray[np.int64]) -> bool:
+    depth = min(one.shape[1], two.shape[1])
+    return one.shape[0] == two.shape[0] and bool((one[:, :depth] == two[:, :depth]).all())
+
+
+def _impossible_lists(bundle: Bundle, published: PublishedFolder) -> Iterator[str]:
+    """Lists that only somebody who knows the answers can make."""
+    labels = bundle.manifest.declared.labels
+    for method, cells in _lists(bundle).items():
+        if (reason := next((r for key, own in cells.items() if (r := _perfect(bundle, published, key, own))), "")) or (
+            labels == "none" and (reason := _knows_normals(bundle, cells))
+        ):
+            yield f"{method}: {reason}"
+
+
+def _perfect(bundle: Bundle, published: PublishedFolder, key: Key, own: NDArray[np.int64]) -> str:
+    """Whether every list of a task is ideal where no published method comes near."""
+    dataset, seed, rho = key
+    qrels = bundle.qrels[dataset, seed]
+    here = qrels.item_levels <= rho
+    values = _ideal(own, qrels.query_labels, qrels.item_labels, here)
+    if len(values) < FEWEST_QUERIES or values.min() < 1 - 1e-9:
+        return ""
+    best = 0.0
+    for method in published.plan.methods:
+        lists = _published_lists(published, key, method)
+        if lists is not None:
+            best = max(best, float(_ideal(lists, qrels.query_labels, qrels.item_labels, here).mean()))
+    if best >= NEAR:
+        return ""
+    return (
+        f"all {len(values)} lists of {dataset} seed {seed} at {rho} % are perfect, where the best published method has"
+        f" {IDEAL} {best:.3f}: only the labels of the queries give such lists"
+    )
+
+
+def _ideal(lists: NDArray[np.int64], queries: Any, items: Any, here: NDArray[np.bool_]) -> NDArray[np.float64]:  # noqa: ANN401 - labels
+    positions = (np.cumsum(here) - 1)[lists]
+    return np.asarray(evaluate(positions, queries, items[here], [IDEAL]).values[IDEAL])
+
+
+def _knows_normals(bundle: Bundle, cells: dict[Key, NDArray[np.int64]]) -> str:
+    """Whether a method that says it reads no label never lists a normal window among its wrong places."""
+    wrong = normal = 0
+    for (dataset, seed, rho), own in cells.items():
+        if not rho:
+            continue
+        qrels = bundle.qrels[dataset, seed]
+        found = qrels.item_labels[own]
+        missed = found != qrels.query_labels[:, None]
+        wrong += int(missed.sum())
+        normal += int((found[missed] == NORMAL).sum())
+    if wrong < WRONG_PLACES or normal:
+        return ""
+    return (
+        f"of {wrong} wrong places in polluted corpora none holds a normal window: it knows which items are normal, and"
+        " the submission says that it reads no label"
+    )
+
+
+def published_bundle(results: Results) -> Bundle:
+    """Published rows as the first submission of a leaderboard: the same checks and the same table hold for them."""
+    folder = open_folder(results.folder)
+    if not isinstance(folder, PublishedFolder):
+        raise UsageError(f"{results.folder} holds no published rows. Make them: readbench publish runs/...")
+    plan = plan_of(results.manifest)
+    rows = folder.read_scores()[1]
+    own = {name: results.manifest[name] for name in ("plan", "code", "methods", "tasks", "versions")}
+    declared = Declared(name=OURS, authors="READ-Bench", trained_on=(), chosen_on=None)
+    manifest = BundleManifest(declared=declared, files={}, origins=results.origins, models=asked_models(results), **own)
+    tasks = [(d, s) for d in plan.datasets for s in plan.seeds if f"{d}/seed-{s}" in results.manifest["tasks"]]
+    return Bundle(manifest, plan, rows, pa.table({}), {task: folder.read_qrels(*task) for task in tasks})

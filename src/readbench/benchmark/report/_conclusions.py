@@ -1,0 +1,154 @@
+"""The paper's conclusions, asked again of published rows: each with its effect, interval and number of datasets.
+
+A claim is a list of pairs of methods at a pollution level, or a change between two levels. Its effect is the mean over
+datasets of the mean difference over its pairs; the interval draws datasets anew (`bootstrap_datasets`). A claim is
+judged on the datasets on which all its methods have every cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.benchmark.metrics import MIN_DATASETS, ConfidenceInterval, bootstrap_datasets, wilcoxon
+from readbench.benchmark.report._methods import describe
+from readbench.benchmark.report._results import Results, dataset_scores
+from readbench.benchmark.report._significance import ALPHA, bracket
+from readbench.benchmark.report._table import ReportTable
+
+ENCODERS = ("rocket", "sonde")
+POOLS = (
+    "rocket", "sonde", "rocket+nr", "sonde+nr", "dtw-i", "sbd-d", "euclidean", "rocket|dtw-i", "sonde|dtw-i",
+    "rocket+nr|dtw-i", "sonde+nr|dtw-i",
+)  # fmt: skip
+FIELD = ("euclidean", "sbd-d", "dtw-i", "dtw-d", "sax-bm25", "sfa-bm25", *ENCODERS)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper, or of this project, and what must be positive where it holds.
+
+    Args:
+        says: the sentence.
+        pairs: (better, worse) methods; the effect is the mean of their differences.
+        rho: at this level.
+        minus: and less the same at this level, where the claim is about a change; None where it is not.
+    """
+
+    says: str
+    pairs: tuple[tuple[str, str], ...]
+    rho: int
+    minus: int | None = None
+
+
+def _at_levels(says: str, better: str, worse: str) -> Iterator[Claim]:
+    """A claim on a clean and on a polluted corpus."""
+    yield from (Claim(says, ((better, worse),), rho) for rho in (0, 20))
+
+
+def _claims() -> Iterator[Claim]:
+    for encoder, distance in product(ENCODERS, ("dtw-i", "sbd-d")):
+        yield from _at_levels(f"Embedders find more than distances: {encoder} than {distance}", encoder, distance)
+    yield Claim("DTW-I finds more than DTW-D", (("dtw-i", "dtw-d"),), 0)
+    yield Claim("One lag for all channels is better: SBD-D than SBD-I", (("sbd-d", "sbd-i"),), 0)
+    yield Claim("Symbols find more than distances: SAX than DTW-I", (("sax-bm25", "dtw-i"),), 0)
+    for encoder in ENCODERS:
+        yield from _at_levels(f"Normal residuals help {encoder}", f"{encoder}+nr", encoder)
+    for encoder in ENCODERS:
+        stack = f"{encoder}+nr|dtw-i+gpc", f"{encoder}|dtw-i+gpc"
+        yield from _at_levels(f"Normal residuals help the stack with GPC on {encoder}", *stack)
+    for pool in POOLS:
+        yield from _at_levels(f"GPC improves the pool {pool}", f"{pool}+gpc", pool)
+    for encoder in ENCODERS:
+        yield Claim(f"Fusion with DTW-I helps {encoder}", ((f"{encoder}|dtw-i", encoder),), 0)
+    for method in FIELD:
+        yield Claim(f"Pollution of 20 % costs {method} something", ((method, ""),), 0, minus=20)
+
+
+CLAIMS = tuple(_claims())
+
+
+@dataclass(frozen=True)
+class ClaimFinding:
+    """What rows say of a claim.
+
+    Args:
+        claim: which.
+        datasets: on how many.
+        positive: on how many of them the effect is positive.
+        effect: mean over datasets with its interval; None with too few datasets.
+        p_value: Wilcoxon over datasets, not corrected for the number of claims.
+    """
+
+    claim: Claim
+    datasets: int
+    positive: int
+    effect: ConfidenceInterval | None
+    p_value: float
+
+    @property
+    def verdict(self) -> str:
+        """What may be said."""
+        if self.effect is None:
+            return "not computed"
+        if self.effect.low > 0:
+            return "holds here"
+        return "the opposite holds here" if self.effect.high < 0 else "not shown here"
+
+
+def judge_claims(results: Results, claims: Sequence[Claim] = CLAIMS) -> list[ClaimFinding]:
+    """What the rows say of each claim."""
+    return [_judge(results, claim) for claim in claims]
+
+
+def _judge(results: Results, claim: Claim) -> ClaimFinding:
+    differences = _differences(results, claim)
+    if len(differences) < MIN_DATASETS:
+        return ClaimFinding(claim, len(differences), 0, None, float("nan"))
+    nothing = np.zeros(len(differences))
+    effect = bootstrap_datasets(differences, nothing, seed=0)
+    positive = int((differences > 0).sum())
+    return ClaimFinding(claim, len(differences), positive, effect, wilcoxon(differences, nothing))
+
+
+def _differences(results: Results, claim: Claim) -> NDArray[np.float64]:
+    """The effect on each dataset that all methods of the claim have."""
+    names = [name for pair in claim.pairs for name in pair if name]
+    levels = {claim.rho, *([] if claim.minus is None else [claim.minus])}
+    if any(name not in results.methods for name in names) or not levels <= set(results.levels):
+        return np.empty(0)
+    held = set.intersection(*(set(results.held(results.methods.index(name))) for name in names))
+    rows = sorted(held)
+    found = np.mean([_pair(results, a, b, claim.rho) for a, b in claim.pairs], axis=0)[rows]
+    if claim.minus is not None:
+        found = found - np.mean([_pair(results, a, b, claim.minus) for a, b in claim.pairs], axis=0)[rows]
+    return np.asarray(found, np.float64)
+
+
+def _pair(results: Results, better: str, worse: str, rho: int) -> NDArray[np.float64]:
+    scores = results.orient(dataset_scores(results, rho))
+    own: NDArray[np.float64] = scores[:, results.methods.index(better)]
+    return own - scores[:, results.methods.index(worse)] if worse else own
+
+
+def conclusion_table(results: Results) -> ReportTable:
+    """One row a claim."""
+    findings = judge_claims(results)
+    rows = []
+    for found in findings:
+        own = found.claim
+        level = f"{own.rho} %" if own.minus is None else f"{own.rho} → {own.minus} %"
+        effect = f"{found.effect.mean:+.3f} {bracket(found.effect)}" if found.effect else "–"
+        tested = not np.isnan(found.p_value) and 2.0 ** (1 - found.datasets) <= ALPHA
+        p = f"{found.p_value:.2g}" if tested else "–"
+        rows.append([own.says, level, effect, f"{found.positive} of {found.datasets}", p, found.verdict])
+    caption = (
+        f"Claims over {describe(results)}, {results.headline}: mean difference with its 95 % interval when datasets are"
+        " drawn anew, on how many datasets it is positive, Wilcoxon's p for this claim alone"
+    )
+    header = ["Claim", "ρ", "Effect", "Positive on", "p", "Verdict"]
+    return ReportTable("conclusions", caption, header, rows, labels=2)

@@ -1,0 +1,201 @@
+"""A leaderboard that does not overstate: places with their intervals, tie groups, and like compared with like.
+
+Methods that read no label, the labels of a query's first hits, and all labels are ranked apart. A place is an interval
+(`readbench.benchmark.metrics.rank_methods`); beside it stands how many datasets it would take to tell a method from the
+first of its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.benchmark.metrics import (
+    MIN_DATASETS,
+    ConfidenceInterval,
+    RankedMethods,
+    bootstrap_datasets,
+    datasets_to_separate,
+    rank_methods,
+    smallest_adjusted_p,
+)
+from readbench.benchmark.report._methods import describe, under
+from readbench.benchmark.report._results import Results, dataset_scores, metrics_beside
+from readbench.benchmark.report._significance import ALPHA, bracket, read_query_values
+from readbench.benchmark.report._statements import LABEL_USES, LABEL_WORDS, LabelUse, MethodStatement, state_method
+from readbench.benchmark.report._table import ReportTable
+from readbench.benchmark.runs import TIMES
+
+MOST_TIED = 12
+"""Tie groups are named by letters; more are not."""
+
+
+@dataclass(frozen=True, eq=False)
+class MethodPlace:
+    """One method among those that know the same labels.
+
+    Args:
+        method: canonical text.
+        stated: what it knows and what its settings were chosen on.
+        mean: headline at the first level over datasets.
+        low: best place that cannot be excluded.
+        high: worst place that cannot be excluded.
+        rivals: how many are ranked together, itself included.
+        group: letter of its tie group.
+        behind: the first of its kind minus it, with the interval over datasets; None for the first, and with few
+            datasets.
+        needed: datasets in all that would show that difference; None where it cannot be said.
+        others: metric -> mean, beside the headline.
+        seconds: processor time of a task: mean over datasets, seeds and levels of all stages, as measured when scores
+            were computed.
+    """
+
+    method: str
+    stated: MethodStatement
+    mean: float
+    low: int
+    high: int
+    rivals: int
+    group: str
+    behind: ConfidenceInterval | None
+    needed: int | None
+    others: dict[str, float]
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """All places of a run at its first level.
+
+    Args:
+        rows: by label use, best first.
+        over_datasets: whether intervals speak of other datasets too.
+    """
+
+    rows: tuple[MethodPlace, ...]
+    over_datasets: bool
+
+
+@lru_cache(maxsize=4)
+def place_methods(results: Results) -> Places:
+    """Rank the methods that have every cell among those that know the same labels."""
+    complete = [results.methods[m] for m in results.complete()]
+    rows: list[MethodPlace] = []
+    over = False
+    for use in LABEL_USES:
+        own = [text for text in complete if state_method(text).labels == use]
+        if own:
+            ranked = _rank(results, own)
+            over = ranked.over_datasets
+            rows += _places(results, own, ranked)
+    return Places(tuple(rows), over)
+
+
+def _rank(results: Results, methods: Sequence[str]) -> RankedMethods:
+    read = read_query_values(results, methods)
+    names = np.array(read.datasets)
+    groups = np.array(read.groups)
+    here = [names == dataset for dataset in results.datasets]
+    return rank_methods([read.values[:, own] for own in here], [groups[own].tolist() for own in here], seed=0)
+
+
+def _places(results: Results, methods: Sequence[str], ranked: RankedMethods) -> list[MethodPlace]:
+    scores = results.orient(dataset_scores(results, results.levels[0]))
+    columns = [results.methods.index(text) for text in methods]
+    order = sorted(range(len(methods)), key=lambda i: -scores[:, columns[i]].mean())
+    first = scores[:, columns[order[0]]]
+    beside = metrics_beside(results.metrics, results.headline)
+    found = []
+    for i in order:
+        own: NDArray[np.float64] = scores[:, columns[i]]
+        same = i == order[0] or len(own) < MIN_DATASETS
+        found.append(
+            MethodPlace(
+                method=methods[i],
+                stated=state_method(methods[i]),
+                mean=float(dataset_scores(results, results.levels[0])[:, columns[i]].mean()),
+                low=int(ranked.low[i]),
+                high=int(ranked.high[i]),
+                rivals=len(methods),
+                group=_letter(int(ranked.group[i])),
+                behind=None if same else bootstrap_datasets(first, own, seed=0),
+                needed=None if same else datasets_to_separate(first - own),
+                others={m.title: float(results.at(m.name, results.levels[0])[:, :, columns[i]].mean()) for m in beside},
+                seconds=float(np.sum([results.values[name][..., columns[i]] for name in TIMES], axis=0).mean()),
+            )
+        )
+    return found
+
+
+def _letter(number: int) -> str:
+    return chr(ord("a") + number) if number < MOST_TIED else "…"
+
+
+def places_table(results: Results, uses: Sequence[LabelUse] = LABEL_USES) -> ReportTable | None:
+    """One row a method, like beside like; None where fewer than two have every cell.
+
+    Args:
+        results: of a run.
+        uses: kinds to show.
+    """
+    found = place_methods(results)
+    rows = [row for row in found.rows if row.stated.labels in uses]
+    if len(rows) < 2:
+        return None
+    beside = [name for name in rows[0].others if name.startswith("HR")]
+    needs = any(row.needed for row in rows)
+    header = ["Labels", "Method", "Normals", results.headline, *beside, "Place", "Tie", "Behind the first"]
+    header += ["Datasets needed"] * needs + ["Seconds", "Chosen on"]
+    cells = []
+    for row in rows:
+        line = [row.stated.label_text, results.short_title(row.method), "known" if row.stated.normals else "-"]
+        line += [f"{row.mean:.3f}", *(f"{row.others[name]:.3f}" for name in beside), tell_place(row), row.group]
+        line += [f"{row.behind.mean:+.3f} {bracket(row.behind)}" if row.behind else "-"]
+        line += [tell_needed(row, len(results.datasets))] * needs
+        cells.append([*line, f"{row.seconds:.3g}", " ".join(row.stated.chosen_on) or "none"])
+    return ReportTable("places", _caption(results, found, needs=needs), header, cells, labels=3)
+
+
+def tell_place(row: MethodPlace) -> str:
+    """A place, or the first and the last that cannot be excluded."""
+    return str(row.low) if row.low == row.high else f"{row.low} to {row.high}"
+
+
+def tell_needed(row: MethodPlace, datasets: int) -> str:
+    """How many more datasets would tell a method from the first of its kind."""
+    if row.behind is None:
+        return "-"
+    if row.needed is None:
+        return "over 1000"
+    return "enough" if row.needed <= datasets else f"{row.needed - datasets} more"
+
+
+def _caption(results: Results, found: Places, *, needs: bool) -> str:
+    what = "datasets and split groups" if found.over_datasets else "split groups of these datasets"
+    words = (
+        f"{results.headline} at ρ={results.levels[0]}% over {describe(results)}, like beside like. Place: 95 % interval"
+        f" of the rank among methods that read the same labels, by a paired bootstrap over {what}; Tie: whoever is not"
+        " surely behind the first of a letter has it"
+    )
+    words += "; Datasets needed: to show the difference to the first with a chance of 80 %" if needs else ""
+    words += "; Seconds: of processor time a task; Chosen on: datasets that were in sight when settings were chosen"
+    return words + under(results)
+
+
+def tell_untested(results: Results) -> list[str]:
+    """Why there is no p-value, where there could be none below .05."""
+    methods, datasets = len(results.complete()), len(results.datasets)
+    pairs = methods * (methods - 1) // 2
+    if methods < 2 or datasets < MIN_DATASETS or (least := smallest_adjusted_p(datasets, pairs)) <= ALPHA:
+        return []
+    why = f"with {datasets} datasets and {pairs} pairs of methods the smallest that Wilcoxon's test can give"
+    return [f"No p-values: {why} after Holm's correction is {least:.2g}."]
+
+
+def explain_label_uses() -> list[str]:
+    """One sentence for each kind of label use."""
+    return [f"{use}: {words}" for use, words in LABEL_WORDS.items()]

@@ -1,0 +1,119 @@
+"""What must be known of a method before its place is read: labels, normals, and the data its settings were chosen on.
+
+Which labels a method reads is found from its parts. What code does not tell is stated in `method_statements.csv`:
+whether a part uses windows that are known to be normal, and which datasets of the benchmark were in sight when its
+settings were chosen. A part that is not in the file uses no normals and has the settings of its publication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from readbench.benchmark.protocol import read_shipped_rows
+from readbench.engine.method import Method
+from readbench.engine.registry import ENCODERS, RERANKERS, RETRIEVERS, TRANSFORMS
+from readbench.engine.spec import COMPOSED, Stage, parse
+from readbench.errors import ReadbenchError
+
+LabelUse = Literal["none", "pool", "all", "unknown"]
+LABEL_USES: tuple[LabelUse, ...] = ("none", "pool", "all", "unknown")
+"""What methods know: no label, those of a query's first hits, those of the whole corpus; like is compared with like."""
+LABEL_WORDS: dict[LabelUse, str] = {
+    "none": "no label",
+    "pool": "labels of each query's first hits",
+    "all": "all labels of the corpus",
+    "unknown": "a part is not installed here",
+}
+
+
+@dataclass(frozen=True)
+class MethodStatement:
+    """What a method knows, and what its settings come from.
+
+    Args:
+        labels: which labels it reads.
+        budget: labels a query where it reads those of a pool; 0 otherwise.
+        normals: whether it uses windows that are known to be normal.
+        chosen_on: datasets that were in sight when its settings were chosen.
+        said: where that is told, one sentence a part.
+    """
+
+    labels: LabelUse
+    budget: int
+    normals: bool
+    chosen_on: tuple[str, ...]
+    said: tuple[str, ...]
+
+    @property
+    def label_text(self) -> str:
+        """Label use in a table."""
+        return f"pool of {self.budget}" if self.labels == "pool" else self.labels
+
+
+@lru_cache(maxsize=4096)
+def state_method(text: str) -> MethodStatement:
+    """The statement of a method.
+
+    >>> state_method("dtw-i").labels, state_method("sonde+gpc").label_text, state_method("flagship").normals
+    ('none', 'pool of 20', True)
+    """
+    try:
+        method = Method(text)
+    except ReadbenchError:
+        return MethodStatement("unknown", 0, normals=False, chosen_on=(), said=())
+    depths = [part.component.depth for part in method.rerankers if part.component.uses_labels]
+    use: LabelUse = "all" if method.legs_use_labels or None in depths else "pool" if depths else "none"
+    budget = max((depth for depth in depths if depth is not None), default=0) if use == "pool" else 0
+    stated = [(row, stage) for name, stage in _named_parts(text) if (row := _statements().get(name))]
+    chosen = dict.fromkeys(name for row, _ in stated for name in row["chosen_on"].split())
+    return MethodStatement(
+        labels=use,
+        budget=budget,
+        normals=any(_holds(row["normals"], stage) for row, stage in stated) or _scaled_by_normals(text),
+        chosen_on=tuple(sorted(chosen)),
+        said=tuple(dict.fromkeys(f"{row['part']}: {row['said']}" for row, _ in stated)),
+    )
+
+
+def _named_parts(text: str) -> Iterator[tuple[str, Stage | None]]:
+    """Names that statements may be about: the stages of a method, and the composed one that it is or varies."""
+    spec = parse(text)
+    for leg in spec.legs:
+        yield leg.stage.name, leg.stage
+        yield from ((stage.name, stage) for stage in leg.transforms)
+    yield from ((stage.name, stage) for stage in spec.rerankers)
+    legs = str(spec).split("+")[0]
+    for name, own in COMPOSED.items():
+        if len(spec.legs) > 1 and own.split("+")[0] == legs:
+            yield name.partition("-")[0] if name.startswith("flagship") else name, None
+
+
+def _holds(rule: str, stage: Stage | None) -> bool:
+    """Whether a part with these parameters uses normals; a composed one does as its parts do."""
+    if stage is None:
+        return False
+    given = {key: str(value).lower() for key, value in stage.parameters}
+    if rule.startswith("unless "):
+        key, _, value = rule.removeprefix("unless ").partition("=")
+        default = _default(stage.name, key)
+        return given.get(key, default) != value
+    return rule == "yes"
+
+
+def _scaled_by_normals(text: str) -> bool:
+    return any(dict(stage.parameters).get("norm") == "normals" for _, stage in _named_parts(text) if stage)
+
+
+def _default(name: str, key: str) -> str:
+    for registry in (RETRIEVERS, ENCODERS, TRANSFORMS, RERANKERS):
+        if name in registry:
+            return str(registry.get(name).parameters[key].default).lower()
+    return ""
+
+
+@lru_cache(maxsize=1)
+def _statements() -> dict[str, dict[str, str]]:
+    return {row["part"]: row for row in read_shipped_rows(__name__, "method_statements.csv")}

@@ -1,0 +1,514 @@
+"""Published rows: the cells of many runs in one folder, small enough to be kept beside the code.
+
+```
+README.md           what is here, what is planned and not computed, and the command that continues
+run.json            plan, versions, fingerprints of tasks, code and packages by method
+scores.csv          one row per computed cell, as in a run folder
+fingerprints.csv    the fingerprint of each of these cells
+lists/DATASET.parquet          one row per cell: the first places of the list of each query, as numbers of corpus items
+tasks/DATASET/seed-S.parquet   ids and labels of queries and corpus, and the split groups of the queries
+opinions.parquet    what methods with a calibrated opinion stated of each query
+```
+
+Values of single queries are not stored: they follow from lists and labels, and are computed when they are asked for.
+`open_folder` gives a folder of either kind, and reports do not tell them apart. No values of any series are in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from readbench import __version__
+from readbench.benchmark.metrics import PerQuery, evaluate
+from readbench.benchmark.runs._budget import ALL
+from readbench.benchmark.runs._folder import MANIFEST, OPINIONS, Filters, RunFolder, write_csv, write_table
+from readbench.benchmark.runs._merge import JOINED, plan_of
+from readbench.benchmark.runs._opinions import OPINION
+from readbench.benchmark.runs._plan import WHOLE, Cell, Plan
+from readbench.benchmark.runs._tables import KEY, Qrels, metric_columns, per_query_rows, ranking_rows
+from readbench.common.files import write_bytes
+from readbench.engine.registry import BUILT_IN, METRICS
+from readbench.errors import RunError, UsageError
+
+LISTS, FINGERPRINTS, ABOUT = "lists", "fingerprints.csv", "README.md"
+GROUP = "group"
+LIST_COLUMNS = pa.schema(
+    [
+        ("seed", pa.int32()),
+        ("rho", pa.int32()),
+        ("labels", pa.string()),
+        ("method", pa.string()),
+        ("items", pa.list_(pa.uint16())),
+    ]
+)
+"""Columns of `lists/DATASET.parquet`; the places of all queries of a cell stand one after the other."""
+LARGEST_CORPUS = 1 << 16
+
+
+def open_folder(path: Path) -> RunFolder:
+    """A run folder, or one of published rows, by what is in it."""
+    path = Path(path)
+    if not (path / LISTS).is_dir():
+        return RunFolder(path)
+    manifest = path / MANIFEST
+    return _keep_open(path, manifest.stat().st_mtime_ns if manifest.exists() else 0)
+
+
+@lru_cache(maxsize=4)
+def _keep_open(path: Path, changed: int) -> PublishedFolder:  # noqa: ARG001 - what was written anew is opened anew
+    """Published rows, whose lists are read once for all who ask."""
+    return PublishedFolder(path)
+
+
+def built_in_depth() -> int:
+    """Places that any metric of the benchmark itself reads."""
+    return max(metric.depth for metric in METRICS if metric.origin == BUILT_IN)
+
+
+class PublishedFolder(RunFolder):
+    """Reads published rows as if they were a run folder."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._tasks: dict[tuple[str, int], tuple[Qrels, list[str]]] = {}
+        self._lists: dict[str, dict[Cell, NDArray[np.int64]]] = {}
+
+    @cached_property
+    def plan(self) -> Plan:
+        """All that is to be there once."""
+        return plan_of(self.read_manifest())
+
+    @cached_property
+    def fingerprints(self) -> dict[Cell, str]:
+        """Of each computed cell."""
+        return {_cell(row): row["fingerprint"] for row in self.read_csv(FINGERPRINTS)}
+
+    def finished(self, cell: Cell) -> str:
+        """Fingerprint of a cell; empty where it is not computed."""
+        return self.fingerprints.get(cell, "")
+
+    def read(self, cell: Cell) -> pa.Table | None:
+        """The rows of a cell, one a query: metrics, first hits and lists; None where it is not computed."""
+        judged = self._judge(cell)
+        if judged is None:
+            return None
+        qrels, groups = self._task(cell.dataset, cell.seed)
+        items = qrels.items[self._of(cell.dataset)[cell]]
+        columns: dict[str, Any] = {"query": pa.array(qrels.queries.tolist(), pa.string()), GROUP: pa.array(groups)}
+        columns |= judged.values
+        columns["predicted"] = judged.predicted
+        columns["items"] = pa.array(items.tolist(), pa.list_(pa.string()))
+        columns["scores"] = pa.array([[float("nan")] * items.shape[1]] * len(items), pa.list_(pa.float32()))
+        return pa.table(columns)
+
+    def read_per_query(self, filters: Filters) -> pa.Table:
+        """Long rows of all metrics of some queries, cell after cell, computed from lists and labels."""
+        keys = [own for own in filters if own[0] in KEY]
+        rest = [own for own in filters if own[0] not in KEY]
+        named = [value for column, how, value in rest if (column, how) == ("metric", "=")]
+        parts = []
+        for cell in self._matching(keys):
+            if (judged := self._judge(cell, named)) is None:
+                continue
+            qrels, groups = self._task(cell.dataset, cell.seed)
+            names = named or list(judged.values)
+            values = {name: judged.values[name] for name in names}
+            own = {"query": pa.array(qrels.queries.tolist(), pa.string()), GROUP: pa.array(groups)} | values
+            parts.append(per_query_rows(cell, pa.table(own), names))
+        if not parts:
+            raise RunError(f"{self.path} has no row for {filters}.")
+        return pa.concat_tables(parts).unify_dictionaries()
+
+    def holds_rankings(self, dataset: str) -> bool:
+        """Whether there are lists of a dataset."""
+        return self._lists_path(dataset).exists()
+
+    def read_rankings(self, dataset: str, filters: Filters, columns: Sequence[str] | None = None) -> pa.Table:
+        """Places of the lists of a dataset, cell after cell."""
+        keys = [own for own in filters if own[0] in KEY]
+        rest = [own for own in filters if own[0] not in KEY]
+        cells = self._matching([*keys, ("dataset", "=", dataset)])
+        rows = [ranking_rows(cell, table) for cell in cells if (table := self.read(cell)) is not None]
+        found = pa.concat_tables(rows).unify_dictionaries()
+        for column, how, value in rest:
+            found = found.filter(_holds(found[column], how, value))
+        return found.select(list(columns)) if columns else found
+
+    def hash_rankings(self, datasets: Iterable[str], version: int) -> str:
+        """Hash of the lists of some datasets, and of the version of what is made of them."""
+        digest = hashlib.sha256(repr(version).encode())
+        for dataset in datasets:
+            digest.update(self._lists_path(dataset).read_bytes())
+        return digest.hexdigest()
+
+    def read_qrels(self, dataset: str, seed: int) -> Qrels:
+        """The labels of a task."""
+        return self._task(dataset, seed)[0]
+
+    def places(self, cell: Cell) -> NDArray[np.int64]:
+        """(Q, D) numbers of the items of a cell's lists, in the order of the task."""
+        return self._of(cell.dataset)[cell]
+
+    def groups(self, dataset: str, seed: int) -> list[str]:
+        """Split group of each query of a task."""
+        return self._task(dataset, seed)[1]
+
+    def _judge(self, cell: Cell, metrics: Sequence[str] = ()) -> PerQuery | None:
+        listed = self._of(cell.dataset).get(cell)
+        if listed is None:
+            return None
+        qrels = self._task(cell.dataset, cell.seed)[0]
+        here = qrels.item_levels <= cell.rho
+        positions = (np.cumsum(here) - 1)[listed]
+        return evaluate(positions, qrels.query_labels, qrels.item_labels[here], list(metrics) or _built_in())
+
+    def _task(self, dataset: str, seed: int) -> tuple[Qrels, list[str]]:
+        if (dataset, seed) not in self._tasks:
+            table = pq.read_table(self.qrels_path(dataset, seed))
+            groups = table[GROUP].to_pylist()
+            found = Qrels.from_table(table)
+            self._tasks[dataset, seed] = found, groups[: len(found.queries)]
+        return self._tasks[dataset, seed]
+
+    def _of(self, dataset: str) -> dict[Cell, NDArray[np.int64]]:
+        """The lists of a dataset by cell, read once."""
+        if dataset not in self._lists:
+            found: dict[Cell, NDArray[np.int64]] = {}
+            path = self._lists_path(dataset)
+            for row in pq.read_table(path).to_pylist() if path.exists() else ():
+                cell = Cell(dataset, row["seed"], row["rho"], row["method"], row["labels"])
+                queries = len(self._task(dataset, cell.seed)[0].queries)
+                found[cell] = np.array(row["items"], np.int64).reshape(queries, -1)
+            self._lists[dataset] = found
+        return self._lists[dataset]
+
+    def _matching(self, filters: Filters) -> Iterator[Cell]:
+        """Computed cells of the plan that a filter takes."""
+        columns = {"dataset": "dataset", "seed": "seed", "rho": "rho", "labels": "labels", "method": "method"}
+        for cell in self.plan.cells():
+            kept = all(_agrees(getattr(cell, columns[column]), how, value) for column, how, value in filters)
+            if kept and cell in self.fingerprints:
+                yield cell
+
+    def _lists_path(self, dataset: str) -> Path:
+        return self.path / LISTS / f"{dataset}.parquet"
+
+
+def _built_in() -> list[str]:
+    return [metric.name for metric in METRICS if metric.origin == BUILT_IN]
+
+
+def _agrees(own: object, how: str, value: object) -> bool:
+    if how == "=":
+        return own == value
+    if how == "in":
+        return own in value  # type: ignore[operator]
+    raise UsageError(f"Published rows are filtered by = and in. Got {how!r}.")
+
+
+def _holds(column: pa.ChunkedArray, how: str, value: object) -> pa.ChunkedArray:
+    compare = {"=": pc.equal, "<=": pc.less_equal, "<": pc.less, ">": pc.greater, ">=": pc.greater_equal}
+    return compare[how](column.cast("string") if isinstance(value, str) else column, value)
+
+
+def _cell(row: dict[str, str]) -> Cell:
+    return Cell(row["dataset"], int(row["seed"]), int(row["rho"]), row["method"], row["labels"])
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PublishSummary:
+    """What was put together.
+
+    Args:
+        folder: where.
+        computed: cells that are there.
+        planned: cells of the plan.
+        replaced: methods whose earlier rows were left out, because other code, packages or weights computed them.
+        size: bytes of all files.
+    """
+
+    folder: Path
+    computed: int
+    planned: int
+    replaced: tuple[str, ...]
+    size: int
+
+
+def publish(folders: Sequence[Path], out: Path) -> PublishSummary:
+    """Put the finished cells of run folders into one folder of published rows, those that are there already included.
+
+    All must be on the same tasks. The rows of a method come from one state of code, packages and weights: where a later
+    folder has it from another state, its earlier rows are left out, and come back when they are computed anew.
+
+    Args:
+        folders: of runs, parts of runs, or published rows; the last goes first.
+        out: is made where it is not there.
+    """
+    given = [*([out] if (Path(out) / LISTS).is_dir() else []), *folders]
+    parts = [_open(path) for path in given]
+    if not parts:
+        raise UsageError("Name at least one run folder to publish.")
+    _check_tasks(parts)
+    plan, owners, replaced = _join_plans(parts), _find_owners(parts), _find_replaced(parts)
+    chosen = {cell: own for cell in plan.cells() if (own := _choose(cell, parts, owners)) is not None}
+    if not chosen:
+        raise RunError(f"None of {', '.join(map(str, given))} has a finished cell.")
+    manifest = _join_manifests(plan, parts, owners)
+    folder = PublishedFolder(out)
+    tasks = {(cell.dataset, cell.seed): (cell, part) for cell, part in chosen.items()}
+    contents = [_write_lists(folder, dataset, chosen) for dataset in plan.datasets]
+    for cell, part in tasks.values():
+        _write_task(folder, part.folder, cell)
+    for write in contents:
+        write()
+    _write_rows(folder, chosen)
+    _write_opinions(folder, chosen)
+    folder.write_manifest(manifest)
+    missing = [cell for cell in plan.cells() if cell not in chosen]
+    write_bytes(folder.path / ABOUT, _about(plan, chosen, missing).encode())
+    size = sum(file.stat().st_size for file in _own_files(folder.path))
+    return PublishSummary(folder.path, len(chosen), len(chosen) + len(missing), replaced, size)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    folder: RunFolder
+    manifest: dict[str, Any]
+    plan: Plan
+    cells: frozenset[Cell]
+
+    def __str__(self) -> str:
+        return str(self.folder.path)
+
+
+def _open(path: Path) -> _Part:
+    folder = open_folder(path)
+    try:
+        manifest = folder.read_manifest()
+        plan = plan_of(manifest)
+    except (OSError, ValueError, KeyError) as error:
+        raise RunError(f"{path} is not a run folder ({error}). Make one: readbench run --out {path}") from error
+    return _Part(folder, manifest, plan, frozenset(plan.cells()))
+
+
+def _check_tasks(parts: Sequence[_Part]) -> None:
+    first = parts[0]
+    for part in parts[1:]:
+        same = replace(part.plan, datasets=first.plan.datasets, methods=first.plan.methods).composition
+        if same != first.plan.composition:
+            raise RunError(f"{part} and {first} compose their corpora differently: publish them into separate folders.")
+    known: dict[str, tuple[str, _Part]] = {}
+    for part in parts:
+        for task, fingerprint in part.manifest["tasks"].items():
+            before, other = known.setdefault(task, (fingerprint, part))
+            if before != fingerprint:
+                raise RunError(
+                    f"{part} and {other} ran on different data: {task} is {fingerprint} in one and {before} in the"
+                    " other. Run one of them again on the same data."
+                )
+
+
+def _join_plans(parts: Sequence[_Part]) -> Plan:
+    """The smallest plan that holds all of them."""
+    fields: dict[str, Any] = {
+        name: tuple(dict.fromkeys(value for part in parts for value in getattr(part.plan, name)))
+        for name in ("datasets", "methods", "seeds", "levels", "labels")
+    }
+    if fields["labels"] != (str(ALL),):
+        raise UsageError("Rows under label budgets are not published with those of all labels: leave these runs out.")
+    for name in ("seeds", "levels"):
+        fields[name] = tuple(sorted(fields[name]))
+    return replace(parts[0].plan, **fields)
+
+
+def _made_by(part: _Part, method: str) -> object:
+    return part.manifest.get("computed_by", {}).get(method)
+
+
+def _find_owners(parts: Sequence[_Part]) -> dict[str, object]:
+    """Method -> what computed its rows: as the last part that has it says."""
+    return {method: _made_by(part, method) for part in parts for method in part.plan.methods}
+
+
+def _find_replaced(parts: Sequence[_Part]) -> tuple[str, ...]:
+    owners = _find_owners(parts)
+    lost = [m for part in parts for m in part.plan.methods if _made_by(part, m) != owners[m]]
+    return tuple(dict.fromkeys(lost))
+
+
+def _choose(cell: Cell, parts: Sequence[_Part], owners: dict[str, object]) -> _Part | None:
+    """The last part that has a finished cell of the method's present state."""
+    held = [
+        part
+        for part in parts
+        if cell in part.cells and _made_by(part, cell.method) == owners[cell.method] and part.folder.finished(cell)
+    ]
+    fingerprints = {part.folder.finished(cell) for part in held}
+    if len(fingerprints) > 1:
+        names = ", ".join(map(str, held))
+        raise RunError(f"{names} hold different results of {cell}. Run the older one again, it continues.")
+    return held[-1] if held else None
+
+
+def _join_manifests(plan: Plan, parts: Sequence[_Part], owners: dict[str, object]) -> dict[str, Any]:
+    joined: dict[str, Any] = {}
+    for name in (*JOINED, "datasets", "methods", "metrics"):
+        together: dict[str, Any] = {}
+        for part in parts:
+            together |= part.manifest.get(name, {})
+        joined[name] = dict(sorted(together.items()))
+    joined["metrics"] = {name: facts for name, facts in joined["metrics"].items() if facts["origin"] == BUILT_IN}
+    computed = hashlib.sha256(json.dumps(owners, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    return {
+        "plan": asdict(plan),
+        "composition": asdict(plan.composition),
+        "code": f"{__version__}+{computed}",
+        **joined,
+        "machine": parts[-1].manifest["machine"],
+        "executor": "published",
+        "shard": str(WHOLE),
+        "cells": {"computed": 0, "reused": 0, "failed": 0},
+        "wall_s": 0.0,
+    }
+
+
+def _write_lists(folder: PublishedFolder, dataset: str, chosen: dict[Cell, _Part]) -> Any:  # noqa: ANN401 - a function
+    """Collect the lists of a dataset; the function that comes back writes them, once all are read."""
+    depth = built_in_depth()
+    rows: dict[str, list[Any]] = {name: [] for name in LIST_COLUMNS.names}
+    numbers: dict[int, dict[str, int]] = {}
+    for cell, part in chosen.items():
+        if cell.dataset != dataset:
+            continue
+        if isinstance(part.folder, PublishedFolder):
+            places = part.folder.places(cell)
+        else:
+            places = _number_items(part.folder, cell, numbers, depth)
+        for name in ("seed", "rho", "labels", "method"):
+            rows[name].append(getattr(cell, name))
+        rows["items"].append(places.astype(np.uint16).ravel())
+    table = pa.table(rows, schema=LIST_COLUMNS)
+
+    def write() -> None:
+        write_table(folder.path / LISTS / f"{dataset}.parquet", table, level=15, split=("items.list.element",))
+
+    return write
+
+
+def _number_items(folder: RunFolder, cell: Cell, numbers: dict[int, dict[str, int]], depth: int) -> NDArray[np.int64]:
+    if cell.seed not in numbers:
+        items = folder.read_qrels(cell.dataset, cell.seed).items.tolist()
+        if len(items) > LARGEST_CORPUS:
+            raise UsageError(
+                f"{cell.dataset} has more than {LARGEST_CORPUS} corpus items: its lists are not published."
+            )
+        numbers[cell.seed] = {item: i for i, item in enumerate(items)}
+    table = folder.read(cell)
+    if table is None:
+        raise RunError(f"{folder.path} has lost {cell}. Run it again, it continues.")
+    own = numbers[cell.seed]
+    return np.array([[own[item] for item in listed[:depth]] for listed in table["items"].to_pylist()], np.int64)
+
+
+def _write_task(folder: PublishedFolder, held: RunFolder, cell: Cell) -> None:
+    """Labels of the task of a cell, and the split groups of its queries."""
+    dataset, seed = cell.dataset, cell.seed
+    qrels = held.read_qrels(dataset, seed)
+    if isinstance(held, PublishedFolder):
+        groups = held.groups(dataset, seed)
+    else:
+        table = held.read(cell)
+        groups = table[GROUP].to_pylist() if table is not None else []
+    plain = qrels.table()
+    column = pa.array([*groups, *([""] * len(qrels.items))], pa.string())
+    write_table(folder.qrels_path(dataset, seed), plain.append_column(GROUP, column), level=15)
+
+
+def _write_rows(folder: PublishedFolder, chosen: dict[Cell, _Part]) -> None:
+    """`scores.csv` with the metrics of the benchmark itself, and `fingerprints.csv`."""
+    rows: dict[str, dict[Cell, dict[str, str]]] = {}
+    for part in dict.fromkeys(chosen.values()):
+        _, found = part.folder.read_scores()
+        rows[str(part)] = {_cell(row): row for row in found}
+    built_in, scores, prints = set(_built_in()), [], []
+    header: tuple[str, ...] = ()
+    for cell, part in chosen.items():
+        row = rows[str(part)][cell]
+        dropped = {name for name in metric_columns(row) if name not in built_in}
+        kept = {name: value for name, value in row.items() if name not in dropped}
+        header = header or tuple(kept)
+        scores.append(kept)
+        key = {name: str(getattr(cell, name)) for name in KEY}
+        prints.append(key | {"fingerprint": part.folder.finished(cell)})
+    folder.write_score_rows(header, scores)
+    write_csv(folder.path / FINGERPRINTS, (*KEY, "fingerprint"), prints)
+
+
+def _write_opinions(folder: PublishedFolder, chosen: dict[Cell, _Part]) -> None:
+    """What methods stated, to four digits."""
+    tables = []
+    for part in dict.fromkeys(chosen.values()):
+        table = part.folder.read_opinions()
+        if table is None:
+            continue
+        names = [table[name].cast("string").to_pylist() for name in ("dataset", "labels", "method")]
+        numbers = [table[name].to_pylist() for name in ("seed", "rho")]
+        own = [
+            chosen.get(Cell(d, s, r, m, labels)) is part for d, labels, m, s, r in zip(*names, *numbers, strict=True)
+        ]
+        kept = table.filter(pa.array(own))
+        for name in OPINION:
+            if pa.types.is_floating(kept.schema.field(name).type):
+                place = kept.schema.get_field_index(name)
+                rounded = pc.round(kept[name].cast(pa.float64()), 4).cast(pa.float32())
+                kept = kept.set_column(place, name, rounded)
+        for name in ("dataset", "labels", "method", "query", GROUP):
+            place = kept.schema.get_field_index(name)
+            kept = kept.set_column(place, name, kept[name].cast("string"))
+        tables.append(kept)
+    if tables:
+        write_table(folder.path / OPINIONS, pa.concat_tables(tables), level=15)
+
+
+def _about(plan: Plan, chosen: dict[Cell, Any], missing: Sequence[Cell]) -> str:
+    """`README.md`: what is here and what is not."""
+    total = len(chosen) + len(missing)
+    what = (
+        f"{len(chosen)} of {total} planned cells are computed: {len(plan.datasets)} datasets, {len(plan.seeds)} split"
+        f" seeds, pollution levels {', '.join(map(str, plan.levels))} %, {len(plan.methods)} methods. Written by"
+        " `readbench publish`; every number can be computed again from the lists and labels in here. No values of any"
+        " series are part of it. `docs/published.md` says how to read, compare and continue."
+    )
+    lines = ["# Published rows", "", what, ""]
+    if missing:
+        by: dict[str, list[Cell]] = {}
+        for cell in missing:
+            by.setdefault(cell.method, []).append(cell)
+        lines += ["## Planned, not computed", "", "| method | cells | datasets |", "|---|---:|---|"]
+        for method, cells in by.items():
+            names = ", ".join(dict.fromkeys(cell.dataset for cell in cells))
+            lines.append(f"| `{method.replace('|', chr(92) + '|')}` | {len(cells)} | {names} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _own_files(folder: Path) -> Iterator[Path]:
+    names = (ABOUT, "run.json", "scores.csv", FINGERPRINTS, OPINIONS)
+    yield from (folder / name for name in names if (folder / name).exists())
+    for place in (LISTS, "tasks"):
+        yield from (folder / place).rglob("*.parquet")

@@ -1,0 +1,249 @@
+"""Early retrieval: what a method knows 0, 1/16, 1/8, ... of a window after the onset, and when it would speak up.
+
+The onsets of the held-out side are asked about as they grow (`readbench.benchmark.protocol.compose_onsets`), and so are
+normal windows of that side. A method *answers* with a fault type and with how firm it is:
+
+* one with an opinion: the likeliest type, and its probability; not firm where the window is called novel;
+* any other: the type of the first hit, and how many of the first ten share it; equal ones by the score of the first
+  hit. A normal window as the first hit is no answer.
+
+It *gives notice* where it is firmer than all but 5 % of one half of the normal windows; the other half, of other
+recordings, says how often it gives notice although nothing happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.benchmark.metrics import evaluate
+from readbench.benchmark.protocol import OnsetTask, build, build_onsets, compose_onsets, find_source
+from readbench.benchmark.runs import (
+    EVERY_LABEL,
+    Executor,
+    Plan,
+    Setting,
+    Setup,
+    build_first,
+    fingerprint_of,
+    rank_level,
+)
+from readbench.benchmark.studies._study import Failure, Rows, Study, run_study
+from readbench.common.progress import SILENT, Progress, within
+from readbench.common.provenance import Root
+from readbench.engine.method import Method, Ranking
+from readbench.engine.registry import METRICS
+from readbench.engine.spec import parse
+from readbench.engine.windows import NORMAL
+from readbench.errors import DataError, UsageError
+
+EARLY_METRICS = ("NDCG@10", "P@1")
+FALSE_NOTICES = 0.05
+"""Share of normal windows that may be given notice of a fault."""
+FIRST = 10
+"""Hits whose agreement says how firm a method without an opinion is."""
+FEWEST_QUIET = 10
+"""Normal windows that a threshold needs, and as many again to see what it does; without them no notice is counted."""
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class EarlyCell:
+    """A method on the onsets of one dataset."""
+
+    dataset: str
+    seed: int
+    method: str
+
+    def __str__(self) -> str:
+        return f"{self.dataset} seed {self.seed} {self.method}"
+
+
+@dataclass(frozen=True, eq=False)
+class EarlyResult:
+    """What a method said of O onsets at S shares of a window's length.
+
+    Args:
+        cell: where.
+        rho: pollution level in percent.
+        simulated: whether the source is.
+        shares: (S,) ends of the windows after the onset.
+        scores: (2, S, O) `EARLY_METRICS`.
+        right: (S, O) whether the answer names the fault.
+        notice: (S, O) whether it is firm; never where too few normal windows are at hand.
+        false_notices: share of the normal windows, other than those of the threshold, that notice is given of; NaN
+            where they are too few.
+        quiet: how many these are.
+        groups: (O,) recordings.
+        faults: (O,) fault types.
+    """
+
+    cell: EarlyCell
+    rho: int
+    simulated: bool
+    shares: Floats
+    scores: Floats
+    right: NDArray[np.bool_]
+    notice: NDArray[np.bool_]
+    false_notices: float
+    quiet: int
+    groups: NDArray[np.str_]
+    faults: NDArray[np.str_]
+
+    @classmethod
+    def of(cls, cell: EarlyCell, row: dict[str, Any]) -> Self:
+        """From a row that `measure_early` keeps."""
+        return cls(
+            cell,
+            row["rho"],
+            find_source(cell.dataset).info.simulated,
+            np.array(row["shares"]),
+            np.array(row["scores"]),
+            np.array(row["right"], bool),
+            np.array(row["notice"], bool),
+            float("nan") if row["false_notices"] is None else row["false_notices"],
+            row["quiet"],
+            np.array(row["groups"]),
+            np.array(row["faults"]),
+        )
+
+    @property
+    def first_right(self) -> Floats:
+        """(O,) share of a window after which the first right and firm answer comes; infinite where none does."""
+        return _first(self.right & self.notice, self.shares)
+
+    @property
+    def first_notice(self) -> Floats:
+        """(O,) the same of the first firm answer, right or wrong."""
+        return _first(self.notice, self.shares)
+
+    @property
+    def noticed_right(self) -> float:
+        """Of the onsets that are given notice of, the share whose first notice names the fault."""
+        told = self.notice.any(axis=0)
+        first = self.notice.argmax(axis=0)
+        return float(self.right[first, np.arange(len(first))][told].mean()) if told.any() else float("nan")
+
+
+def _first(happens: NDArray[np.bool_], shares: Floats) -> Floats:
+    return np.where(happens.any(axis=0), shares[happens.argmax(axis=0)], np.inf)
+
+
+def measure_early(
+    plan: Plan,
+    out: Path,
+    *,
+    root: Path | None = None,
+    cache: Path | None = None,
+    executor: Executor | None = None,
+    progress: Progress = SILENT,
+) -> tuple[list[EarlyResult], Sequence[Failure]]:
+    """Ask about growing windows; finished cells in the folder are kept.
+
+    Args:
+        plan: datasets, split seeds, levels and methods, all labels.
+        out: folder of the study.
+        root: data root.
+        cache: cache root.
+        executor: where cells are measured; in this process by default.
+        progress: told how far it has come.
+    """
+    if plan.labels != EVERY_LABEL:
+        raise UsageError("Early retrieval knows all labels: leave out budgets.")
+    setting, failures, usable = Setting.of(plan, out, root, cache), list[Failure](), list[str]()
+    build_first(plan.datasets, setting, progress)
+    for dataset in plan.datasets:
+        try:
+            build_onsets(find_source(dataset), setting.root, setting.cache, progress)
+            usable.append(dataset)
+        except (DataError, OSError) as error:
+            failures.append(Failure(dataset, str(error)))
+    cells = [EarlyCell(name, seed, method) for method in plan.methods for name in usable for seed in plan.seeds]
+    levels = tuple(plan.levels)
+    identify = partial(identify_cell, setting=setting, levels=levels)
+    measure = partial(measure_cell, setting=setting, levels=levels)
+    found = run_study(Study(cells, identify, measure), out, executor, progress)
+    results = [EarlyResult.of(cell, row) for cell, rows in found.rows.items() for row in rows]
+    return results, (*failures, *found.failures)
+
+
+@lru_cache(maxsize=2)
+def _load(dataset: str, seed: int, setting: Setting) -> tuple[OnsetTask, Setup]:
+    """The growing windows of a dataset; the last ones stay in memory."""
+    source = find_source(dataset)
+    built = build(source, setting.root, setting.cache)
+    onsets = build_onsets(source, setting.root, setting.cache)
+    own = compose_onsets(built, onsets, seed=seed, settings=setting.composition)
+    return own, Setup.of(own.task, setting.cache)
+
+
+def identify_cell(cell: EarlyCell, setting: Setting, levels: tuple[int, ...]) -> str:
+    """Fingerprint of the windows, and of a method on them."""
+    own, setup = _load(cell.dataset, cell.seed, setting)
+    method = Method(cell.method)
+    judges: list[Root] = [METRICS.get(name).factory for name in EARLY_METRICS]
+    also = (setup.fingerprint, own.shares, own.onsets, own.calibrated.tolist(), levels, *method.content_keys)
+    return fingerprint_of(rank_level, judge_early, *judges, spec=method.spec, also=also)
+
+
+def measure_cell(cell: EarlyCell, progress: Progress, setting: Setting, levels: tuple[int, ...]) -> Rows:
+    """In a worker: one row a level."""
+    own, setup = _load(cell.dataset, cell.seed, setting)
+    method = setup.method(parse(cell.method), within(progress, "encoding"))
+    return [{"rho": rho} | judge_early(own, rho, rank_level(setup, method, rho)) for rho in levels]
+
+
+def judge_early(own: OnsetTask, rho: int, ranking: Ranking) -> dict[str, Any]:
+    """The row of one level."""
+    task, shares, onsets = own.task, len(own.shares), own.onsets
+    growing, corpus = shares * onsets, task.corpus_at(rho).labels
+    asked = task.queries.labels[:growing]
+    values = evaluate(ranking.order[:growing], asked, corpus, EARLY_METRICS).values
+    answers, firmness = read_answers(ranking, corpus)
+    quiet, calibrated = firmness[growing:], own.calibrated
+    enough = min(calibrated.sum(), (~calibrated).sum()) >= FEWEST_QUIET
+    threshold = set_threshold(quiet[calibrated]) if enough else np.inf
+    return {
+        "shares": list(own.shares),
+        "scores": [values[metric].reshape(shares, onsets).tolist() for metric in EARLY_METRICS],
+        "right": (answers[:growing] == asked).reshape(shares, onsets).tolist(),
+        "notice": (firmness[:growing] > threshold).reshape(shares, onsets).tolist(),
+        "false_notices": float((quiet[~calibrated] > threshold).mean()) if enough else None,
+        "quiet": int((~calibrated).sum()),
+        "groups": task.queries.groups[:onsets].tolist(),
+        "faults": [task.queries.classes[label] for label in asked[:onsets]],
+    }
+
+
+def read_answers(ranking: Ranking, corpus: NDArray[np.int32]) -> tuple[NDArray[np.int32], Floats]:
+    """(Q,) fault types that a method names, and how firm it is, larger being firmer; 0 where it names none.
+
+    Args:
+        ranking: of Q queries.
+        corpus: (N,) labels of the items.
+    """
+    if ranking.opinions is not None:
+        answers = np.array([opinion.label for opinion in ranking.opinions], np.int32)
+        firm = np.array([0.0 if opinion.novel else opinion.confidence for opinion in ranking.opinions])
+    else:
+        hits = corpus[ranking.order[:, :FIRST]]
+        answers = hits[:, 0]
+        best = np.take_along_axis(ranking.scores, ranking.order[:, :1], axis=1)[:, 0]
+        firm = (hits == hits[:, :1]).sum(axis=1) + 0.5 + 0.5 * best / (1.0 + np.abs(best))  # equal ones by the score
+    return answers, np.where(answers == NORMAL, 0.0, firm)
+
+
+def set_threshold(quiet: Floats) -> float:
+    """The least firmness that at most `FALSE_NOTICES` of quiet windows exceed; a new one exceeds it as rarely.
+
+    >>> set_threshold(np.arange(100.0))
+    95.0
+    """
+    allowed = int(FALSE_NOTICES * (len(quiet) + 1))
+    return float(np.sort(quiet)[len(quiet) - allowed]) if allowed else float(quiet.max())

@@ -1,0 +1,206 @@
+"""What labels teach, kept beside the library: whoever opens it next need not learn it again.
+
+A lesson follows from the vectors of the cases, their labels, recordings, assets and rejections, and from the code that
+learns. Its file is named by the hash of all these, so that a stale one is never found. It begins with the hash of what
+it holds: a damaged one is not believed, and the lesson is learned again. Arrays are kept as NumPy writes them, and what
+joins them as JSON that names dataclasses of the engine; nothing in a file can be run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.common.files import cache_root, open_atomic
+from readbench.engine.method import FittedMethod, Knowledge
+from readbench.engine.protocols import Vectors
+from readbench.engine.rerankers import FittedLabels, LabelModel
+from readbench.engine.vectors import code_key
+
+FOLDER = "lessons"
+KEPT = 3
+"""Lessons of one library that are kept: those of other methods, and of reviews, among them."""
+LEAST = 200
+"""Labelled cases from which a lesson is kept; one of fewer is learned in less time than it is found."""
+ROOMS = ("readbench.engine.rerankers.", "readbench.engine.protocols")
+"""Where the dataclasses of a lesson are."""
+_HASH = 32
+
+
+class LessonShelf:
+    """The lessons of one library.
+
+    Args:
+        folder: theirs alone.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def of(cls, address: str) -> LessonShelf:
+        """Those of the library at a folder, inside it; of one at another address, in the user's cache."""
+        if "://" not in address:
+            return cls(Path(address) / FOLDER)
+        return cls(cache_root() / FOLDER / hashlib.sha256(address.encode()).hexdigest()[:24])
+
+    def recall(self, fitted: FittedMethod, knowledge: Knowledge) -> LabelModel | None:
+        """The lesson of a fitted method, and all that is the same for its queries; None where none is kept."""
+        key = _key_of(fitted, knowledge) if self.folder.is_dir() else None
+        if key is None:
+            return None
+        try:
+            content = (self.folder / f"{key}.lesson").read_bytes()
+        except OSError:
+            return None
+        if hashlib.blake2b(content[_HASH:], digest_size=_HASH).digest() != content[:_HASH]:
+            return None
+        return unpack_lesson(content[_HASH:], fitted.units)
+
+    def keep(self, fitted: FittedMethod, knowledge: Knowledge, lesson: LabelModel) -> None:
+        """Keep a lesson, if it may be worth it; where that fails it is learned again next time."""
+        key = _key_of(fitted, knowledge)
+        if key is None:
+            return
+        with suppress(OSError, TypeError):
+            content = pack_lesson(lesson, fitted.units)
+            with open_atomic(self.folder / f"{key}.lesson") as file:
+                file.write(hashlib.blake2b(content, digest_size=_HASH).digest())
+                file.write(content)
+            by_age = sorted(self.folder.glob("*.lesson"), key=lambda path: path.stat().st_mtime)
+            for old in by_age[:-KEPT]:
+                old.unlink(missing_ok=True)
+
+
+def _key_of(fitted: FittedMethod, knowledge: Knowledge) -> str | None:
+    """Hash of all that a lesson follows from; None where there is none, or where it is learned in no time."""
+    former = fitted.method.opinion_former
+    if former is None or (knowledge.labels >= 0).sum() < LEAST:
+        return None
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(f"{code_key(type(former.component))} {fitted.method.spec} {fitted.method.opinions_by}".encode())
+    known = (knowledge.labels, knowledge.rejected, fitted.groups, fitted.assets)
+    for array in (*fitted.units, *known):
+        if array is None:
+            digest.update(b"none")
+            continue
+        own = np.ascontiguousarray(array)
+        digest.update(f"{own.dtype.str} {own.shape}".encode())
+        digest.update(own.view(np.uint8).data if own.size else b"")
+    return digest.hexdigest()
+
+
+def pack_lesson(lesson: LabelModel, units: Sequence[Vectors]) -> bytes:
+    """A lesson as bytes, without the vectors of the cases.
+
+    Args:
+        lesson: of any queries; they are left out.
+        units: the vectors that it was learned from.
+    """
+    own = lesson.fitted
+    packer = _Packer(units)
+    whole = FittedLabels(own.judgement, own.rejected, own.calibration)
+    tree = packer.pack({"fitted": whole, "guesses": own.guesses})
+    file = io.BytesIO()
+    text = np.frombuffer(json.dumps(tree).encode(), np.uint8)
+    np.savez(file, tree=text, **{f"a{i}": array for i, array in enumerate(packer.arrays)})
+    return file.getvalue()
+
+
+def unpack_lesson(content: bytes, units: Sequence[Vectors]) -> LabelModel:
+    """The lesson in bytes that `pack_lesson` wrote, with the same vectors."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        arrays = [stored[f"a{i}"] for i in range(len(stored.files) - 1)]
+        tree = json.loads(stored["tree"].tobytes())
+    found = _Unpacker(arrays, units).unpack(tree)
+    fitted: FittedLabels = found["fitted"]
+    vars(fitted)["guesses"] = found["guesses"]
+    return LabelModel(fitted, tuple(own[:0] for own in units))
+
+
+class _Packer:
+    """Turns dataclasses, tuples and dictionaries into what JSON takes; what occurs twice is written once."""
+
+    def __init__(self, units: Sequence[Vectors]) -> None:
+        self.arrays: list[NDArray[Any]] = []
+        self._units = {id(own): place for place, own in enumerate(units)}
+        self._places: dict[int, int] = {}
+        self._known: dict[int, int] = {}
+        self._alive: list[object] = []
+
+    def pack(self, value: object) -> Any:  # noqa: ANN401, PLR0911 - for JSON; a line a kind
+        """One value and all below it."""
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return {"float": value.hex()}
+        if isinstance(value, np.generic):
+            return self.pack(value.item())
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if isinstance(value, tuple | list):
+            return {type(value).__name__: [self.pack(own) for own in value]}
+        if isinstance(value, dict):
+            return {"dict": [[self.pack(key), self.pack(own)] for key, own in value.items()]}
+        return self._object(value)
+
+    def _array(self, array: NDArray[Any]) -> dict[str, int]:
+        if id(array) in self._units:
+            return {"unit": self._units[id(array)]}
+        if id(array) not in self._places:
+            if array.dtype.hasobject:
+                raise TypeError(f"An array of {array.dtype} cannot be kept.")
+            self._places[id(array)] = len(self.arrays)
+            self.arrays.append(array)
+        return {"array": self._places[id(array)]}
+
+    def _object(self, value: object) -> dict[str, Any]:
+        kind = type(value)
+        if not is_dataclass(kind) or not kind.__module__.startswith(ROOMS):
+            raise TypeError(f"{kind.__name__} cannot be kept.")
+        if id(value) in self._known:
+            return {"same": self._known[id(value)]}
+        packed = {own.name: self.pack(getattr(value, own.name)) for own in fields(kind)}
+        self._known[id(value)] = len(self._alive)  # numbered when whole, as they are made again
+        self._alive.append(value)
+        return {"class": [kind.__module__, kind.__name__], "fields": packed}
+
+
+class _Unpacker:
+    """Makes again what a `_Packer` wrote."""
+
+    def __init__(self, arrays: Sequence[NDArray[Any]], units: Sequence[Vectors]) -> None:
+        self._arrays, self._units = arrays, units
+        self._known: list[object] = []
+
+    def unpack(self, tree: Any) -> Any:  # noqa: ANN401 - what it was
+        """One value and all below it."""
+        if not isinstance(tree, dict):
+            return tree
+        kind, own = next(iter(tree.items()))
+        if kind == "float":
+            return float.fromhex(own)
+        if kind in {"array", "unit", "same"}:
+            return {"array": self._arrays, "unit": self._units, "same": self._known}[kind][own]
+        if kind in {"tuple", "list"}:
+            found = [self.unpack(part) for part in own]
+            return tuple(found) if kind == "tuple" else found
+        if kind == "dict":
+            return {self.unpack(key): self.unpack(part) for key, part in own}
+        module, name = own
+        part = getattr(import_module(module), name) if module.startswith(ROOMS) else None
+        if not (isinstance(part, type) and is_dataclass(part)):
+            raise TypeError(f"{module}.{name} is no part of a lesson.")
+        made = part(**{k: self.unpack(v) for k, v in tree["fields"].items()})
+        self._known.append(made)
+        return made

@@ -1,0 +1,430 @@
+"""Two pages to hand out: a case for its ticket, and a back-test for whoever decides."""
+
+from __future__ import annotations
+
+import math
+import time as clock
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import numpy as np
+
+from readbench.cases._asking import DEFAULT_METHOD
+from readbench.cases._backtest import FIRST_HITS, LEVELS, SPEAKS_FROM, Backtest, Replayed
+from readbench.cases._evidence import draw_evidence
+from readbench.cases._intake import describe_context, format_time
+from readbench.cases._library import Library
+from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer, Case, CaseDetails, Evidence, Hit, Remark
+from readbench.cases._paper import make_figure, make_page, make_table, make_tiles
+from readbench.common.plots import FAULT, GRID_GREY, NORMAL_GREY, REFERENCE_GREY, SPAN, sheet, with_style
+from readbench.engine.preparation import thin_series
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from readbench.engine.windows import Window
+
+HITS = 8
+EXPLAINED = 2
+"""Hits whose evidence is drawn in the report of a case."""
+OPTIONS = 6
+MOST_PANELS = 8
+MOST_POINTS = 1200
+MOST_MISLED = 12
+RIGHT, WRONG, NEW, CALM, QUIET = "#0072B2", "#D55E00", "#CC79A7", "#7FB8A4", "#D5DAE1"
+
+
+def report_case(library: Library, case: str, *, method: str = DEFAULT_METHOD, address: str = "") -> str:
+    """The page of a case: what it may be, the cases like it, why, its signals, and what must be known to judge it.
+
+    Args:
+        library: that holds the case.
+        case: its name.
+        method: of the grammar.
+        address: of the service of the library; where it is given, cases and comparisons are links.
+    """
+    details = library.details(case)
+    own, window = details.case, library.window(case)[0]
+    answer = library.search(case, k=HITS, method=method) if len(library) > 1 else None
+    named = [hit.case.id for hit in _from_elsewhere(answer, own)[:EXPLAINED]] if answer else []
+    evidence = [library.explain(case, name) for name in named]
+    body = [
+        f"<h1>{escape(own.label or 'Open case')}</h1>",
+        f'<p class="soft">{_describe(details)}</p>',
+        *_answer_parts(answer, own),
+        "<h2>Signals</h2>",
+        make_figure(draw_window(window), _signal_caption(window)),
+        *_hits(answer, address, own),
+        *(part for one in evidence for part in _evidence_parts(one, address, own)),
+        *_notes(own),
+        *_remarks(answer),
+    ]
+    change = f"change {answer.change}" if answer else "one case"
+    return make_page(f"{own.id}: {own.label or 'open case'}", body, f"{library.store.where}, {change}; {_today()}")
+
+
+def _from_elsewhere(answer: Answer, own: Case) -> list[Hit]:
+    """The hits, those of other recordings first: a case of the same one is no evidence."""
+    same = [hit for hit in answer.hits if own.group and hit.case.group == own.group]
+    return [*(hit for hit in answer.hits if hit not in same), *same]
+
+
+def link_case(address: str, case: str, like: str = "") -> str:
+    """Where the page of a case is or, with `like`, that of its comparison with another one.
+
+    >>> link_case("http://plant:8000/", "a b"), link_case("", "a", "b/1")
+    ('http://plant:8000/cases/a%20b', '/cases/a#like=b%2F1')
+    """
+    page = f"{address.rstrip('/')}/cases/{quote(case)}"
+    return f"{page}#like={quote(like, safe='')}" if like else page
+
+
+def _describe(details: CaseDetails) -> str:
+    own = details.case
+    parts = [f"Case {own.id}", f"asset {own.asset}" if own.asset else "", format_time(own.time, own.zone)]
+    parts += [f"{len(details.channels)} channels × {details.steps} steps"]
+    parts += [describe_context(details.before, details.rate or math.nan, details.facts)]
+    return escape(" · ".join(part for part in parts if part))
+
+
+def _answer_parts(answer: Answer | None, own: Case) -> Iterator[str]:
+    if answer is None or not answer.faults:
+        yield '<p class="lead">No other case has a label yet, so nothing can be said of the fault.</p>'
+        return
+    best = answer.faults[0]
+    words = f"{best.label}: {best.probability:.0%}"
+    if not answer.judgeable:
+        words = "The window cannot be judged: see the remarks."
+    elif best.label == UNLIKE or answer.novel:
+        words = f"Unlike anything here; {words}" if best.label != UNLIKE else f"Most likely {words}"
+    else:
+        words = f"Most likely {words}"
+    yield f'<p class="lead"><b>{escape(words)}</b></p>'
+    if own.label:
+        yield f'<p class="soft">It was resolved as {escape(own.label)}, and the answer knows that.</p>'
+    rows = [
+        f'<tr><td>{escape(one.label)}</td><td class="n">{one.probability:.0%}</td>'
+        f'<td style="width:40%"><span class="bar" style="width:{max(1.0, 100 * one.probability):.1f}%"></span></td>'
+        f'<td class="soft">{"" if one.possible else "ruled out"}</td></tr>'
+        for one in answer.faults[:OPTIONS]
+    ]
+    yield "<h2>What it may be</h2><table><tbody>" + "".join(rows) + "</tbody></table>"
+
+
+def _hits(answer: Answer | None, address: str, own: Case) -> Iterator[str]:
+    if answer is None:
+        return
+    yield "<h2>Cases like it</h2>"
+    rows = []
+    for hit in answer.hits:
+        case = hit.case
+        name = escape(case.id)
+        linked = f'<a href="{escape(link_case(address, own.id, case.id))}">{name}</a>' if address else name
+        chance = "" if hit.probability is None else f"{hit.probability:.0%}"
+        when = format_time(case.time, case.zone)
+        cells = [linked, escape(case.label or "open"), escape(case.asset), escape(when)]
+        rows.append(
+            f'<tr><td class="n">{hit.place}</td>'
+            + "".join(f"<td>{cell}</td>" for cell in cells)
+            + f'<td class="n">{chance}</td><td>{escape(case.notes[:160])}</td></tr>'
+        )
+    header = ["", "Case", "Fault", "Asset", "When", "Same fault", "What was found and done"]
+    heads = "".join(f"<th{' class=n' if at in (0, 5) else ''}>{name}</th>" for at, name in enumerate(header))
+    yield f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _evidence_parts(evidence: Evidence, address: str, own: Case) -> Iterator[str]:
+    case = evidence.case
+    yield f"<h2>Beside {escape(case.id)} ({escape(case.label or 'open')})</h2>"
+    alike = [channel.name for channel in evidence.channels if channel.same_way]
+    against = [channel.name for channel in evidence.channels if channel.against]
+    words = f"Support {evidence.support:+.2f} of -1 to +1. "
+    words += f"Departs in the same way: {_list(alike)}. " if alike else "No channel departs in the same way. "
+    words += f"Speaks against it: {_list(against)}." if against else ""
+    link = f' <a href="{escape(link_case(address, own.id, case.id))}">Open the comparison</a>' if address else ""
+    yield f"<p>{escape(words)}{link}</p>"
+    yield make_figure(draw_evidence(evidence), "Departures from normal, in its standard deviations.")
+
+
+def _notes(own: Case) -> Iterator[str]:
+    if own.notes:
+        yield f"<h2>Found and done</h2><p>{escape(own.notes)}</p>"
+    links = [link for link in own.links if link.startswith(("http://", "https://"))]
+    if links:
+        yield "<p>" + " · ".join(f'<a href="{escape(link)}">{escape(link)}</a>' for link in links) + "</p>"
+
+
+def _remarks(answer: Answer | None) -> Iterator[str]:
+    if answer is None or not (answer.remarks or answer.plausibility):
+        return
+    yield "<h2>Remarks</h2>"
+    yield from (_plausibility(remark) for remark in answer.plausibility)
+    yield from (f'<p class="note">{escape(words)}</p>' for words in answer.remarks)
+
+
+def _plausibility(remark: Remark) -> str:
+    kind = "note" if remark.severity == "note" else "warn"
+    return f'<p class="{kind}">{escape(remark.words)}</p>'
+
+
+def _list(names: list[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _signal_caption(window: Window) -> str:
+    shown = min(len(window.channels), MOST_PANELS)
+    rest = (
+        "" if shown == len(window.channels) else f"; {shown} of {len(window.channels)} channels, those that move most"
+    )
+    before = "" if window.before is None else " Grey: the time before."
+    return f"The window as it was recorded{rest}.{before}"
+
+
+@with_style
+def draw_window(window: Window) -> Figure:
+    """The channels of a window that move most against the time before (or within it), and that time."""
+    values = window.values.astype(np.float64)
+    earlier = None if window.before is None else window.before.astype(np.float64)[:, -values.shape[1] :]
+    rest = values if earlier is None else earlier
+    spread = np.maximum(rest.std(axis=1), 1e-9)
+    moved = np.abs(values - np.median(rest, axis=1, keepdims=True)).mean(axis=1) / spread
+    chosen = np.sort(np.argsort(-moved, kind="stable")[:MOST_PANELS])
+    columns = 2 if len(chosen) > 1 else 1
+    rows = -(-len(chosen) // columns)
+    figure = sheet(7.4, 1.15 * rows + 0.35)
+    axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True)).ravel()
+    for axis, at in zip(axes, chosen.tolist(), strict=False):
+        if earlier is not None:
+            steps = np.linspace(-earlier.shape[1], -1, len(thinned := thin_series(earlier[[at]], MOST_POINTS)[0]))
+            axis.plot(steps, thinned, color=NORMAL_GREY, linewidth=0.8)
+            axis.axvline(0, color=REFERENCE_GREY, linewidth=0.8, linestyle=(0, (2, 2)))
+        thinned = thin_series(values[[at]], MOST_POINTS)[0]
+        axis.plot(np.linspace(0, values.shape[1] - 1, len(thinned)), thinned, color=FAULT, linewidth=0.9)
+        unit = f" [{window.units[at]}]" if window.units and window.units[at] else ""
+        axis.set_title(f"{window.channels[at]}{unit}", fontsize=8)
+        axis.tick_params(labelsize=7)
+        axis.margins(x=0.01)
+    for axis in axes[len(chosen) :]:
+        axis.set_axis_off()
+    figure.supxlabel("step", fontsize=8)
+    return figure
+
+
+def report_backtest(backtest: Backtest) -> str:
+    """The page of a back-test: what the library would have said of the site's own history, and what that is worth."""
+    body = [
+        "<h1>What the case library would have said</h1>",
+        f'<p class="soft">{escape(_scope(backtest))}</p>',
+        f'<p class="lead">{escape(_conclude(backtest))}</p>',
+        make_tiles(_tiles(backtest)),
+        make_figure(
+            draw_history(backtest),
+            "Left: answers along the history. Right: when it says so many percent, how often it is right; on the"
+            " dashed line it keeps its word. Circles are as large as their number of answers.",
+        ),
+        "<h2>Confidence and precision</h2>",
+        make_table(
+            ["When it is at least this sure", "Cases named", "Of all", "Stated", "Realised"],
+            [_level(backtest, level) for level in LEVELS],
+            numbers=(1, 2, 3, 4),
+        ),
+        "<h2>Faults it had never seen</h2>",
+        f"<p>{escape(_novelty(backtest))}</p>",
+        "<h2>Where it would have misled</h2>",
+        *_misled(backtest),
+        "<h2>Time</h2>",
+        f"<p>{escape(_time(backtest))}</p>",
+        "<h2>How this was measured</h2>",
+        f'<p class="soft">{escape(_method(backtest))}</p>',
+    ]
+    return make_page("Back-test of the case library", body, f"{backtest.library}; {backtest.method}; {_today()}")
+
+
+def _scope(own: Backtest) -> str:
+    times = [one.case.time for one in own.cases if one.case.time is not None]
+    when = f", {format_time(min(times))[:10]} to {format_time(max(times))[:10]}" if own.by_time and times else ""
+    order = "in the order of their times" if own.by_time else "in the order in which they were entered"
+    return f"{len(own.cases)} resolved cases{when}, {order}, each asked of those before it."
+
+
+def _conclude(own: Backtest) -> str:
+    told = own.told()
+    if not told:
+        return f"It would have named no fault with at least {SPEAKS_FROM:.0%}: the history is too short or too diverse."
+    right = sum(one.right for one in told)
+    gap = own.gap
+    word = "kept its word" if abs(gap) <= 0.05 else "promised too much" if gap > 0 else "was better than it said"
+    return (
+        f"It would have named the fault of {len(told)} of {len(own.cases)} cases and been right in {right}"
+        f" ({own.realised():.0%}). It said {own.stated():.0%} on average, so it {word}."
+    )
+
+
+def _tiles(own: Backtest) -> Iterator[tuple[str, str]]:
+    yield f"{own.coverage():.0%}", f"of cases get a named fault, at {SPEAKS_FROM:.0%} or more"
+    yield _percent(own.realised()), f"of these are right; {_percent(own.stated())} was stated"
+    yield _percent(own.found), f"of known faults have a case of theirs among the first {FIRST_HITS}"
+    yield f"{len(own.misled)}", "cases in which it would have misled"
+    yield f"{own.minutes_saved / 60:,.0f} h", "saved, by the assumptions below"
+
+
+def _level(own: Backtest, level: float) -> list[str]:
+    return [
+        f"{level:.0%}",
+        f"{len(own.told(level))}",
+        f"{own.coverage(level):.0%}",
+        _percent(own.stated(level)),
+        _percent(own.realised(level)),
+    ]
+
+
+def _novelty(own: Backtest) -> str:
+    new, known = own.new, own.known
+    false = sum(one.novel for one in known)
+    alarms = f"Of the {len(known)} cases of known faults, {false} were called new ({false / max(1, len(known)):.0%})."
+    if not new:
+        return f"Every case was of a fault that had occurred before. {alarms}"
+    called, named = sum(one.novel for one in new), sum(one.named for one in new)
+    return (
+        f"{len(new)} cases were the first of their fault. It called {called} of them unlike anything it knew, and gave"
+        f" {named} a wrong name with at least {SPEAKS_FROM:.0%}. {alarms}"
+    )
+
+
+def _misled(own: Backtest) -> Iterator[str]:
+    wrong = own.misled
+    if not wrong:
+        yield f"<p>In no case: no fault that was named with at least {SPEAKS_FROM:.0%} was wrong.</p>"
+        return
+    yield make_table(
+        ["Case", "When", "It said", "", "It was", "By the case", "Fault seen before"],
+        [
+            [
+                one.case.id,
+                format_time(one.case.time, one.case.zone),
+                one.said,
+                f"{one.probability:.0%}",
+                one.case.label or "",
+                one.first,
+                "yes" if one.known else "no, the first",
+            ]
+            for one in wrong[:MOST_MISLED]
+        ],
+        numbers=(3,),
+    )
+    if len(wrong) > MOST_MISLED:
+        yield f'<p class="soft">{len(wrong) - MOST_MISLED} more, with less confidence; all are in the JSON.</p>'
+
+
+def _time(own: Backtest) -> str:
+    costs, told = own.assumptions, own.told()
+    right = sum(one.right for one in told)
+    return (
+        f"Assumed, not measured: {costs.unaided:g} minutes to find a cause without help, {costs.aided:g} to check"
+        f" a right answer, {costs.misled:g} minutes lost to a wrong one. Then {right} right answers save"
+        f" {right * (costs.unaided - costs.aided) / 60:,.1f} hours and {len(told) - right} wrong ones cost"
+        f" {(len(told) - right) * costs.misled / 60:,.1f}: {own.minutes_saved / 60:,.1f} hours over these cases."
+    )
+
+
+def _method(own: Backtest) -> str:
+    return (
+        f"The first {own.skipped} resolved cases are history only. Cases of one recording are asked together and are no"
+        " evidence for each other. Windows of normal operation count as known from the beginning. The method learns"
+        " again whenever the history has grown by a twentieth. Labels are taken for true and for known as soon as the"
+        " next case came. Stated precision is the mean probability of the named faults; over all options that came"
+        f" first, normal operation and “{UNLIKE}” among them, the expected calibration error is {own.error:.3f}."
+    )
+
+
+@with_style
+def draw_history(backtest: Backtest) -> Figure:
+    """Answers along the history, and stated against realised precision."""
+    figure = sheet(7.6, 2.9)
+    left, right = figure.subplots(1, 2, width_ratios=[1.55, 1.0])
+    cases = backtest.cases
+    parts = np.array_split(np.arange(len(cases)), min(12, max(1, len(cases) // 5)))
+    kinds: list[tuple[str, str]] = [
+        ("right", RIGHT),
+        ("wrong", WRONG),
+        ("says new", NEW),
+        ("says normal", CALM),
+        ("no clear answer", QUIET),
+    ]
+    counts = np.array([[sum(_kind(cases[i]) == kind for i in part) / len(part) for part in parts] for kind, _ in kinds])
+    floor = np.zeros(len(parts))
+    middles = [np.mean(part) + 1 for part in parts]
+    widths = [0.92 * len(part) for part in parts]
+    for (kind, colour), share in zip(kinds, counts, strict=True):
+        left.bar(middles, share, widths, bottom=floor, color=colour, label=kind, linewidth=0)
+        floor += share
+    left.set_ylim(0, 1)
+    left.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+    left.set_xlabel("case, in time order", fontsize=8)
+    left.legend(
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=5,
+        frameon=False,
+        fontsize=7,
+        handlelength=1,
+        columnspacing=1.0,
+    )
+    curve = backtest.curve
+    right.plot([0, 1], [0, 1], color=REFERENCE_GREY, linewidth=0.8, linestyle=(0, (4, 2)))
+    right.axvspan(SPEAKS_FROM, 1, color=SPAN, alpha=0.25, linewidth=0)
+    sizes = 18 + 160 * curve.count / max(1, curve.count.max())
+    right.plot(curve.confidence, curve.accuracy, color=RIGHT, linewidth=1.4)
+    right.scatter(curve.confidence, curve.accuracy, s=sizes, color=RIGHT, edgecolors="white", zorder=3)
+    right.set_xlim(0, 1)
+    right.set_ylim(0, 1.02)
+    right.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+    right.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+    right.set_xlabel("stated", fontsize=8)
+    right.set_ylabel("right", fontsize=8)
+    for axis in (left, right):
+        axis.grid(axis="y", color=GRID_GREY, linewidth=0.8)
+        axis.set_axisbelow(True)
+        axis.tick_params(labelsize=7)
+    return figure
+
+
+def _kind(one: Replayed) -> str:
+    """What became of a case in the picture of the history."""
+    if one.named:
+        return "right" if one.right else "wrong"
+    if one.said == UNLIKE:
+        return "says new"
+    if one.said == NORMAL_OPERATION and one.probability >= SPEAKS_FROM:
+        return "right" if one.right else "says normal"
+    return "no clear answer"
+
+
+def _percent(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.0%}"
+
+
+def _today() -> str:
+    return clock.strftime("%Y-%m-%d %H:%M UTC", clock.gmtime())
+
+
+def list_backtest(backtest: Backtest) -> list[tuple[str, str]]:
+    """The figures of a back-test for a terminal: what, and how much."""
+    rows: Iterable[tuple[str, str]] = (
+        ("cases asked about", f"{len(backtest.cases)}, after {backtest.skipped} that are history only"),
+        (f"fault named at {SPEAKS_FROM:.0%} or more", f"{len(backtest.told())} ({backtest.coverage():.0%})"),
+        ("stated precision", _percent(backtest.stated())),
+        ("realised precision", _percent(backtest.realised())),
+        ("stated less realised", "–" if math.isnan(backtest.gap) else f"{backtest.gap:+.3f}"),
+        ("calibration error, all options", f"{backtest.error:.3f}"),
+        ("first case right, known faults", _percent(backtest.first_right)),
+        (f"right case among the first {FIRST_HITS}", _percent(backtest.found)),
+        ("new faults", f"{len(backtest.new)}, {sum(one.novel for one in backtest.new)} called new"),
+        ("known faults called new", f"{sum(one.novel for one in backtest.known)} of {len(backtest.known)}"),
+        ("would have misled", f"{len(backtest.misled)}"),
+        ("hours saved, as assumed", f"{backtest.minutes_saved / 60:,.1f}"),
+    )
+    return list(rows)

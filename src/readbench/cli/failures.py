@@ -1,0 +1,53 @@
+"""What went wrong, in one sentence for the person who typed the command."""
+
+from __future__ import annotations
+
+import errno
+import sys
+
+from rich.console import Console
+
+from readbench.errors import ReadbenchError, UsageError
+
+WRONG_USAGE, FAILED = 2, 1
+REMEDIES = {
+    errno.ENOSPC: "The disk is full. Free some space, or name a place on another disk.",
+    errno.EDQUOT: "Your share of the disk is used up. Free some space, or name a place on another disk.",
+    errno.EFBIG: "The file would become larger than this system allows. Name a place on another disk.",
+    errno.EROFS: "This place is read-only. Name another one.",
+    errno.EACCES: "This place may not be used by you. Name another one, or change its permissions.",
+    errno.EPERM: "This place may not be used by you. Name another one, or change its permissions.",
+    errno.ENOTDIR: "There is a file where a folder is needed. Name another place.",
+    errno.EEXIST: "There is a file where a folder is needed. Name another place.",
+    errno.ENOTEMPTY: "This folder is not empty. Name another one.",
+    errno.EISDIR: "This is a folder, and a file is needed. Name a file.",
+    errno.ENOENT: "There is no such file or folder, and it cannot be made. Check the name.",
+    errno.ENAMETOOLONG: "This name is too long. Give a shorter one.",
+    errno.EMFILE: "Too many files are open. Raise the limit (ulimit -n).",
+    errno.EIO: "The disk could not be read or written. Check it, or name a place on another disk.",
+}
+"""What to do, by the number of the system's error."""
+
+
+def explain_system(error: OSError) -> str:
+    """Which file or folder cannot be used, why, and what to do.
+
+    >>> explain_system(NotADirectoryError(errno.ENOTDIR, "Not a directory", "notes.txt/run"))
+    'notes.txt/run: There is a file where a folder is needed. Name another place.'
+    >>> explain_system(OSError("the device is gone"))
+    'The system refused: the device is gone.'
+    """
+    remedy = REMEDIES.get(error.errno or 0, "")
+    place = error.filename2 or error.filename
+    said = (error.strerror or str(error) or type(error).__name__).rstrip(".")
+    if place is None:
+        return remedy or f"The system refused: {said}."
+    return f"{place}: {remedy or f'The system refused: {said}.'}"
+
+
+def complain(error: ReadbenchError | OSError) -> int:
+    """Print what went wrong to standard error; the exit code that belongs to it."""
+    sentence = explain_system(error) if isinstance(error, OSError) else str(error)
+    Console(stderr=True, soft_wrap=True).print(f"Error: {sentence}", style="bold red", markup=False, highlight=False)
+    sys.stderr.flush()
+    return WRONG_USAGE if isinstance(error, UsageError) else FAILED

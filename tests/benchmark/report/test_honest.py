@@ -1,0 +1,224 @@
+"""Places, statements, blocks in documents, comparison with the published, and conclusions."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from readbench import evaluate
+from readbench.benchmark.protocol import load_task
+from readbench.benchmark.report import (
+    BLOCKS,
+    CLAIMS,
+    Claim,
+    compare_with_published,
+    fill_blocks,
+    find_published,
+    find_stale,
+    judge_claims,
+    overview,
+    own_cells,
+    place_methods,
+    places_table,
+    read_results,
+    state_method,
+    write_block,
+)
+from readbench.benchmark.runs import publish, run
+from readbench.cli import app
+from readbench.engine.spec import COMPOSED, parse
+from readbench.errors import DataError, RunError, UnknownNameError, UsageError
+from tests.benchmark.report.made_up import made_up_run
+from tests.benchmark.runs.helpers import small_plan
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Published rows of two methods, and a run of another one on the same tasks."""
+    folder = tmp_path_factory.mktemp("honest")
+    run(small_plan(methods=("random", "stats", "majority")), folder / "one", cache=folder / "cache")
+    run(small_plan(methods=("euclidean",)), folder / "mine", cache=folder / "cache")
+    publish([folder / "one"], folder / "results")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("method", "labels", "normals"),
+    [
+        ("dtw-i", "none", False),
+        ("euclidean(norm=normals)", "none", True),
+        ("sonde", "none", True),
+        ("sonde(reference=none)", "none", False),
+        ("rocket+nr", "none", True),
+        ("rocket+gpc", "pool of 20", False),
+        ("flagship", "all", True),
+        ("flagship-pool", "pool of 20", True),
+        ("rocket+verdict(drop_normals=false)", "all", False),
+        ("majority", "all", False),
+        ("charm+prf", "none", False),
+        ("no-such-method", "unknown", False),
+    ],
+)
+def test_what_a_method_knows_is_stated(method: str, labels: str, normals: bool) -> None:  # noqa: FBT001
+    found = state_method(method)
+    assert (found.label_text, found.normals) == (labels, normals)
+
+
+def test_our_systems_say_which_datasets_were_in_sight_and_published_ones_none() -> None:
+    assert state_method("dtw-i").chosen_on == ()
+    for text in COMPOSED.values():
+        found = state_method(text)
+        assert {"skab", "ctsr"} <= set(found.chosen_on)
+        assert found.said
+
+
+def test_like_is_ranked_among_like(tmp_path: Path) -> None:
+    methods = ("euclidean", "dtw-i", "random", "majority", "sbd-d", "dtw-i+gpc")
+    results = read_results(made_up_run(tmp_path / "run", methods=methods))
+    rows = place_methods(results).rows
+    assert [row.stated.labels for row in rows] == ["none"] * 4 + ["pool", "all"]
+    assert {row.rivals for row in rows if row.stated.labels == "none"} == {4}
+    for use in ("none", "pool"):
+        own = [row.mean for row in rows if row.stated.labels == use]
+        assert own == sorted(own, reverse=True)
+    table = places_table(results)
+    assert table is not None
+    assert table.columns[:3] == ["Labels", "Method", "Normals"]
+    assert "HR@10" in table.columns
+
+
+def test_no_p_value_is_shown_where_none_could_be_small(tmp_path: Path) -> None:
+    results = read_results(made_up_run(tmp_path / "run", methods=("euclidean", "dtw-i", "random")))
+    seen = overview(results)
+    tables = {table.name: table for table in seen.tables}
+    assert "p" not in tables["comparisons"].columns
+    assert any(line.startswith("No p-values: with 4 datasets") for line in seen.remarks)
+
+
+def test_a_method_that_lacks_datasets_says_on_how_many_it_is(tmp_path: Path) -> None:
+    folder = made_up_run(tmp_path / "run", methods=("euclidean", "dtw-i", "random"), failed=("hai", "dtw-i"))
+    table = overview(read_results(folder)).tables[0]
+    row = next(row for row in table.rows if row[0] == "DTW-I")
+    assert row[2].endswith("(3 of 4)")
+    assert row is table.rows[-1]
+
+
+def test_a_block_shows_what_the_rows_give_and_an_edited_number_is_found(base: Path, tmp_path: Path) -> None:
+    results = read_results(base / "results")
+    document = tmp_path / "page.md"
+    marked = "".join(f"<!-- results: {name} -->\n<!-- end -->\n" for name in BLOCKS)
+    document.write_text(fill_blocks(f"Before\n{marked}After\n", results))
+    text = document.read_text()
+    assert text.startswith("Before\n")
+    assert text.endswith("After\n")
+    assert not find_stale([document], results)
+    assert fill_blocks(text, results) == text
+    number = re.search(r"\.\d{3}", write_block("classical", results))
+    assert number is not None
+    document.write_text(text.replace(number[0], ".999"))
+    assert {stale.name for stale in find_stale([document], results)} >= {"classical"}
+    done = CliRunner().invoke(app, ["documents", str(base / "results"), str(document), "--check"])
+    assert done.exit_code == 1
+    assert "the block classical is not what the rows" in done.output
+    assert CliRunner().invoke(app, ["documents", str(base / "results"), str(document)]).exit_code == 0
+    assert document.read_text() == text
+
+
+def test_unknown_and_open_blocks_are_errors(base: Path) -> None:
+    results = read_results(base / "results")
+    with pytest.raises(UnknownNameError):
+        fill_blocks("<!-- results: classicl -->\n<!-- end -->", results)
+    with pytest.raises(DataError, match="does not close"):
+        fill_blocks("<!-- results: classical -->\n", results)
+
+
+def test_a_method_stands_beside_the_published_on_the_same_queries(base: Path) -> None:
+    mine = read_results(base / "mine")
+    cells = own_cells(mine, "euclidean")
+    rows = compare_with_published(cells, base / "results", labels="none")
+    assert {row.published for row in rows} == {"random", "stats"}
+    published = read_results(base / "results")
+    for row in rows:
+        there = published.at("NDCG@10", row.rho)[..., published.methods.index(row.published)].mean()
+        here = mine.at("NDCG@10", row.rho)[..., 0].mean()
+        assert row.theirs == pytest.approx(there, abs=1e-6)
+        assert row.difference.mean == pytest.approx(here - there, abs=1e-6)
+    assert next(row for row in rows if row.published == "random").outcome == "ahead"
+    done = CliRunner().invoke(app, ["compare", str(base / "mine"), str(base / "results")])
+    assert done.exit_code == 0
+    assert "beside the published" in done.output
+
+
+def test_other_data_are_refused_in_a_sentence(base: Path) -> None:
+    cells = own_cells(read_results(base / "mine"), "euclidean")
+    other = [type(c)(c.dataset, c.seed, c.rho, "another", c.queries, c.values) for c in cells]
+    with pytest.raises(RunError, match="is another task than the published one"):
+        compare_with_published(other, base / "results")
+    with pytest.raises(UsageError, match="is no published task"):
+        compare_with_published([type(c)("skab", 0, 0, "x", c.queries, c.values) for c in cells], base / "results")
+    with pytest.raises(RunError, match="no finished cell"):
+        compare_with_published([], base / "results")
+
+
+def test_an_evaluation_can_be_asked_against_the_published(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = load_task("sim_tanks", 7, cache=base / "cache")
+    found = evaluate("euclidean", task, levels=(0,), cache=base / "cache", against=base / "results")
+    rows = {row["published"]: row for row in found.against}
+    assert rows["Random"]["outcome"] == "ahead"
+    assert rows["Random"]["own"] == pytest.approx(found["NDCG@10"][0])
+    monkeypatch.setenv("READBENCH_RESULTS", str(base / "results"))
+    assert find_published() == base / "results"
+    with pytest.raises(UsageError, match="is no published task"):
+        evaluate(
+            "euclidean", load_task("sim_tanks", 8, cache=base / "cache"), cache=base / "cache", against="published"
+        )
+    monkeypatch.setenv("READBENCH_RESULTS", str(tmp_path))
+    with pytest.raises(UsageError, match="Clone it"):
+        find_published()
+    with pytest.raises(UsageError, match="holds no published rows"):
+        find_published(base / "mine")
+
+
+def test_claims_are_judged_by_the_rows_alone(tmp_path: Path) -> None:
+    def scores(dataset: str, seed: int, rho: int, method: str, metric: str) -> float:
+        gain = {"rocket+nr": 0.1, "rocket": 0.0, "sbd-d": -0.2, "dtw-i": 0.0}.get(method, 0.0)
+        return 0.5 + gain + 0.01 * (len(dataset) % 3) * (method == "dtw-i") - rho / 1000 + 0 * seed * len(metric)
+
+    folder = made_up_run(tmp_path / "run", methods=("rocket", "rocket+nr", "sbd-d", "dtw-i"), scores=scores)
+    results = read_results(folder)
+    found = {(f.claim.says, f.claim.rho): f for f in judge_claims(results)}
+    helped = found["Normal residuals help rocket", 0]
+    assert helped.effect is not None
+    assert helped.effect.mean == pytest.approx(0.1)
+    assert (helped.verdict, helped.positive, helped.datasets) == ("holds here", 4, 4)
+    assert found["Embedders find more than distances: rocket than dtw-i", 0].verdict == "not shown here"
+    assert found["Embedders find more than distances: sonde than dtw-i", 0].verdict == "not computed"
+    assert found["Pollution of 20 % costs rocket something", 0].effect is not None
+    turned = judge_claims(results, [Claim("turned", (("sbd-d", "rocket"),), 0)])[0]
+    assert turned.verdict == "the opposite holds here"
+
+
+def test_every_claim_names_methods_of_the_grammar() -> None:
+    for claim in CLAIMS:
+        for pair in claim.pairs:
+            assert all(str(parse(name)) == name for name in pair if name), claim
+
+
+def test_missing_rows_leave_a_block_that_says_so(base: Path, tmp_path: Path) -> None:
+    run(small_plan(methods=("random", "euclidean"), seeds=(7, 9)), tmp_path / "more", cache=base / "cache")
+    for file in (tmp_path / "more" / "cells").rglob("euclidean*.parquet"):
+        if "seed-9" in str(file):
+            file.unlink()
+    shutil.copytree(base / "results", tmp_path / "results")
+    publish([tmp_path / "more"], tmp_path / "results")
+    results = read_results(tmp_path / "results")
+    assert results.missing()["euclidean"] == 2
+    assert "Planned, not computed (cells)" in write_block("rows", results)
+    assert np.isnan(results.values["NDCG@10"][..., results.methods.index("euclidean")]).sum() == 2
