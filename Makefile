@@ -31,6 +31,10 @@ PORT ?= 8000
 demo: $(VENV)/.installed-service
 	$(BIN)/readbench cases serve --demo --port $(PORT)
 
+# Prometheus scrapes a simulated plant, a fault begins, and the notice arrives; ends with Ctrl-C.
+demo-live: $(VENV)/.installed-service servers
+	$(BIN)/python -m research.live_demo --port $(PORT)
+
 test: lint $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
 
