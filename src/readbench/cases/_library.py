@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time as clock
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
