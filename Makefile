@@ -36,6 +36,10 @@ docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "build/docs/index.html"
 
+# Prometheus scrapes a simulated plant, a fault begins, and the notice arrives; ends with Ctrl-C.
+demo-live: $(VENV)/.installed-service servers
+	$(BIN)/python -m research.live_demo --port $(PORT)
+
 test: lint $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
 
@@ -93,8 +97,9 @@ test-torch: $(STAMP)
 test-exports: $(STAMP)
 	test -x .venv-moment/bin/python || $(PYTHON) -m venv .venv-moment
 	test -x .venv-tspulse/bin/python || $(PYTHON) -m venv .venv-tspulse
-	.venv-moment/bin/pip install --quiet momentfm
-	.venv-tspulse/bin/pip install --quiet granite-tsfm
+	.venv-moment/bin/pip install --quiet torch==2.13.0 momentfm
+	.venv-tspulse/bin/pip install --quiet torch==2.13.0 transformers datasets deprecated scikit-learn pandas accelerate
+	.venv-tspulse/bin/pip install --quiet --no-deps granite-tsfm  # it asks for an older torch, and runs with this one
 	READBENCH_MOMENT_PYTHON=.venv-moment/bin/python READBENCH_TSPULSE_PYTHON=.venv-tspulse/bin/python \
 	  $(BIN)/python -m pytest tests/research/test_exports.py
 

@@ -37,14 +37,14 @@ def thin_recordings(windows: WindowSet, most: int, count: int) -> NDArray[np.int
     return np.array(chosen[:count], np.intp)
 
 
-def build_history(source: str, seed: int, folder: Path) -> Library:
+def build_history(source: str, seed: int, folder: Path, cases: int = CASES, normals: int = NORMALS) -> Library:
     """The library of a source's train side."""
-    task = load_task(source, seed, settings=Composition(corpus_cap=None, query_cap=1, normals_cap=NORMALS, rho=(0,)))
+    task = load_task(source, seed, settings=Composition(corpus_cap=None, query_cap=1, normals_cap=normals, rho=(0,)))
     corpus = task.corpus_at(0)
     faults = corpus[np.flatnonzero(corpus.labels > NORMAL)]
     library = Library.create(folder / f"{source.split('(', maxsplit=1)[0]}-{seed}")
     library.add_normals(task.normals)
-    library.add(replace(faults[thin_recordings(faults, OF_A_RECORDING, CASES)], stats=None))
+    library.add(replace(faults[thin_recordings(faults, OF_A_RECORDING, cases)], stats=None))
     return library
 
 
@@ -55,7 +55,7 @@ def describe(source: str, found: Backtest) -> str:
         f"{source:26} {len(found.cases):4} cases, named {found.coverage():.2f}, stated {found.stated():.3f},"
         f" realised {found.realised():.3f}, gap {found.gap:+.3f}, ECE {found.error:.3f}; first case right"
         f" {found.first_right:.2f}; new {len(new)}, called {sum(own.novel for own in new)}; known called new"
-        f" {sum(own.novel for own in known)}; misled {len(found.misled)}"
+        f" {sum(own.novel for own in known)}; wrong {len(found.misled)}, called normal {len(found.reassured)}"
     )
 
 
@@ -65,12 +65,16 @@ def main() -> None:
     parser.add_argument("--method", default=DEFAULT_METHOD)
     parser.add_argument("--datasets", default=",".join(SOURCES))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cases", type=int, default=CASES)
+    parser.add_argument("--normals", type=int, default=NORMALS)
     parser.add_argument("--keep", type=Path, help="folder for each back-test as JSON")
     given = parser.parse_args()
     gaps = []
     with TemporaryDirectory() as folder:
         for source in given.datasets.split(","):
-            found = replay_history(build_history(source, given.seed, Path(folder)), method=given.method)
+            found = replay_history(
+                build_history(source, given.seed, Path(folder), given.cases, given.normals), method=given.method
+            )
             tell(describe(source, found))
             gaps += [] if np.isnan(found.gap) else [found.gap]
             if given.keep:

@@ -25,8 +25,8 @@ from readbench.engine.windows import Window, WindowSet
 Values = NDArray[np.floating]
 SOURCES = ("sim_tanks(difficulty=0.5)", "sim_service", "skab", "mit_bih")
 CASES, NORMALS, QUERIES = 300, 500, 200
-HELD_OUT_EVERY = 3
-"""Every third recording of normal windows is kept out of the library, to be asked about."""
+PARTS = 3
+"""The recordings of normal windows are in so many parts, one of which is kept out of the library, to be asked about."""
 MOST_OFFERED = 0.2
 """Probability that no fault may exceed where a window cannot be judged."""
 METHOD = "rocket(features=504)+verdict"
@@ -159,12 +159,14 @@ def expect(source: str) -> dict[str, Expected]:
     return ALWAYS | BUT.get(source.split("(", maxsplit=1)[0], {})
 
 
-def build_site(source: str, folder: Path, cases: int = CASES, normals: int = NORMALS, queries: int = QUERIES) -> Site:
-    """The library of a source's train side, without a part of its normal recordings."""
+def build_site(
+    source: str, folder: Path, cases: int = CASES, normals: int = NORMALS, queries: int = QUERIES, part: int = 0
+) -> Site:
+    """The library of a source's train side, without one of the `PARTS` of its normal recordings."""
     settings = Composition(corpus_cap=cases, query_cap=queries, normals_cap=normals)
     task = load_task(source, settings=settings)
-    held_out = np.isin(task.normals.groups, np.unique(task.normals.groups)[::HELD_OUT_EVERY])
-    library = Library.create(folder / source.split("(", maxsplit=1)[0])
+    held_out = np.isin(task.normals.groups, np.unique(task.normals.groups)[part::PARTS])
+    library = Library.create(folder / f"{source.split('(', maxsplit=1)[0]} {part}")
     library.add_normals(task.normals[np.flatnonzero(~held_out)])
     library.add(task.corpus_at(0))
     return Site(source, library, task.queries, task.normals[np.flatnonzero(held_out)])

@@ -64,6 +64,20 @@ def test_a_pipe_gets_lines_with_the_time_left() -> None:
     assert second == "cells: 4/10, 0:00:00 left"
 
 
+def test_a_pipe_hears_of_work_that_says_nothing_itself() -> None:
+    console = screen(terminal=False)
+    with Terminal(console, every_s=0.05) as progress:
+        progress("fitting", 0, 1)
+        progress("encoding", 0, 4)
+        progress("encoding", 4, 4)
+        threading.Event().wait(0.3)
+    threading.Event().wait(0.1)
+    lines = text(console).splitlines()
+    assert lines
+    assert set(lines) == {"fitting: 0/1"}
+    assert len(lines) == len(text(console).splitlines())
+
+
 def test_a_pipe_gets_no_line_from_work_that_is_over_soon() -> None:
     console = screen(terminal=False)
     with Terminal(console) as progress:

@@ -155,7 +155,7 @@ def unknown_names(values: dict[str, Any]) -> str:
             if text.partition("(")[0] not in READERS_OWN:
                 parse(text)
         for name in split_specs(datasets):
-            if name.partition("(")[0] not in READERS_OWN and not name.isdigit():  # how many, of `coverage`
+            if name.partition("(")[0] not in READERS_OWN:
                 SOURCES.get(name.partition("(")[0])
     except UsageError as error:
         return str(error)
@@ -320,7 +320,7 @@ def run(command: list[str], folder: Path, variables: dict[str, str], place: str)
 
 
 def require_packages_of(page: Path) -> None:
-    """Pages about the case library and about language models need their extras."""
+    """Pages about the case library, language models and networks need their extras."""
     if page.stem in ("cases", "service", "bring-your-plant", "adding-a-question", "tutorial-service", "tutorial-agent"):
         pytest.importorskip("lancedb")
     if page.stem in ("service", "tutorial-service"):
@@ -329,6 +329,8 @@ def require_packages_of(page: Path) -> None:
         pytest.importorskip("mcp")
     if page.stem == "language-models":
         pytest.importorskip("openai")
+    if page.stem == "encoders":
+        pytest.importorskip("torch")
 
 
 @pytest.mark.slow

@@ -90,11 +90,11 @@ def _requirements(package: Distribution, extras: frozenset[str]) -> Iterator[tup
 def _licence_of(package: Distribution) -> str:
     """The expression, else the classifiers, else the first words of the field."""
     told = package.metadata
-    if expression := told.get("License-Expression"):
-        return str(expression)
+    if "License-Expression" in told:
+        return told["License-Expression"]
     classified = [own.rpartition(" :: ")[2] for own in told.get_all("Classifier") or () if own.startswith("License ::")]
     specific = [own for own in classified if own != "OSI Approved"]
-    words = " ".join(str(told.get("License") or "").split())
+    words = " ".join(told["License"].split()) if "License" in told else ""
     return ", ".join(specific) or words[:80] or _licence_file(package)
 
 

@@ -6,6 +6,8 @@ Its package pins other versions of torch than ours, so this runs in an environme
     tspulse/bin/python research/exports/tspulse.py ibm-granite/granite-timeseries-tspulse-r1 tspulse.pt2
     readbench run --datasets skab --methods "program(tspulse.pt2)"
 
+`make test-exports` has the versions that were tried.
+
 The vector is that of its authors for similarity search: the register tokens behind the decoder, here the mean over
 channels. Windows are interpolated to the 512 points that it reads. Ekambaram et al., "TSPulse: dual space tiny
 pre-trained models for rapid time-series analysis", 2025; weights Apache-2.0.

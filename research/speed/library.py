@@ -26,6 +26,7 @@ PER_CALL = 10_000
 LABELLED = 0.5
 """Share of the cases that have a label."""
 NEW_CASES = 5
+SETTLED_S = 20.0
 EXACT = 20
 """Places of the exact ranking that a shortlist should hold."""
 STREAMED = 2048
@@ -132,6 +133,8 @@ def measure_library(
         with opened:
             library = Library.open(where, background=True)
             len(library)
+        # Encoding ahead would share the processors with what is measured.
+        vars(library)["_encoded_ahead"].add(str(parse(plan.method)))
         _searched(library, asked[:1], plan.method, first, progress)
         answers = _searched(library, asked[1:], plan.method, once, progress)
         _searched(library, asked[1:], plan.method, again, progress)
@@ -139,7 +142,7 @@ def measure_library(
             name = library.add(window, [Case(id=f"new-{number}")])[0]
             _searched(library, window, plan.method, added, progress)
             library.delete([name])
-        library.settle()
+        library.settle(SETTLED_S)  # a large one may go on encoding ahead
         with suggested:
             library.next_to_label(method=plan.method)
     reopened = in_fresh_process(_reopen, (where, plan), progress)
@@ -191,6 +194,9 @@ def fill_library(where: Path, plan: LibraryPlan, progress: Progress = SILENT) ->
                 library.add(block[known:])
         start += len(block)
     progress("adding cases", plan.cases, plan.cases)
+    if taken.wall:
+        with library.store.writing():  # as `readbench cases optimise` does after many changes
+            library.store.optimise()
     return taken
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from readbench.cases import UNLIKE, Backtest, Case, Library, Replayed, report_backtest
+from readbench.cases import NORMAL_OPERATION, UNLIKE, Answer, Backtest, Case, Library, Replayed, report_backtest
 from readbench.cases._backtest import PastLibrary, list_steps, order_incidents, replay_history
 from readbench.cli import app
+from readbench.engine.windows import WindowSet
 from readbench.errors import UsageError
 from tests.cases.samples import CHANNELS, FAST, FAULTS, normals, window
 
@@ -26,8 +28,8 @@ def history(where: Path, count: int = 24) -> Library:
     for number in reversed(range(count)):
         fault = FAULTS[number // 2 % 3] if number < count - 2 else "never seen"
         values = window(fault, rng) if fault in FAULTS else window("noise", rng) + 40.0
-        known = {"label": fault, "group": f"event {number // 2}", "time": MAY + 3600 * number}
-        library.add_one(values, CHANNELS, id=f"c{number}", **known)
+        event, time = f"event {number // 2}", MAY + 3600 * number
+        library.add_one(values, CHANNELS, id=f"c{number}", label=fault, group=event, time=time)
     return library
 
 
@@ -35,7 +37,7 @@ def test_each_incident_is_asked_of_those_before_it(tmp_path: Path, monkeypatch: 
     library, asked = history(tmp_path / "library"), list[tuple[list[str], list[str]]]()
     search_many = PastLibrary.search_many
 
-    def spy(past: PastLibrary, windows, **given):  # noqa: ANN001, ANN003, ANN202
+    def spy(past: PastLibrary, windows: WindowSet, **given: Any) -> list[Answer]:  # noqa: ANN401
         asked.append(([case.id for case in past.cases()], windows.ids.tolist()))
         return search_many(past, windows, **given)
 
@@ -102,7 +104,8 @@ def test_figures_of_a_back_test() -> None:
     assert found.stated() == pytest.approx(0.8)
     assert found.realised() == pytest.approx(2 / 3)
     assert found.gap == pytest.approx(0.8 - 2 / 3)
-    assert (found.coverage(0.9), found.realised(0.9)) == (pytest.approx(1 / 5), 1.0)
+    assert found.coverage(0.9) == pytest.approx(1 / 5)
+    assert found.realised(0.9) == 1.0
     assert [one.case.label for one in found.misled] == ["noise"]
     assert found.minutes_saved == 2 * (60 - 10) - 20
     page = report_backtest(found)
@@ -124,3 +127,18 @@ def test_the_command_prints_writes_and_gives_json(tmp_path: Path) -> None:
     assert "http://" not in text.replace("http://www.w3.org/", "")
     done = CliRunner().invoke(app, ["cases", "backtest", place, *options, "--json"])
     assert len(json.loads(done.output)["cases"]) == 8
+
+
+def test_a_fault_that_is_called_normal_misleads_and_a_false_alarm_does_not() -> None:
+    cases = (
+        said(NORMAL_OPERATION, 0.8, "leak"),
+        said(NORMAL_OPERATION, 0.4, "leak"),
+        said(NORMAL_OPERATION, 0.9, "normal"),
+    )
+    found = Backtest(library="plant", method=FAST, by_time=False, skipped=3, cases=cases)
+    assert [one.probability for one in found.reassured] == [0.8]
+    assert found.minutes_saved == -20
+    assert found.curve is None
+    page = report_backtest(found)
+    assert "1 faults (33%) would have been called normal operation" in page
+    assert "It would have named no fault" in page

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +19,7 @@ import pytest
 pytest.importorskip("lancedb", reason="libraries need the extra `cases`: pip install 'readbench[dev,cases]'")
 
 from readbench.cases import Library, SearchPool, _learning
-from readbench.cases._processes import read_lent, write_lent
+from readbench.cases._processes import PREFIX, read_lent, remove_left_behind, write_lent
 from readbench.common.deadlines import Deadline, set_deadline
 from readbench.errors import OverdueError
 from tests.cases.samples import CHANNELS, FAST, filled, window, windows
@@ -49,6 +52,7 @@ def pooled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Library, 
         library = Library.open(where, background=True)
         library.warm(FAST)
         for kept in (library._profile, library._normal, *library._engine._kept.values()):
+            assert kept.known is not None
             kept.known = replace(kept.known, seconds=9.0)  # as of a library that takes long to learn
         pool = SearchPool(library, 1)
         try:
@@ -113,6 +117,17 @@ def test_a_process_that_takes_too_long_is_ended(pooled: tuple[Library, SearchPoo
     assert process.exitcode == -signal.SIGKILL
     assert pool.settle(WAIT_S)
     assert ask(pool) is not None
+
+
+def test_what_killed_processes_lent_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for name in (f"{PREFIX}{ended.pid}-abc", f"{PREFIX}{os.getpid()}-abc", f"{PREFIX}other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.lent").write_bytes(b"lent")
+    remove_left_behind()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{PREFIX}{os.getpid()}-abc", f"{PREFIX}other"]
 
 
 def test_a_follower_says_where_nobody_told_it(tmp_path: Path) -> None:

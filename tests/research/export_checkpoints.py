@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +28,12 @@ def moment(folder: Path) -> torch.Tensor:
     from momentfm import MOMENTPipeline  # noqa: PLC0415 - each in its own environment
 
     backbone = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "vocab_size": 32}
-    told = {"task_name": "reconstruction", "model_name": "MOMENT", "transformer_type": "encoder_only", "d_model": None}
+    told: dict[str, Any] = {
+        "task_name": "reconstruction",
+        "model_name": "MOMENT",
+        "transformer_type": "encoder_only",
+        "d_model": None,
+    }
     told |= {"seq_len": 512, "patch_len": 8, "patch_stride_len": 8, "device": "cpu", "model_kwargs": {}}
     told |= {"transformer_backbone": "google/flan-t5-small", "t5_config": backbone}
     network = MOMENTPipeline(told, model_kwargs={"task_name": "reconstruction"}).eval()

@@ -124,6 +124,14 @@ def test_an_answer_that_fills_its_tokens_is_cut_off(served: tuple[str, list[Any]
 
 def test_what_goes_wrong_is_told(served: tuple[str, list[Any]]) -> None:
     assert requests.post(f"{served[0]}/answer", json={"question": "?"}, timeout=9).status_code == 400
-    full = {"series": [], "ids": [], "channels": [], "images": [], "question": "?", "system": "", "max_tokens": 13}
+    full: dict[str, Any] = {
+        "series": [],
+        "ids": [],
+        "channels": [],
+        "images": [],
+        "question": "?",
+        "system": "",
+        "max_tokens": 13,
+    }
     failed = requests.post(f"{served[0]}/answer", json=full, timeout=9)
     assert (failed.status_code, failed.json()["error"]) == (500, "CUDA out of memory")

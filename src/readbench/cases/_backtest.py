@@ -137,9 +137,12 @@ class Backtest(Record):
         return expected_calibration_error(stated, right, bins=BINS)
 
     @property
-    def curve(self) -> Reliability:
-        """Stated against realised precision, over all options that came first."""
-        return reliability(*self._answers(), bins=BINS)
+    def curve(self) -> Reliability | None:
+        """Stated against realised precision where a fault came first, however likely; None where none did."""
+        faults = [own for own in self.cases if own.said not in (UNLIKE, NORMAL_OPERATION)]
+        if not faults:
+            return None
+        return reliability([own.probability for own in faults], [own.right for own in faults], bins=BINS)
 
     @property
     def known(self) -> list[Replayed]:
@@ -157,6 +160,12 @@ class Backtest(Record):
         return sorted((own for own in self.told() if not own.right), key=lambda own: -own.probability)
 
     @property
+    def reassured(self) -> list[Replayed]:
+        """Faults that were called normal operation with at least `SPEAKS_FROM`."""
+        calm = (own for own in self.cases if own.said == NORMAL_OPERATION and own.probability >= SPEAKS_FROM)
+        return [own for own in calm if not own.right]
+
+    @property
     def first_right(self) -> float:
         """Share of known fault types whose first case had the right fault; NaN without any."""
         return _mean([own.first_right for own in self.known])
@@ -171,7 +180,8 @@ class Backtest(Record):
         """Time saved, by the assumptions; negative where wrong answers cost more than right ones saved."""
         costs = self.assumptions
         right = sum(own.right for own in self.told())
-        return right * (costs.unaided - costs.aided) - (len(self.told()) - right) * costs.misled
+        wrong = len(self.misled) + len(self.reassured)
+        return right * (costs.unaided - costs.aided) - wrong * costs.misled
 
     def _answers(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         return np.array([own.probability for own in self.cases]), np.array([own.right for own in self.cases])

@@ -8,7 +8,6 @@ by a change of its own. What is replaced stays in the folder `damaged` of the li
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -296,7 +295,7 @@ def _let_go(library: Library, what: str, entries: list[JournalEntry]) -> str:
 def _write(library: Library, entries: list[JournalEntry], what: What) -> None:
     with sign_changes(AUTHOR), library.store.writing():
         state = library.snapshot().state
-        rows = journal.journal_rows(entries, what, state.change + 1, state.steps, clock.time())
+        rows = journal.journal_rows(entries, what, state.change + 1, state.steps, state.next_stamp())
         library.store.append(rows)
 
 

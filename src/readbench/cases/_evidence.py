@@ -38,6 +38,8 @@ ALIKE = 0.4
 """Agreement of two departures from which they count as the same; two constant offsets under noise have nearly .5."""
 FARTHEST = 20.0
 """Departures end here where windows are aligned, so that one dead sensor does not decide the alignment."""
+LEAST_BEFORE = 8
+"""Steps of the time before from which it tells how far a window departs."""
 FEWEST = 3
 """Channels from which it tells something which of them move: two are always in line."""
 Series = NDArray[np.float64]
@@ -67,10 +69,7 @@ def reference_for(snapshot: Snapshot, window: Window) -> NormalReference:
     first movement of what stood still would be off every scale.
     """
     if window.before is not None:
-        stats = ChannelStats.of(WindowSet.from_arrays([window.before], channels=window.channels))
-        whole = snapshot.reference.std
-        spread = {name: max(own, LEAST_SPREAD * whole.get(name, 0.0)) for name, own in stats.std.items()}
-        return NormalReference(ChannelStats(stats.mean, spread), f"the {window.before.shape[1]} steps before it")
+        return reference_before(window, window.before, snapshot.reference)
     normals, asset = snapshot.normals, window.asset
     own = normals[np.flatnonzero(normals.assets == asset)] if asset else normals[:0]
     if len(own):
@@ -78,6 +77,21 @@ def reference_for(snapshot: Snapshot, window: Window) -> NormalReference:
     if len(normals):
         return NormalReference(ChannelStats.of(normals), f"{len(normals)} normal windows of all assets")
     return NormalReference(snapshot.reference, "the cases themselves, for want of normal windows")
+
+
+def reference_before(window: Window, before: NDArray[np.floating], whole: ChannelStats) -> NormalReference:
+    """The time before a window; `whole` is what the channels do among all cases."""
+    stats = ChannelStats.of(WindowSet.from_arrays([before], channels=window.channels))
+    spread = {name: max(own, LEAST_SPREAD * whole.std.get(name, 0.0)) for name, own in stats.std.items()}
+    return NormalReference(ChannelStats(stats.mean, spread), f"the {before.shape[1]} steps before it")
+
+
+def measure_departure(window: Window, whole: ChannelStats) -> float:
+    """How far the channel that moved most departs from the time before; NaN where a window brings (nearly) none."""
+    if window.before is None or window.before.shape[1] < LEAST_BEFORE:
+        return float("nan")
+    departures = reference_before(window, window.before, whole).departures(window, list(window.channels))
+    return float(np.sqrt((departures**2).mean(axis=1)).max())
 
 
 def explain_match(snapshot: Snapshot, window: Window, case: Case) -> Evidence:

@@ -9,6 +9,7 @@ every earlier state can be read again. A `Snapshot` is such a state as searches 
 from __future__ import annotations
 
 import hashlib
+import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -83,6 +84,8 @@ def sign_changes(author: str) -> Iterator[list[str]]:
         _MADE.reset(tokens[1])
 
 
+TICK_S = 1e-5
+"""Least time between two changes, so that the time of a change is a version of its cases."""
 CaseKey = tuple[str, str, str]
 """Name of a case, digest of its window and of its context."""
 
@@ -137,6 +140,11 @@ class State:
         return next(
             (name for name, own in known if (own.digest, own.context, own.case.time, own.case.asset) == told), None
         )
+
+    def next_stamp(self) -> float:
+        """The time of a change that is made now: later than that of the last one, even where the clock was set back."""
+        last = self.changes[-1].time + TICK_S if self.changes else 0.0
+        return max(time.time(), last)
 
     @property
     def change(self) -> int:

@@ -113,7 +113,8 @@ def pack_lesson(lesson: LabelModel, units: Sequence[Vectors]) -> bytes:
     tree = packer.pack({"fitted": whole, "guesses": own.guesses})
     file = io.BytesIO()
     text = np.frombuffer(json.dumps(tree).encode(), np.uint8)
-    np.savez(file, tree=text, **{f"a{i}": array for i, array in enumerate(packer.arrays)})
+    named: dict[str, Any] = {f"a{i}": array for i, array in enumerate(packer.arrays)}
+    np.savez(file, tree=text, **named)
     return file.getvalue()
 
 

@@ -124,7 +124,12 @@ class Library:
 
     @classmethod
     def create(
-        cls, where: str | Path, *, progress: Progress = SILENT, background: bool = False, **options: int
+        cls,
+        where: str | Path,
+        *,
+        progress: Progress = SILENT,
+        background: bool = False,
+        **options: Any,  # noqa: ANN401 - numbers, as the constructor takes them
     ) -> Self:
         """A new, empty library; refused where there is one."""
         return cls(open_store(where, create=True), progress=progress, background=background, **options)
@@ -137,7 +142,7 @@ class Library:
         as_of: int | None = None,
         progress: Progress = SILENT,
         background: bool = False,
-        **options: int,
+        **options: Any,  # noqa: ANN401 - likewise
     ) -> Self:
         """A library that exists."""
         return cls(open_store(where), as_of=as_of, progress=progress, background=background, **options)
@@ -701,7 +706,7 @@ class Library:
             if once and (same := state.find_same(journal.enter(own, facts[0]))):
                 return [same]
             _require_new([case.id for case in facts], state)
-            change, step, stamp = state.change + 1, state.steps, clock.time()
+            change, step, stamp = state.change + 1, state.steps, state.next_stamp()
             for start in range(0, len(facts), BATCH):
                 progress("adding windows", start, len(facts))
                 part = facts[start : start + BATCH]
@@ -723,7 +728,7 @@ class Library:
                 if name not in known:
                     raise UnknownNameError("case", name, list(known)[-MOST_NAMED:])
             entries = [replace(known[name], case=check_case(new(known[name].case))) for name in dict.fromkeys(names)]
-            self.store.append(journal.journal_rows(entries, what, state.change + 1, state.steps, clock.time()))
+            self.store.append(journal.journal_rows(entries, what, state.change + 1, state.steps, state.next_stamp()))
 
     def _revert(self, change: int | None, admits: Callable[[Change], bool]) -> Change:
         """Take a change of a kind back, by default the last one that stands."""
@@ -733,7 +738,7 @@ class Library:
             if not chosen:
                 number = "" if change is None else f"{change} "
                 raise UsageError(f"There is no change {number}to take back. `history` lists the changes.")
-            rows = journal.revert(self.store.journal(), chosen[-1].number, state.change + 1, clock.time())
+            rows = journal.revert(self.store.journal(), chosen[-1].number, state.change + 1, state.next_stamp())
             self.store.append(rows)
         return chosen[-1]
 

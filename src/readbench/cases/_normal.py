@@ -5,12 +5,16 @@ movement and roughness of the channels in standard deviations of normal operatio
 the first look at a large library uses, too. Their logits are averaged. Penalties and temperatures are those under which
 held-out recordings are most likely.
 
-The ridges compare directions. How far a window departs is told by its size: the mean of its `LARGEST` departures, in
-standard deviations of normal operation, times the distance (one minus the cosine) to the nearest normal window by the
-coarse features. The same of each normal window by the normals of *other* recordings shows what is usual. A window that
-is larger than all of them, of G recordings, is called beyond normal: a window of another normal recording is so with
-probability 1 / (G + 1) at most (each recording has one vote; Lee, Barber and Willett, 2023), and it is normal with no
-more than that, whatever its direction.
+The ridges compare directions, and know nothing of the time before. Where a window brings that along, how far it
+departs from it (`measure_departure`, the number that the evidence shows) says more: a logistic model joins its
+logarithm with the log-odds of the ridges, both with weights that are not negative, fitted on held-out recordings.
+
+A window that departs farther than every known normal one is called beyond normal. With G recordings of normals, one of
+another normal recording is so with probability 1 / (G + 1) at most (each recording has one vote; Lee, Barber and
+Willett, 2023), and it is normal with no more than that, whatever its direction. Departures are those from the time
+before; for windows without one, the mean of the `LARGEST` departures of what they show, in standard deviations of
+normal operation, times the distance (one minus the cosine) to the nearest normal window by the coarse features, each
+normal window being measured by those of *other* recordings.
 
 Who asks has a reason: a question is normal less often than a window of a library's normals and cases. The odds of
 normal operation are multiplied by `LESS_OFTEN`, which was chosen on simulators, with one real source in sight.
@@ -31,11 +35,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.cases._journal import Snapshot
+from readbench.cases._evidence import measure_departure
+from readbench.cases._journal import REFERENCE_CASES, Snapshot
 from readbench.cases._plausibility import LibraryProfile, describe_windows, mean_and_spread, spread_evenly
-from readbench.cases._search import bare, coarse_encoder
+from readbench.cases._search import bare, fit_coarse
+from readbench.engine.preparation import ChannelStats
 from readbench.engine.protocols import Encoder, unit_vectors
-from readbench.engine.rerankers import HeldOutValues, RidgePool, estimate_unseen_share, fit_ridge
+from readbench.engine.rerankers import HeldOutValues, RidgePool, case_weights, estimate_unseen_share, fit_ridge
 from readbench.engine.windows import NORMAL, WindowSet
 
 Array = NDArray[np.float64]
@@ -53,12 +59,19 @@ FOLDS = 5
 """Parts of the recordings whose faults are held out in turn, to name faults for the normal windows of the same part."""
 FARTHEST = 8.0
 LEAST_SPREAD = 0.05
+LEAST_DEPARTURE = 1e-3
+"""Departures below are alike: nothing moved."""
+SHRINKAGE = 1e-3
+"""Penalty on the weights of the logistic model, in standard deviations of what they weigh."""
 CHOICES: tuple[tuple[int, ...], ...] = ((0,), (1,), (0, 1))
 """Views by which normal windows are told from faults. All three are pooled: on five simulators that is better than the
 one that explains held-out recordings best, and an answer does not jump when another one does."""
 LARGEST = 3
 """Departures of a window that make its size. On four simulators the product with the distance told faults from normals
 best: better than the largest departure, the three largest, their mean square, or the distance alone."""
+TINY = 1e-12
+MOST_ODDS = 50.0
+"""Log-odds beyond which nothing changes."""
 NEAREST = 1e-6
 """Least distance to a normal window: of copies, the departure counts alone."""
 
@@ -120,6 +133,57 @@ class NormalSizes:
 
 
 @dataclass(frozen=True, eq=False)
+class TimeBefore:
+    """What departures from the time before say of windows that bring it along.
+
+    Args:
+        weights: of the ridges' log-odds of a fault, of the logarithm of the departure, and a constant.
+        held_out: departures of normal windows.
+        whole: what the channels do among all cases.
+    """
+
+    weights: tuple[float, float, float]
+    held_out: HeldOutValues
+    whole: ChannelStats
+
+    @classmethod
+    def of(
+        cls, odds: Array, departures: Array, normal: NDArray[np.bool_], groups: NDArray[np.intp], whole: ChannelStats
+    ) -> Self | None:
+        """Learned from windows; None where fewer than `LEAST_NORMALS` normal ones, or faults, bring the time before.
+
+        Args:
+            odds: (L,) log-odds of a fault, held out.
+            departures: (L,) from the time before; NaN where it is unknown.
+            normal: (L,) which are normal.
+            groups: (L,) recordings.
+            whole: what the channels do among all cases.
+        """
+        known = ~np.isnan(departures)
+        quiet = known & normal
+        if min(quiet.sum(), (known & ~normal).sum()) < LEAST_NORMALS or len(np.unique(groups[quiet])) == 1:
+            return None
+        shown = np.stack([odds[known], _log(departures[known])], axis=1)
+        weights = fit_logistic(shown, ~normal[known], case_weights((~normal[known]).astype(np.intp)))
+        return cls(weights, HeldOutValues.of(departures[quiet], groups[quiet]), whole)
+
+    def measure(self, windows: WindowSet) -> Array:
+        """(N,) departures; NaN where a window does not bring the time before."""
+        return np.array([measure_departure(window, self.whole) for window in windows])
+
+    def join(self, odds: Array, departures: Array) -> Array:
+        """(N,) log-odds of a fault by both; by the ridges alone where the departure is unknown."""
+        first, second, constant = self.weights
+        joined = first * odds + second * _log(departures) + constant
+        return np.where(np.isnan(departures), odds, joined)
+
+    @property
+    def least(self) -> float:
+        """1 / (recordings + 1), as of `NormalSizes`."""
+        return 1.0 / (self.held_out.groups + 1)
+
+
+@dataclass(frozen=True, eq=False)
 class NormalModel:
     """Tells normal operation from faults.
 
@@ -129,6 +193,7 @@ class NormalModel:
         views: (L, D) the windows that it learned from, as each of the two views sees them; rows of length one.
         ridges: fitted on the mean cosines of `CHOICES` of views.
         sizes: of the normal windows.
+        before: what the time before says; None where too few windows bring it along.
         bound: probability of a fault above which normal operation is ruled out.
     """
 
@@ -137,6 +202,7 @@ class NormalModel:
     views: tuple[Array, Array]
     ridges: RidgePool
     sizes: NormalSizes
+    before: TimeBefore | None
     bound: float
 
     @classmethod
@@ -154,30 +220,42 @@ class NormalModel:
         groups = np.unique(windows.groups.tolist(), return_inverse=True)[1]
         if len(np.unique(groups[normal])) == 1:
             return None
-        described, encoder = describe_windows(profile, windows), coarse_encoder(snapshot)
+        # Of resolved cases alone: one that nobody knows anything about changes no answer to other questions.
+        first = snapshot.windows(faults[:REFERENCE_CASES])
+        whole = ChannelStats.of(first)
+        described, encoder = describe_windows(profile, windows), fit_coarse(first, whole)
         vectors = _unit(encoder.encode(bare(windows)))
         sizes = NormalSizes.of(described[normal], vectors[normal], groups[normal])
         views = _depart(described, sizes.centre, sizes.spread), vectors
         labels = np.where(normal, 0, 1).astype(np.int32)
         kernels = [_likeness(views, views, own) for own in CHOICES]
         ridges = RidgePool.of([fit_ridge(kernel, labels, groups) for kernel in kernels], labels)
+        odds = _log_odds(ridges.held_out)
+        departures = np.array([measure_departure(window, whole) for window in windows])
+        before = TimeBefore.of(odds, departures, normal, groups, whole)
+        if before is not None:
+            odds = before.join(odds, departures)
         types = np.concatenate([snapshot.labels[chosen], np.full(len(stored), NORMAL)]).astype(np.int32)
         named = name_held_out(kernels, types, groups)
-        bound = bound_faults(_fault_share(ridges.held_out)[normal], named, groups[normal])
-        return cls(profile, encoder, views, ridges, sizes, bound)
+        bound = bound_faults(_fault_share(odds)[normal], named, groups[normal])
+        return cls(profile, encoder, views, ridges, sizes, before, bound)
 
     def judge(self, windows: WindowSet) -> list[NormalOpinion]:
         """Whether windows show normal operation."""
         described = describe_windows(self.profile, windows)
         vectors = _unit(self.encoder.encode(bare(windows)))
         asked = _depart(described, self.sizes.centre, self.sizes.spread), vectors
-        faults = _fault_share(self.ridges.posterior([_likeness(asked, self.views, own) for own in CHOICES]))
+        odds = _log_odds(self.ridges.posterior([_likeness(asked, self.views, own) for own in CHOICES]))
         beyond = self.sizes.beyond(described, vectors)
+        most = np.where(beyond, self.sizes.least, 1.0)
+        if self.before is not None:
+            departures = self.before.measure(windows)
+            odds, known = self.before.join(odds, departures), ~np.isnan(departures)
+            far = np.where(departures > self.before.held_out.values[-1], self.before.least, 1.0)
+            most = np.where(known, far, most)
         return [
-            NormalOpinion(min(1.0 - share, self.sizes.least), ruled_out=True)
-            if far
-            else NormalOpinion(1.0 - share, ruled_out=share > self.bound)
-            for share, far in zip(faults.tolist(), beyond.tolist(), strict=True)
+            NormalOpinion(min(1.0 - share, limit), ruled_out=limit < 1.0 or share > self.bound)
+            for share, limit in zip(_fault_share(odds).tolist(), most.tolist(), strict=True)
         ]
 
 
@@ -219,10 +297,48 @@ def bound_faults(faults: Array, named: Array, groups: NDArray[np.intp]) -> float
     return float(faults[order][above.argmax()]) if above.any() else 0.0
 
 
-def _fault_share(posterior: Array) -> Array:
-    """(Q,) probabilities of a fault from posteriors (Q, 2) of normal windows and faults, normal ones `LESS_OFTEN`."""
-    normal, fault = posterior.T
-    share: Array = fault / (LESS_OFTEN * normal + fault)
+def fit_logistic(shown: Array, positive: NDArray[np.bool_], weights: Array) -> tuple[float, float, float]:
+    """Weights, none negative, and constant of the likeliest logistic model on two numbers.
+
+    Args:
+        shown: (L, 2).
+        positive: (L,) which are to have high log-odds.
+        weights: (L,) what each counts.
+
+    >>> fit_logistic(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([True, False]), np.ones(2))[0]
+    0.0
+    """
+    from scipy.optimize import minimize  # noqa: PLC0415 - slow to import
+
+    centre, spread = shown.mean(axis=0), np.maximum(shown.std(axis=0), TINY)
+    scaled, sign, votes = (shown - centre) / spread, np.where(positive, 1.0, -1.0), weights / weights.sum()
+
+    def lose(given: Array) -> tuple[float, Array]:
+        margin = sign * (scaled @ given[:2] + given[2])
+        slope = -votes * sign / (1.0 + np.exp(margin.clip(-MOST_ODDS, MOST_ODDS)))
+        loss = float(votes @ np.logaddexp(0.0, -margin) + SHRINKAGE * given[:2] @ given[:2])
+        return loss, np.append(slope @ scaled + 2 * SHRINKAGE * given[:2], slope.sum())
+
+    found = minimize(lose, np.array([1.0, 1.0, 0.0]), jac=True, bounds=[(0, None), (0, None), (None, None)]).x
+    first, second = found[:2] / spread
+    return float(first), float(second), float(found[2] - found[:2] @ (centre / spread))
+
+
+def _log(departures: Array) -> Array:
+    logs: Array = np.log(np.maximum(departures, LEAST_DEPARTURE))
+    return logs
+
+
+def _log_odds(posterior: Array) -> Array:
+    """(Q,) log-odds of a fault from posteriors (Q, 2) of normal windows and faults."""
+    normal, fault = np.log(np.maximum(posterior, TINY)).T
+    odds: Array = fault - normal
+    return odds
+
+
+def _fault_share(odds: Array) -> Array:
+    """(Q,) probabilities of a fault from log-odds, normal windows being `LESS_OFTEN` asked about."""
+    share: Array = 1.0 / (1.0 + LESS_OFTEN * np.exp(-odds.clip(-MOST_ODDS, MOST_ODDS)))
     return share
 
 
@@ -246,7 +362,8 @@ def measure_size(described: Array, vectors: Array, normals: Array, centre: Array
 
 def _standardise(described: Array, centre: Array, spread: Array) -> Array:
     """Departures in standard deviations; none where nothing is known."""
-    return np.nan_to_num((described - centre) / np.maximum(spread, LEAST_SPREAD), posinf=0.0, neginf=0.0)
+    scores: Array = np.nan_to_num((described - centre) / np.maximum(spread, LEAST_SPREAD), posinf=0.0, neginf=0.0)
+    return scores
 
 
 def _depart(described: Array, centre: Array, spread: Array) -> Array:

@@ -52,7 +52,9 @@ th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
 .note { border-left: 3px solid #b9c0ca; padding: .1rem 0 .1rem .8rem; margin: .4rem 0; }
 a { color: #0a5f96; }
 footer { margin-top: 2rem; border-top: 1px solid #dde1e7; padding-top: .5rem; color: #566071; font-size: .82rem; }
-@media print { body { padding: 0; max-width: none; font-size: 10.5pt; } h2 { margin-top: 1.2rem; } }
+@media print { body { padding: 0; max-width: none; font-size: 10pt; } h2 { margin-top: 1.2rem; }
+  .tiles { grid-template-columns: repeat(5, 1fr); gap: .5rem; }
+  .tile { padding: .45rem .6rem; } .tile b { font-size: 1.3rem; } }
 """
 
 

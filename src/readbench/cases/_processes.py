@@ -24,14 +24,14 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from shutil import rmtree
-from tempfile import mkdtemp
+from tempfile import gettempdir, mkdtemp
 from typing import IO, Any
 
 from readbench.cases._learning import Learned, UntaughtError
 from readbench.cases._library import Library
 from readbench.cases._store import Store, open_store
 from readbench.common.deadlines import Deadline, seconds_left, set_deadline
-from readbench.common.processes import end_with_parent
+from readbench.common.processes import end_with_parent, is_alive
 from readbench.common.progress import SILENT, within
 from readbench.engine.method import FittedMethod
 from readbench.errors import OverdueError, ReadbenchError
@@ -42,6 +42,7 @@ FAILURES = 3
 """Processes that may end by themselves, one after the other, before no more are started."""
 PATIENCE_S = 120.0
 """How long a process may take to start, and a search without a deadline."""
+PREFIX = "readbench-lent-"
 _LENGTH = 8
 
 
@@ -55,7 +56,8 @@ class SearchPool:
 
     def __init__(self, library: Library, count: int) -> None:
         self.library = library
-        self._folder = Path(mkdtemp(prefix="readbench-lent-"))
+        remove_left_behind()
+        self._folder = Path(mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
         self._idle: queue.Queue[_SearchProcess] = queue.Queue()
         self._lent: dict[str, Learned[Any]] = {}
         self._files: dict[str, Path] = {}
@@ -190,10 +192,18 @@ class SearchPool:
                 process.told[name] = learned
 
 
+def remove_left_behind() -> None:
+    """Remove what processes lent that were killed since."""
+    for folder in Path(gettempdir()).glob(f"{PREFIX}*"):
+        number = folder.name.removeprefix(PREFIX).partition("-")[0]
+        if number.isdecimal() and not is_alive(int(number)):
+            rmtree(folder, ignore_errors=True)
+
+
 class _SearchProcess:
     """One of them, as the library's own process sees it."""
 
-    def __init__(self, address: str, limits: dict[str, int]) -> None:
+    def __init__(self, address: str, limits: dict[str, Any]) -> None:
         context = get_context("spawn")
         self._connection, there = context.Pipe()
         self._process = context.Process(target=_serve, args=(there, address, limits), daemon=True, name="search")
@@ -223,7 +233,7 @@ class _SearchProcess:
         self._process.join()
 
 
-def _serve(there: Connection[Any, Any], address: str, limits: dict[str, int]) -> None:
+def _serve(there: Connection[Any, Any], address: str, limits: dict[str, Any]) -> None:
     """In the process: answer until nobody asks."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
 

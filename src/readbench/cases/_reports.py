@@ -222,8 +222,8 @@ def report_backtest(backtest: Backtest) -> str:
         make_tiles(_tiles(backtest)),
         make_figure(
             draw_history(backtest),
-            "Left: answers along the history. Right: when it says so many percent, how often it is right; on the"
-            " dashed line it keeps its word. Circles are as large as their number of answers.",
+            "Left: answers along the history. Right: where a fault comes first with so many percent, how often that is"
+            " right; on the dashed line it keeps its word. Circles are as large as their number of answers.",
         ),
         "<h2>Confidence and precision</h2>",
         make_table(
@@ -267,7 +267,8 @@ def _tiles(own: Backtest) -> Iterator[tuple[str, str]]:
     yield f"{own.coverage():.0%}", f"of cases get a named fault, at {SPEAKS_FROM:.0%} or more"
     yield _percent(own.realised()), f"of these are right; {_percent(own.stated())} was stated"
     yield _percent(own.found), f"of known faults have a case of theirs among the first {FIRST_HITS}"
-    yield f"{len(own.misled)}", "cases in which it would have misled"
+    wrong = len(own.misled) + len(own.reassured)
+    yield f"{wrong}", f"cases in which it would have misled; {len(own.reassured)} were called normal"
     yield f"{own.minutes_saved / 60:,.0f} h", "saved, by the assumptions below"
 
 
@@ -296,8 +297,14 @@ def _novelty(own: Backtest) -> str:
 
 def _misled(own: Backtest) -> Iterator[str]:
     wrong = own.misled
+    if own.reassured:
+        share = len(own.reassured) / len(own.cases)
+        yield (
+            f"<p>{len(own.reassured)} faults ({share:.0%}) would have been called normal operation with at least"
+            f" {SPEAKS_FROM:.0%}: an engineer might have looked away.</p>"
+        )
     if not wrong:
-        yield f"<p>In no case: no fault that was named with at least {SPEAKS_FROM:.0%} was wrong.</p>"
+        yield f"<p>No fault that was named with at least {SPEAKS_FROM:.0%} was wrong.</p>"
         return
     yield make_table(
         ["Case", "When", "It said", "", "It was", "By the case", "Fault seen before"],
@@ -321,12 +328,12 @@ def _misled(own: Backtest) -> Iterator[str]:
 
 def _time(own: Backtest) -> str:
     costs, told = own.assumptions, own.told()
-    right = sum(one.right for one in told)
+    right, wrong = sum(one.right for one in told), len(own.misled) + len(own.reassured)
     return (
         f"Assumed, not measured: {costs.unaided:g} minutes to find a cause without help, {costs.aided:g} to check"
         f" a right answer, {costs.misled:g} minutes lost to a wrong one. Then {right} right answers save"
-        f" {right * (costs.unaided - costs.aided) / 60:,.1f} hours and {len(told) - right} wrong ones cost"
-        f" {(len(told) - right) * costs.misled / 60:,.1f}: {own.minutes_saved / 60:,.1f} hours over these cases."
+        f" {right * (costs.unaided - costs.aided) / 60:,.1f} hours and {wrong} wrong ones cost"
+        f" {wrong * costs.misled / 60:,.1f}: {own.minutes_saved / 60:,.1f} hours over these cases."
     )
 
 
@@ -373,12 +380,14 @@ def draw_history(backtest: Backtest) -> Figure:
         handlelength=1,
         columnspacing=1.0,
     )
-    curve = backtest.curve
     right.plot([0, 1], [0, 1], color=REFERENCE_GREY, linewidth=0.8, linestyle=(0, (4, 2)))
     right.axvspan(SPEAKS_FROM, 1, color=SPAN, alpha=0.25, linewidth=0)
-    sizes = 18 + 160 * curve.count / max(1, curve.count.max())
-    right.plot(curve.confidence, curve.accuracy, color=RIGHT, linewidth=1.4)
-    right.scatter(curve.confidence, curve.accuracy, s=sizes, color=RIGHT, edgecolors="white", zorder=3)
+    if curve := backtest.curve:
+        sizes = 18 + 160 * curve.count / max(1, curve.count.max())
+        right.plot(curve.confidence, curve.accuracy, color=RIGHT, linewidth=1.4)
+        right.scatter(
+            curve.confidence, curve.accuracy, s=sizes, color=RIGHT, edgecolors="white", zorder=3, clip_on=False
+        )
     right.set_xlim(0, 1)
     right.set_ylim(0, 1.02)
     right.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
@@ -424,7 +433,8 @@ def list_backtest(backtest: Backtest) -> list[tuple[str, str]]:
         (f"right case among the first {FIRST_HITS}", _percent(backtest.found)),
         ("new faults", f"{len(backtest.new)}, {sum(one.novel for one in backtest.new)} called new"),
         ("known faults called new", f"{sum(one.novel for one in backtest.known)} of {len(backtest.known)}"),
-        ("would have misled", f"{len(backtest.misled)}"),
+        ("wrong faults named", f"{len(backtest.misled)}"),
+        ("faults called normal operation", f"{len(backtest.reassured)}"),
         ("hours saved, as assumed", f"{backtest.minutes_saved / 60:,.1f}"),
     )
     return list(rows)

@@ -23,7 +23,7 @@ from readbench.common.deadlines import check_deadline
 from readbench.common.progress import Progress, during, within
 from readbench.engine.legs import conceal
 from readbench.engine.method import FittedMethod, Knowledge, Method, Ranking
-from readbench.engine.preparation import channel_axis
+from readbench.engine.preparation import ChannelStats, channel_axis
 from readbench.engine.protocols import Encoder
 from readbench.engine.registry import ENCODERS
 from readbench.engine.rerankers import LabelModel
@@ -113,9 +113,14 @@ class Shortlister:
 
 def coarse_encoder(snapshot: Snapshot) -> Encoder:
     """The encoder of the first look, fitted on the first cases."""
-    first = bare(snapshot.windows(snapshot.first))
+    return fit_coarse(snapshot.windows(snapshot.first), snapshot.reference)
+
+
+def fit_coarse(windows: WindowSet, stats: ChannelStats) -> Encoder:
+    """The encoder of coarse features, fitted on windows that are scaled by statistics of their channels."""
+    first = bare(windows)
     encoder: Encoder = ENCODERS.get("rocket").build(features=FEATURES)
-    return encoder.fit(first.with_stats(snapshot.reference), first[:0])
+    return encoder.fit(first.with_stats(stats), first[:0])
 
 
 def bare(windows: WindowSet) -> WindowSet:

@@ -37,7 +37,6 @@ from readbench.cli.options import (
     told_context,
 )
 from readbench.cli.progress import Terminal
-from readbench.common.plots import check_figure_name, save
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +71,10 @@ def build_command(question: Question[Any]) -> Callable[..., None]:
     """The command of a question: what it needs are arguments, what has a default are options."""
 
     def ask(where: str, *, as_json: bool, figure: Path | None = None, **given: Any) -> None:  # noqa: ANN401
-        check_figure_name(figure)
+        if figure:
+            from readbench.common.plots import check_figure_name, save
+
+            check_figure_name(figure)
         asked = {own.name: _read_parameter(own, given) for own in question.parameters.values()}
         with Terminal() as progress:
             answer = question(open_library(where, progress=progress), **asked)

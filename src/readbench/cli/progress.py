@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SPEED_S = 600.0
 """The time left is told from the speed over this long: one step of a slow encoder takes minutes."""
-EVERY_S = 30.0
+EVERY_S = 15.0
 """Where there is no terminal, seconds from the start to the first line, and between two lines."""
 
 
@@ -41,11 +41,14 @@ class Terminal:
         self.console = console or Console(stderr=True)
         self._show: Progress
         self._shown: AbstractContextManager[object]
+        self._beat: _Heart | None = None
         if self.console.is_terminal:
             bars = _bars(self.console)
             self._show, self._shown = _Bars(bars), bars
         else:
-            self._show, self._shown = _Lines(self.console, every_s), nullcontext()
+            lines = _Lines(self.console, every_s)
+            self._show, self._shown = lines, nullcontext()
+            self._beat = _Heart(self, lines, every_s) if every_s else None
         self._lock = threading.Lock()  # workers are heard by threads of their own
 
     def __call__(self, what: str, done: int, total: int | None, /) -> None:
@@ -55,12 +58,21 @@ class Terminal:
 
     def __enter__(self) -> Self:
         self._shown.__enter__()
+        if self._beat:
+            self._beat.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._beat:
+            self._beat.stop()
         self._shown.__exit__(kind, error, trace)
+
+    def pulse(self, lines: _Lines) -> None:
+        """Say what goes on, where that was not heard of for long."""
+        with self._lock:
+            lines.say_still()
 
 
 class _Bars:
@@ -97,6 +109,26 @@ def _bars(console: Console) -> Bars:
     return Bars(*columns, *left, console=console, speed_estimate_period=SPEED_S, transient=True)
 
 
+class _Heart:
+    """A thread that says now and then what goes on, while the work itself has nothing to say."""
+
+    def __init__(self, terminal: Terminal, lines: _Lines, every_s: float) -> None:
+        self._terminal, self._lines, self._every_s = terminal, lines, every_s
+        self._ended = threading.Event()
+
+    def start(self) -> None:
+        """Begin."""
+        threading.Thread(target=self._work, name="progress", daemon=True).start()
+
+    def stop(self) -> None:
+        """End."""
+        self._ended.set()
+
+    def _work(self) -> None:
+        while not self._ended.wait(self._every_s):
+            self._terminal.pulse(self._lines)
+
+
 class _Lines:
     """A line about the piece of work that was heard of last, when enough time has passed since the last line."""
 
@@ -104,12 +136,20 @@ class _Lines:
         self._console, self._every_s = console, every_s
         self._due = time.monotonic() + every_s
         self._began: dict[str, tuple[float, int]] = {}
+        self._last: dict[str, tuple[int, int | None]] = {}
+
+    def say_still(self) -> None:
+        """A line about the work that began last and has not ended, where one is due."""
+        if self._last and time.monotonic() >= self._due:
+            what, (done, total) = list(self._last.items())[-1]
+            self(what, done, total)
 
     def __call__(self, what: str, done: int, total: int | None, /) -> None:
         now = time.monotonic()
         began, before = self._began.setdefault(what, (now, done))
+        self._last[what] = done, total
         if done == total:
-            del self._began[what]
+            del self._began[what], self._last[what]
         if now < self._due:
             return
         self._due = now + self._every_s
@@ -117,7 +157,10 @@ class _Lines:
         if total is not None and before < done < total:
             seconds = (now - began) / (done - before) * (total - done)
             left = f", {timedelta(seconds=round(seconds))} left"
-        self._console.print(f"{what}: {_count(done, total)}{left}", markup=False, highlight=False, soft_wrap=True)
+        since = f" since {timedelta(seconds=round(now - began))}" if done == before and now - began >= 1 else ""
+        self._console.print(
+            f"{what}: {_count(done, total)}{since}{left}", markup=False, highlight=False, soft_wrap=True
+        )
 
 
 def _count(done: float, total: float | None) -> str:

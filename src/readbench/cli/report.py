@@ -194,19 +194,19 @@ def documents_command(
 
 def coverage_command(
     simulations: Annotated[int, typer.Option(min=1, help="Leaderboards to simulate.")] = 500,
-    datasets: Annotated[int, typer.Option(min=2, help="Datasets of each.")] = 13,
-    methods: Annotated[int, typer.Option(min=2, help="Methods of each.")] = 8,
+    units: Annotated[int, typer.Option(min=2, help="Datasets of each.")] = 13,
+    rivals: Annotated[int, typer.Option(min=2, help="Methods of each.")] = 8,
     seed: Annotated[int, typer.Option(min=0, help="Of everything.")] = 0,
 ) -> None:
     """Simulate leaderboards with known truth, and say how often the intervals of places hold the true place.
 
-    Example: `readbench coverage --simulations 200 --datasets 6`
+    Example: `readbench coverage --simulations 200 --units 6`
     """
     from readbench.benchmark.metrics import simulate_coverage
 
     for alike, words in ((False, "true means apart, two of them alike"), (True, "all true means alike")):
-        found = simulate_coverage(simulations=simulations, seed=seed, datasets=datasets, methods=methods, alike=alike)
-        wide = f"{found.width:.1f} of {methods} places wide"
+        found = simulate_coverage(simulations=simulations, seed=seed, datasets=units, methods=rivals, alike=alike)
+        wide = f"{found.width:.1f} of {rivals} places wide"
         typer.echo(f"{words}: {found.ranks:.1%} of 95 % intervals hold the true place; {wide}")
 
 

@@ -81,6 +81,23 @@ def _serve(there: Connection[Any, Any], work: Work[T, R], given: T) -> None:
         there.send(error)
 
 
+def is_alive(process: int) -> bool:
+    """Whether there is a process of this number; True where the system does not tell.
+
+    >>> is_alive(os.getpid())
+    True
+    """
+    if not hasattr(os, "kill") or sys.platform == "win32":  # there, asking would end it
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # it is another user's
+    return True
+
+
 def end_with_parent() -> None:
     """From now on, this process ends when the one that started it does, however that ends."""
     threading.Thread(target=_outlive_no_parent, daemon=True).start()

@@ -197,12 +197,16 @@ def test_claims_are_judged_by_the_rows_alone(tmp_path: Path) -> None:
     helped = found["Normal residuals help rocket", 0]
     assert helped.effect is not None
     assert helped.effect.mean == pytest.approx(0.1)
-    assert (helped.verdict, helped.positive, helped.datasets) == ("holds here", 4, 4)
+    assert (helped.verdict, helped.positive, helped.datasets) == ("holds here by the interval alone", 4, 4)
     assert found["Embedders find more than distances: rocket than dtw-i", 0].verdict == "not shown here"
     assert found["Embedders find more than distances: sonde than dtw-i", 0].verdict == "not computed"
     assert found["Pollution of 20 % costs rocket something", 0].effect is not None
+    six = ("skab", "road", "sim_tanks", "hai", "sim_ecg", "sim_can")
+    more = read_results(made_up_run(tmp_path / "six", methods=("rocket", "rocket+nr"), datasets=six, scores=scores))
+    shown = {(f.claim.says, f.claim.rho): f for f in judge_claims(more)}["Normal residuals help rocket", 0]
+    assert (shown.verdict, shown.p_value) == ("holds here", 0.03125)
     turned = judge_claims(results, [Claim("turned", (("sbd-d", "rocket"),), 0)])[0]
-    assert turned.verdict == "the opposite holds here"
+    assert turned.verdict == "the opposite holds here by the interval alone"
 
 
 def test_every_claim_names_methods_of_the_grammar() -> None:

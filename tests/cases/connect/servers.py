@@ -185,6 +185,14 @@ def mosquitto(password: tuple[str, str] | None = None, port: int = 0) -> Iterato
             yield f"127.0.0.1:{port}"
 
 
+def repeat(call: Callable[[], object], seconds: float) -> None:
+    """Call again and again for a while."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        call()
+        time.sleep(0.02)
+
+
 class SlowServer:
     """Accepts connections and never answers."""
 

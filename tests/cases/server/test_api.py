@@ -50,7 +50,9 @@ def test_dates_without_a_zone_are_by_the_clock_that_is_told(client: TestClient, 
     case = client.post("/api/v1/files", files=files, data=told).json()
     noon = datetime(2025, 6, 1, 10, 20, tzinfo=UTC).timestamp()  # two hours ahead in summer
     assert (case["time"], case["zone"]) == (noon, "Europe/Berlin")
-    assert library.window(case["id"])[0].before.shape == (3, 15)
+    before = library.window(case["id"])[0].before
+    assert before is not None
+    assert before.shape == (3, 15)
     looked = client.post("/look", files=files, data={"zone": "Europe/Berlin"})
     assert "12:00 to 12:39" in looked.text
     for path in ("api/v1/search-file", "look", "preview"):

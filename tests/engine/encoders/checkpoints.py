@@ -82,7 +82,12 @@ def write_bolt(folder: Path, seed: int = 0, *, full: bool = False, context: int 
     bolt = pytest.importorskip("chronos.chronos_bolt")
     transformers = pytest.importorskip("transformers")
 
-    forecasting = {"context_length": context, "input_patch_size": 16, "input_patch_stride": 16, "prediction_length": 64}
+    forecasting: dict[str, Any] = {
+        "context_length": context,
+        "input_patch_size": 16,
+        "input_patch_stride": 16,
+        "prediction_length": 64,
+    }
     forecasting |= {"quantiles": [0.1, 0.5, 0.9], "use_reg_token": True}
     ids = {"pad_token_id": 0, "decoder_start_token_id": 0, "eos_token_id": 1, "reg_token_id": 1, "vocab_size": 2}
     shape = CHRONOS_FULL if full else CHRONOS_TINY

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from readbench.common.files import write_json
 from readbench.engine.llm import _batches as module
 from readbench.engine.llm._examiner import ModelCaller, ReplyStore
 from readbench.engine.llm._messages import read_similarity
@@ -46,7 +47,7 @@ def while_waiting(patch: pytest.MonkeyPatch) -> None:
 
 
 def before_the_number_is_noted(patch: pytest.MonkeyPatch) -> None:
-    write = module.write_json
+    write = write_json
 
     def noting(path: Path, content: dict[str, Any], **more: Any) -> None:  # noqa: ANN401
         if content["id"]:
@@ -57,7 +58,8 @@ def before_the_number_is_noted(patch: pytest.MonkeyPatch) -> None:
 
 
 def while_answers_are_filed(patch: pytest.MonkeyPatch) -> None:
-    write, filed = ReplyStore.write, []
+    write = ReplyStore.write
+    filed: list[Any] = []
 
     def filing(self: ReplyStore, request: Any, answer: Any) -> None:  # noqa: ANN401
         if len(filed) == 2:
@@ -101,7 +103,8 @@ def test_a_killed_run_pays_once_whenever_it_is_killed(
         assert ask(caller) == [50.0] * 5
         assert [len(requests) for requests in loopback.batches.values()] == [5]
     spent = caller.ledger.spent()
-    assert (spent.calls, spent.cost) == (5, pytest.approx(5 * COST, rel=1e-6))
+    assert spent.calls == 5
+    assert spent.cost == pytest.approx(5 * COST, rel=1e-6)
 
 
 def test_what_goes_up_is_what_the_service_documents(tmp_path: Path) -> None:

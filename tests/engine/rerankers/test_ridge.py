@@ -12,6 +12,7 @@ from readbench.engine.rerankers._ridge import (
     LARGEST,
     PENALTIES,
     TEMPERATURES,
+    RidgePool,
     case_weights,
     find_single_group_cases,
     fit_novelty,
@@ -91,6 +92,23 @@ def test_posteriors_of_new_cases_are_those_of_the_plain_ridge(shape: str) -> Non
     cross = np.random.default_rng(0).uniform(-1, 1, (7, len(labels)))
     decision = naive.decision(given.kernel, cross, naive.targets(labels), naive.weights(labels), ridge.penalty)
     np.testing.assert_allclose(ridge.posterior(cross), naive.softmax(ridge.temperature * decision), atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_pool_of_one_ridge_is_that_ridge_and_of_two_their_mean(shape: str) -> None:
+    given, other = problem(5, shape=shape), problem(9)
+    kernels = [given.kernel, given.kernel + other.kernel]
+    ridges = [fit_ridge(kernel, given.labels, given.groups) for kernel in kernels]
+    cross = [kernel[:7] for kernel in kernels]
+    alone = RidgePool.of(ridges[:1], given.labels)
+    if shape != "identical":  # there the temperature is at the end of its range, and a second one goes on
+        np.testing.assert_allclose(alone.posterior(cross[:1]), ridges[0].posterior(cross[0]), atol=1e-7)
+        np.testing.assert_allclose(alone.held_out, ridges[0].held_out, atol=1e-7)
+    pool = RidgePool.of(ridges, given.labels)
+    mean = np.mean(
+        [np.log(np.maximum(ridge.posterior(own), 1e-300)) for ridge, own in zip(ridges, cross, strict=True)], axis=0
+    )
+    np.testing.assert_allclose(pool.posterior(cross), naive.softmax(pool.temperature * mean), atol=1e-7)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from readbench.common.deadlines import Deadline, set_deadline
 from readbench.engine.kernels import dtw_corpus
+from readbench.engine.kernels.dtw import LANES
 from readbench.engine.retrievers import DtwIndependent
 from readbench.engine.windows import WindowSet
 from readbench.errors import OverdueError
@@ -19,7 +21,7 @@ TILES = 12
 
 @pytest.fixture
 def windows() -> WindowSet:
-    return WindowSet.from_arrays(np.random.default_rng(0).standard_normal((TILES * dtw_corpus.LANES, 2, 20)))
+    return WindowSet.from_arrays(np.random.default_rng(0).standard_normal((TILES * LANES, 2, 20)))
 
 
 @pytest.fixture
@@ -27,7 +29,8 @@ def count_scans(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], No
     """Calls a function with the number of each piece that is compared."""
 
     def watch(told: Callable[[int], None]) -> list[int]:
-        calls, scan = list[int](), dtw_corpus.scan
+        calls = list[int]()
+        scan: Any = dtw_corpus.scan
 
         def counted(*given: object) -> None:
             calls.append(len(calls))
@@ -74,7 +77,7 @@ def test_long_comparisons_are_cut_into_short_ones(
 ) -> None:
     monkeypatch.setenv("READBENCH_THREADS", "1")
     calls = count_scans(lambda _: None)
-    corpus = WindowSet.from_arrays(np.zeros((8 * dtw_corpus.LANES, 1, 256)))
+    corpus = WindowSet.from_arrays(np.zeros((8 * LANES, 1, 256), np.float32))
     query = WindowSet.from_arrays(np.zeros((1, 1, 40_000)))
     DtwIndependent().fit(corpus, corpus[:0]).score(query)
     assert len(calls) > 1

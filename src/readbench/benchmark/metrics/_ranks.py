@@ -41,7 +41,7 @@ class RankedMethods:
         order: (m,) methods from best to worst.
         low: (m,) best rank that cannot be excluded.
         high: (m,) worst rank that cannot be excluded.
-        better: (m, m) whether method i is surely better than j, by the interval of either.
+        better: (m, m) whether method i is surely better than j, by the intervals of both.
         group: (m,) number of the tie group, from 0: whoever is not surely behind the first of a group is in it.
         over_datasets: whether datasets were drawn anew, so that it speaks of other datasets too.
         confidence: of each interval.
@@ -92,7 +92,6 @@ def rank_methods(
     units = len(tables) if several else sum(map(_count_units, clusters))
     critical, errors = _max_t(starred, confidence)
     reach = _widen(units, confidence) * critical[:, None] * errors
-    # by the interval of either method: that of j alone makes its own rank interval
     ahead = (observed - reach > 0) & (errors > EQUAL)
     behind = (-observed - reach > 0) & (errors > EQUAL)
     m = len(center)
@@ -102,8 +101,8 @@ def rank_methods(
         order=order,
         low=1 + behind.sum(axis=1),
         high=m - ahead.sum(axis=1),
-        better=ahead,
-        group=_tie_groups(order, ahead),
+        better=ahead & behind.T,
+        group=_tie_groups(order, ahead & behind.T),
         over_datasets=several,
         confidence=confidence,
     )

@@ -92,12 +92,13 @@ class ClaimFinding:
 
     @property
     def verdict(self) -> str:
-        """What may be said."""
+        """What may be said: both the interval over datasets and Wilcoxon's test are needed for more than a hint."""
         if self.effect is None:
             return "not computed"
-        if self.effect.low > 0:
-            return "holds here"
-        return "the opposite holds here" if self.effect.high < 0 else "not shown here"
+        if self.effect.low <= 0 <= self.effect.high:
+            return "not shown here"
+        word = "holds here" if self.effect.low > 0 else "the opposite holds here"
+        return word if self.p_value <= ALPHA else f"{word} by the interval alone"
 
 
 def judge_claims(results: Results, claims: Sequence[Claim] = CLAIMS) -> list[ClaimFinding]:

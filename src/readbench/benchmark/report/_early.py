@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 SIMULATED_MARK = "†"
 FLOOR = "random"
-COLUMNS = 4
 BRIEF = (0.0, 1 / 8, 1 / 2, 1.0)
 """Times that have room on a terminal."""
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -82,7 +81,8 @@ def early_table(measured: Sequence[EarlyResult], *, brief: bool = False) -> Repo
 
 def notice_table(measured: Sequence[EarlyResult]) -> ReportTable:
     """One row a dataset, level and method: when notice is given, whether it is right, and how often of nothing."""
-    rows, rules, last = [], [], ("", -1)
+    rows: list[list[str]] = []
+    rules, last = [], ("", -1)
     for (dataset, rho, method), block in early_blocks(measured).items():
         if (dataset, rho) != last:
             rules.append(len(rows))
@@ -157,11 +157,13 @@ def draw_early(measured: Sequence[EarlyResult], rho: int | None = None) -> Figur
     complete = [name for name in datasets if all((name, rho, method) in early_blocks(chosen) for method in methods)]
     common = [one for one in chosen if one.cell.dataset in complete]
     count = max((len(_whole_blocks(common, rho, method)) for method in methods), default=0)
-    rows = -(-len(datasets) // COLUMNS)
+    columns = min((5, 4, 6), key=lambda count: -len(datasets) % count) if len(datasets) > 5 else len(datasets)
+    rows = -(-len(datasets) // columns)  # the fewest empty places
     figure = sheet(9.6, 3.6 + 1.75 * rows)
-    above, below = figure.subfigures(2, 1, height_ratios=[3.0, 1.75 * rows])
+    parts = figure.subfigures(2, 1, height_ratios=[3.0, 1.75 * rows], squeeze=False)
+    above, below = parts[0, 0], parts[1, 0]
     left, right = above.subplots(1, 2)
-    small = np.atleast_1d(below.subplots(rows, COLUMNS, sharex=True, sharey=True)).ravel()
+    small = np.atleast_1d(below.subplots(rows, columns, sharex=True, sharey=True)).ravel()
     styles = _styles(methods)
     for method in methods:
         _draw(left, mean_course(common, rho, method, 0), styles[method], early_title(method))
@@ -176,6 +178,8 @@ def draw_early(measured: Sequence[EarlyResult], rho: int | None = None) -> Figur
         axis.set_title(f"{_marked(block[0])}, {sum(one.scores.shape[2] for one in block)} onsets", fontsize=8)
     for axis in (left, right, *small[: len(datasets)]):
         _dress(axis)
+    for place, axis in enumerate(small[: len(datasets)]):
+        axis.tick_params(labelbottom=place + columns >= len(datasets))
     for axis in small[len(datasets) :]:
         axis.set_axis_off()
     for axis in (left, right):

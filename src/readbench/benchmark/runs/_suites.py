@@ -47,7 +47,7 @@ WITH_ASSETS = ("itu_5gc", "lbnl_ahu", "phmap23", "petrobras_3w", "nppad", "mit_b
 EARLY = "early"
 """The suite that asks about windows as they grow into a fault (`readbench.benchmark.studies`)."""
 WITH_ONSETS = (
-    "skab", "dbsherlock", "itu_5gc", "petrobras_3w", "rcaeval", "hai", "exathlon", "damadics", "tennessee_eastman",
+    "skab", "dbsherlock", "itu_5gc", "petrobras_3w", "rcaeval", "hai", "tennessee_eastman",
 )  # fmt: skip
 """Sources whose recordings say when a fault began."""
 SIMULATED_ONSETS = ("sim_tanks", "sim_can", "sim_service")
@@ -59,8 +59,8 @@ PAPER_MODELS = ("toto", "chatts", "claude", "claude-tsad")
 SERIES_POINTS = {"chatts": ",points=1024"}
 """Points of a channel where a model takes other than language models do."""
 NO_TOTO = (
-    "toto: Toto-1.0-QA runs in an environment of its own on four large GPUs, and no server of it is shipped; a profile"
-    " [toto] of provider toto-http is asked if you run one (docs/language-models.md)"
+    "toto: Toto-1.0-QA runs in its authors' environment on four large GPUs: start research/toto_server.py there and"
+    ' write a profile [toto] with like = "paper-toto" into the file that READBENCH_LLM names'
 )
 AXES: dict[str, dict[str, Any]] = {
     "budget": {"labels": ("0", "5", "10", "20", "50", "100")},

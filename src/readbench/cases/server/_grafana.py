@@ -319,7 +319,7 @@ def read_filter(options: dict[str, str], adhoc: Sequence[AdhocFilter]) -> Filter
         if own.operator != "=" or own.key not in KEYS:
             raise UsageError(f"Cases are filtered by {', '.join(KEYS)}, with =. Got {own.key!r} {own.operator!r}.")
     told = options | {own.key: own.value for own in adhoc}
-    return Filter(**{key: told[key] for key in KEYS if key in told})
+    return Filter(asset=told.get("asset"), label=told.get("label"), tag=told.get("tag"))
 
 
 def case_table(cases: Sequence[Case], address: str) -> PanelTable:

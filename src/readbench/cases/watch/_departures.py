@@ -1,10 +1,14 @@
 """Whether an asset departs from its own normal operation, with a stated number of false alarms a day.
 
-Of each channel, trailing means over three spans and the trailing roughness (log of the root mean square step) over two
-are measured in standard deviations of the same measures in normal operation; the score of a step is the largest of
-them. It counts above a limit that is exceeded as often as was stated: normal operation is cut into blocks, the largest
-score of each block is taken with means and deviations of the other half of the time, and a generalised extreme value
-distribution (by L-moments, its tail at least exponential) says which score one block in so many exceeds.
+Three things are measured of each channel, in standard deviations of the same in normal operation: trailing means over
+three spans; the trailing roughness (log of the root mean square step) over two; and what is left of a mean when the
+other channels have been asked for it (a ridge regression), which stays small when a set-point moves and grows when a
+sensor or a valve no longer fits the rest. The largest of each kind is divided by a limit of its own, and the score is
+the largest of these shares: above 1 the asset departs.
+
+A limit is exceeded as often as was stated: normal operation is cut into blocks, the largest value of each block is
+taken with what was learned from the other half of the time, and a generalised extreme value distribution (by L-moments,
+its tail at least exponential) says which value one block in so many exceeds. Each kind has a third of the false alarms.
 
 This holds for operation like that which it learned from: a season, a new product or a service interval that it has not
 seen is a departure.
@@ -28,8 +32,13 @@ SPANS = (1 / 32, 1 / 8, 1 / 2)
 """Shares of a window over which means are taken."""
 ROUGH = (1, 2)
 """Spans over which roughness is measured."""
-FARTHEST = 60.0
-"""Largest score."""
+FARTHEST = 100.0
+"""Largest departure."""
+RELATED = 1
+"""Span whose means are asked of the other channels."""
+MOST_RELATED = 200
+"""Channels of one asset from which on no relations are learned."""
+RIDGE = 0.02
 LEAST_SPREAD = 0.1
 """Least deviation of a trailing measure, as a share of the channel's own: a mean over few blocks may hardly move."""
 LEAST_BLOCKS = 12
@@ -41,24 +50,72 @@ OUTLYING = 4.0
 
 
 @dataclass(frozen=True, eq=False)
+class _Normal:
+    """Statistics of normal operation.
+
+    Args:
+        centre: (M, C) means of the M measures.
+        spread: (M, C) their standard deviations.
+        mix: (C, C) what is left of each channel's mean after the others, from standardised means; empty where there are
+            fewer than two channels or too many.
+        rest: (C,) standard deviation of that.
+    """
+
+    centre: Floats
+    spread: Floats
+    mix: Floats
+    rest: Floats
+
+    @classmethod
+    def of(cls, blocks: Sequence[Floats], floor: Floats) -> Self:
+        """Learned from blocks of measures."""
+        joined = np.concatenate(blocks, axis=2)
+        known = np.isfinite(joined)
+        counts = np.maximum(known.sum(axis=2), 1)
+        centre = np.where(known, joined, 0.0).sum(axis=2) / counts
+        spread = np.sqrt((np.where(known, joined - centre[:, :, None], 0.0) ** 2).sum(axis=2) / counts)
+        means = len(centre) - len(ROUGH)
+        spread[:means] = np.maximum(spread[:means], floor)
+        spread[means:] = np.maximum(spread[means:], LEAST_SPREAD)
+        channels = centre.shape[1]
+        if not 2 <= channels <= MOST_RELATED:
+            return cls(centre, spread, np.empty((0, 0)), np.empty(0))
+        standard = np.nan_to_num((joined[RELATED] - centre[RELATED][:, None]) / spread[RELATED][:, None])
+        precision = np.linalg.inv(standard @ standard.T / standard.shape[1] + RIDGE * np.eye(channels))
+        mix = precision / np.diag(precision)[:, None]
+        rest = np.sqrt(((mix @ standard) ** 2).mean(axis=1))
+        return cls(centre, spread, mix, np.maximum(rest, LEAST_SPREAD * RIDGE))
+
+    def departures(self, measured: Floats) -> tuple[Floats, NDArray[np.intp]]:
+        """(3, T) the largest mean, roughness and rest of each step, and (T,) the channel of the largest mean."""
+        far = np.nan_to_num(np.abs(measured - self.centre[:, :, None]) / self.spread[:, :, None])
+        means = len(far) - len(ROUGH)
+        rest = np.zeros(far.shape[2])
+        if len(self.mix):
+            own = (measured[RELATED] - self.centre[RELATED][:, None]) / self.spread[RELATED][:, None]
+            rest = np.nan_to_num(np.abs(self.mix @ own) / self.rest[:, None]).max(axis=0)
+        level = far[:means].max(axis=0)
+        found = np.stack([level.max(axis=0), far[means:].max(axis=(0, 1)), rest])
+        return np.minimum(found, FARTHEST), level.argmax(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
 class DepartureDetector:
-    """What is normal of one asset, and from which score on it departs.
+    """What is normal of one asset, and from when on it departs.
 
     Args:
         channels: C names.
         spans: steps of the trailing spans.
-        centre: (M, C) means of the M measures.
-        spread: (M, C) their standard deviations.
-        limit: score that counts.
+        normal: statistics of normal operation.
+        limits: (3,) of means, roughness and rests, in standard deviations.
         blocks: of normal operation that it learned from.
         false_alarms_a_day: as was asked for.
     """
 
     channels: tuple[str, ...]
     spans: tuple[int, ...]
-    centre: Floats
-    spread: Floats
-    limit: float
+    normal: _Normal
+    limits: Floats
     blocks: int
     false_alarms_a_day: float
 
@@ -79,7 +136,7 @@ class DepartureDetector:
             channels: C names.
             window: usual steps of a window of the library: spans and blocks are measured by it.
             step_s: seconds between steps.
-            false_alarms_a_day: how often normal operation may exceed the limit.
+            false_alarms_a_day: how often normal operation may exceed the limits.
         """
         spans = tuple(max(2, round(window * share)) for share in SPANS)
         measured = [measure(own, spans) for own in stretches if own.shape[1] > spans[-1]]
@@ -95,15 +152,13 @@ class DepartureDetector:
             )
         floor = _least_spread(stretches)
         maxima = _held_out_maxima(blocks, floor)
-        usual = float(np.median(maxima))
-        normal = maxima <= max(OUTLYING * usual, float(np.quantile(maxima, 0.9)))
-        kept = [block for block, keep in zip(blocks, normal, strict=True) if keep]
+        bound = np.maximum(OUTLYING * np.median(maxima, axis=0), np.quantile(maxima, 0.9, axis=0))
+        usual = np.flatnonzero((maxima <= bound).all(axis=1))
+        kept = [blocks[i] for i in usual] if len(usual) >= LEAST_BLOCKS else blocks
         maxima = _held_out_maxima(kept, floor)
-        centre, spread = _statistics(kept, floor)
-        share = min(0.5, false_alarms_a_day * window * step_s / DAY_S)
-        return cls(
-            tuple(channels), spans, centre, spread, extreme_quantile(maxima, share), len(kept), false_alarms_a_day
-        )
+        share = min(0.5, false_alarms_a_day * window * step_s / DAY_S) / maxima.shape[1]
+        limits = np.array([extreme_quantile(own, share) for own in maxima.T])
+        return cls(tuple(channels), spans, _Normal.of(kept, floor), limits, len(kept), false_alarms_a_day)
 
     @property
     def memory(self) -> int:
@@ -111,21 +166,22 @@ class DepartureDetector:
         return self.spans[-1]
 
     def scores(self, values: NDArray[np.floating[Any]]) -> tuple[Floats, NDArray[np.intp]]:
-        """(T - memory,) scores of the steps after the first `memory`, and which channel is farthest at each.
+        """(T - memory,) scores of the steps after the first `memory`, above 1 where it departs; and a channel of each.
 
         Args:
             values: (C, T) readings, in the order of `channels`; NaN in gaps, which count as nothing.
         """
-        return _score(measure(values, self.spans), self.centre, self.spread)
+        far, channel = self.normal.departures(measure(values, self.spans))
+        return (far / self.limits[:, None]).max(axis=0), channel
 
     def to_json(self) -> dict[str, Any]:
         """As a file keeps it."""
+        normal = {name: getattr(self.normal, name).tolist() for name in ("centre", "spread", "mix", "rest")}
         return {
             "channels": self.channels,
             "spans": self.spans,
-            "centre": self.centre.round(9).tolist(),
-            "spread": self.spread.round(12).tolist(),
-            "limit": self.limit,
+            "normal": normal,
+            "limits": self.limits.tolist(),
             "blocks": self.blocks,
             "false_alarms_a_day": self.false_alarms_a_day,
         }
@@ -136,9 +192,8 @@ class DepartureDetector:
         return cls(
             tuple(kept["channels"]),
             tuple(kept["spans"]),
-            np.array(kept["centre"], np.float64),
-            np.array(kept["spread"], np.float64),
-            float(kept["limit"]),
+            _Normal(**{name: np.array(own, np.float64) for name, own in kept["normal"].items()}),
+            np.array(kept["limits"], np.float64),
             int(kept["blocks"]),
             float(kept["false_alarms_a_day"]),
         )
@@ -182,11 +237,6 @@ def _trail(sums: Floats, span: int, steps: int) -> Floats:
     return sums[:, end - steps :] - sums[:, end - steps - span : end - span]
 
 
-def _score(measured: Floats, centre: Floats, spread: Floats) -> tuple[Floats, NDArray[np.intp]]:
-    far = np.nan_to_num(np.abs(measured - centre[:, :, None]) / spread[:, :, None]).max(axis=0)
-    return np.minimum(far.max(axis=0), FARTHEST), far.argmax(axis=0)
-
-
 def _least_spread(stretches: Sequence[NDArray[np.floating[Any]]]) -> Floats:
     """(C,) the least deviation of means: a share of the channel's own, or of its size where it never moves."""
     values = np.concatenate([np.asarray(own, np.float64) for own in stretches], axis=1)
@@ -198,27 +248,14 @@ def _least_spread(stretches: Sequence[NDArray[np.floating[Any]]]) -> Floats:
     return np.maximum(LEAST_SPREAD * deviation, 1e-4 * np.maximum(size, 1e-6))
 
 
-def _statistics(blocks: Sequence[Floats], floor: Floats) -> tuple[Floats, Floats]:
-    joined = np.concatenate(blocks, axis=2)
-    known = np.isfinite(joined)
-    counts = np.maximum(known.sum(axis=2), 1)
-    values = np.where(known, joined, 0.0)
-    centre = values.sum(axis=2) / counts
-    spread = np.sqrt((np.where(known, joined - centre[:, :, None], 0.0) ** 2).sum(axis=2) / counts)
-    means = len(centre) - len(ROUGH)
-    spread[:means] = np.maximum(spread[:means], floor)
-    spread[means:] = np.maximum(spread[means:], LEAST_SPREAD)
-    return centre, spread
-
-
 def _held_out_maxima(blocks: Sequence[Floats], floor: Floats) -> Floats:
-    """(B,) largest score of each block, by the statistics of the other half of the time."""
+    """(B, 3) largest values of each block, by what was learned from the other half of the time."""
     half = len(blocks) // 2
     parts = list(blocks[:half]), list(blocks[half:])
     found = []
     for own, other in (parts, parts[::-1]):
-        centre, spread = _statistics(other, floor)
-        found += [float(_score(block, centre, spread)[0].max(initial=0.0)) for block in own]
+        normal = _Normal.of(other, floor)
+        found += [normal.departures(block)[0].max(axis=1, initial=0.0) for block in own]
     return np.array(found)
 
 
@@ -253,11 +290,11 @@ def extreme_quantile(maxima: Floats, share: float) -> float:
     return place + scale * (1 + 0.5 / math.sqrt(n)) * reduced
 
 
-def find_onset(scores: Floats, limit: float) -> int:
-    """The step at which a departure began that is seen at the last step: where its score last lay below half the limit.
+def find_onset(scores: Floats) -> int:
+    """The step at which a departure began that is seen at the last step: where its score last lay below one half.
 
-    >>> find_onset(np.array([1.0, 1.0, 4.0, 6.0, 9.0]), 8.0)
+    >>> find_onset(np.array([0.1, 0.1, 0.5, 0.8, 1.1]))
     2
     """
-    low = np.flatnonzero(scores[:-1] < limit / 2)
+    low = np.flatnonzero(scores[:-1] < 0.5)
     return int(low[-1]) + 1 if len(low) else 0

@@ -264,7 +264,8 @@ class Watcher:
                 )
                 self._say(
                     f"{asset or 'the asset'}: normal operation from {detector.blocks} windows of its {place}; departs"
-                    f" above {detector.limit:.1f} sd"
+                    f" above {detector.limits[0]:.1f} sd in level, {detector.limits[1]:.1f} in roughness,"
+                    f" {detector.limits[2]:.1f} beside the other channels"
                 )
             except (DataError, UsageError) as error:
                 reasons.append(f"{place}: {error}")
@@ -348,12 +349,12 @@ class Watcher:
         detector = track.detector
         if detector is None:
             return
-        above = track.scores[-part:] > detector.limit
+        above = track.scores[-part:] > 1.0
         if above.any():
             track.quiet = 0
             if track.event is None:
                 place = len(track.scores) - part + int(np.argmax(above))
-                onset = find_onset(track.scores[: place + 1], detector.limit)
+                onset = find_onset(track.scores[: place + 1])
                 first = track.last - len(track.scores) + 1
                 self._open(track, first + onset, first + place, "departure")
         else:
@@ -564,7 +565,8 @@ def _describe(
         return f"{whose}: {best.label} ({best.probability:.0%}), {since}.{like}"
     if kind == "unlike":
         return f"{whose} departs from normal, unlike anything here, {since}.{like}"
-    guess = f"; most likely {best.label} ({best.probability:.0%}, below {firm:.0%})" if best is not None else ""
+    below = f", below {firm:.0%}" if best is not None and best.probability < firm else ""
+    guess = f"; most likely {best.label} ({best.probability:.0%}{below})" if best is not None else ""
     return f"{whose} departs from normal, {since}{guess}.{like}"
 
 

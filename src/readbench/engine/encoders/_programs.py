@@ -6,7 +6,7 @@ their UTF-8 bytes, filled up with zeros. So a network may read what its channels
 each other. Batch and time should be dynamic, and channels, too, unless the network is made for one plant.
 
 ```python
-batch, channels, time = (torch.export.Dim(name) for name in ("batch", "channels", "time"))
+batch, channels, time = (torch.export.Dim(name, max=2**20) for name in ("batch", "channels", "time"))
 shapes = ({0: batch, 1: channels, 2: time}, {0: channels})
 example = torch.zeros(2, 3, 64), torch.zeros(3, 64, dtype=torch.uint8)
 torch.export.save(torch.export.export(network.eval(), example, dynamic_shapes=shapes), "network.pt2")

@@ -4,7 +4,7 @@
 * `Anthropic`: Claude at Anthropic, on AWS Bedrock and on Google Vertex, by the package `anthropic`.
 * `OpenAi`: the chat completions that OpenAI, vLLM, Ollama, llama.cpp and most hosts speak, by the package `openai`;
   `ChatTs`: ChatTS behind its own build of vLLM.
-* `Toto`: Toto-1.0-QA behind a small server of one's own; docs/language-models.md describes what it must answer.
+* `Toto`: Toto-1.0-QA behind a small server around its authors' code, `research/toto_server.py`.
 
 Keys are read from the environment at the moment of the first call and kept nowhere else. They travel in headers only.
 Nothing here logs, and messages of errors hold the address and what the server said, never a header. Redirects are not

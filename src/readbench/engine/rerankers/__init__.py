@@ -5,7 +5,7 @@ from readbench.engine.rerankers._classic import MajorityVote, PseudoRelevanceFee
 from readbench.engine.rerankers._gpc import GaussianProcess
 from readbench.engine.rerankers._llm import LanguageModel
 from readbench.engine.rerankers._opinion import FittedLabels, HeldOutValues, LabelModel, Opinion, sharpen
-from readbench.engine.rerankers._ridge import Array, Ridge, RidgePool, estimate_unseen_share, fit_ridge
+from readbench.engine.rerankers._ridge import Array, Ridge, RidgePool, case_weights, estimate_unseen_share, fit_ridge
 from readbench.engine.rerankers._verdict import Verdict
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Ridge",
     "RidgePool",
     "Verdict",
+    "case_weights",
     "estimate_unseen_share",
     "fit_ridge",
     "next_cases",

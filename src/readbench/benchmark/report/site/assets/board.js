@@ -164,16 +164,6 @@ function columns(axis, top) {
       value: ({ method }) => method.labels,
       cell: ({ method }) => method.labels,
     },
-    ...(asRun()
-      ? [{
-        key: "placed",
-        title: "Place among like",
-        numeric: true,
-        describe: "95 % interval of the rank among methods that read the same labels, and the letter of the tie group",
-        value: ({ placed }) => placed?.low ?? Infinity,
-        cell: ({ placed }) => (placed ? [placed.place, h("small", {}, ` of ${placed.of} ${placed.tie}`)] : "–"),
-      }]
-      : []),
     {
       key: "mean",
       title: choice.metric.replace("_", "-"),
@@ -187,6 +177,16 @@ function columns(axis, top) {
       class: "minor drawn",
       cell: ({ estimated, method }) => whisker(estimated, axis, top, tint(method)),
     },
+    ...(asRun()
+      ? [{
+        key: "placed",
+        title: "Place among like",
+        numeric: true,
+        describe: "95 % interval of the rank among methods that read the same labels, and the letter of the tie group",
+        value: ({ placed }) => placed?.low ?? Infinity,
+        cell: ({ placed }) => (placed ? [placed.place, h("small", {}, ` of ${placed.of} ${placed.tie}`)] : "–"),
+      }]
+      : []),
     ...(real(choice.datasets).length > 0
       ? [{
         key: "real",

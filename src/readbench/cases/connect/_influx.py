@@ -1,0 +1,227 @@
+"""InfluxDB 1.x by InfluxQL; 2.x by Flux and its annotated CSV.
+
+```
+influxdb://reader@127.0.0.1:8086/plant?asset=pump          database plant; the tag pump names the asset
+influxdb2://127.0.0.1:8086/bucket?org=site&asset=pump      the secret is the token
+```
+
+A channel is a measurement and a field, `measurement.field`; further tags stand in braces. Options: `measurement` (only
+this one, and then a channel is the field alone), `asset` (by default `asset`), `unit` (a tag), `drop` (further tags
+that are no part of a name), `org` of 2.x. The reader of 2.x follows the recorded format of its answers and was not seen
+on a server.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import requests
+
+from readbench.cases.connect._protocol import (
+    ChannelKey,
+    Follower,
+    PollingFollower,
+    SampledChannel,
+    SourceAddress,
+    SourceChannel,
+    SourceReadings,
+)
+from readbench.common.times import DAY_S, parse_date
+from readbench.errors import DataError, UsageError
+
+PORT = 8086
+RECENT_S = 7 * DAY_S
+MOST_ROWS = 5_000_000
+META = ("result", "table", "_start", "_stop", "_time", "_value", "_field", "_measurement", "")
+
+
+class InfluxSource:
+    """A database or bucket of an InfluxDB server.
+
+    Args:
+        address: of the server and the database.
+    """
+
+    keeps_history = True
+
+    def __init__(self, address: SourceAddress) -> None:
+        address.check_options(("measurement", "asset", "unit", "drop", "org"))
+        if not address.path:
+            raise UsageError(f"Name the database: {address.family}://HOST:8086/DATABASE")
+        self.address = address
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        self._base = f"{'https' if address.tls else 'http'}://{host}:{address.port or PORT}"
+        self._asset = address.option("asset", "asset")
+        self._unit = address.option("unit")
+        self._dropped = {self._asset, self._unit, *(own.strip() for own in address.option("drop").split(","))}
+        self._session = requests.Session()
+
+    @property
+    def shown(self) -> str:
+        """Its address."""
+        return self.address.shown
+
+    def channels(self) -> list[SourceChannel]:
+        """Fields that have a reading in the last days."""
+        now = time.time()
+        parts = self._flux(now - RECENT_S, now, None, "|> last()") if self._two else self._last(now - RECENT_S)
+        found = SourceReadings.join(parts).series
+        return [SourceChannel(name, asset, found[asset, name].unit) for asset, name in sorted(found)]
+
+    def read(self, start: float, end: float, *, asset: str | None = None, step: float | None = None) -> SourceReadings:
+        """Readings of a range."""
+        if self._two:
+            mean = (
+                ""
+                if step is None
+                else f"|> aggregateWindow(every: {round(1e3 * step)}ms, fn: mean, createEmpty: false)"
+            )
+            return SourceReadings.join(self._flux(start, end, asset, mean))
+        where = f"time >= {_nanoseconds(start)} AND time <= {_nanoseconds(end)}"
+        if asset is not None:
+            where += f" AND {_identifier(self._asset)} = {_text(asset)}"
+        if step is None:
+            return SourceReadings.join(self._select("*::field", where, "GROUP BY *"))
+        grouped = f"GROUP BY time({max(1, round(1e9 * step))}ns), * fill(none)"
+        return SourceReadings.join(self._select("mean(*::field)", where, grouped, "mean_"))
+
+    def follow(self, since: float) -> Follower:
+        """What comes from a time on."""
+        return PollingFollower(self, since)
+
+    def close(self) -> None:
+        """End its connections."""
+        self._session.close()
+
+    @property
+    def _two(self) -> bool:
+        return self.address.family == "influxdb2"
+
+    # 1.x
+
+    def _last(self, since: float) -> Iterator[tuple[ChannelKey, SampledChannel]]:
+        return self._select("last(*::field)", f"time >= {_nanoseconds(since)}", "GROUP BY *", "last_")
+
+    def _select(
+        self, what: str, where: str, grouped: str, prefix: str = ""
+    ) -> Iterator[tuple[ChannelKey, SampledChannel]]:
+        measurement = self.address.option("measurement")
+        rows = _identifier(measurement) if measurement else "/.*/"
+        text = f"SELECT {what} FROM {rows} WHERE {where} {grouped}"  # noqa: S608 - quoted above, and reads only
+        asked = {"db": self.address.path, "q": text, "epoch": "ns"}
+        body = self._ask("GET", "/query", params=asked).json()
+        result = body.get("results", [{}])[0]
+        if error := result.get("error") or body.get("error"):
+            raise DataError(f"{self.shown} cannot answer: {str(error)[:300]}")
+        for series in result.get("series", []):
+            tags, names = series.get("tags", {}), series["columns"][1:]
+            columns = list(zip(*series["values"], strict=True))
+            times = [when / 1e9 for when in columns[0]]
+            for name, values in zip(names, columns[1:], strict=True):
+                numbers = [float("nan") if isinstance(own, str | bool | None) else own for own in values]
+                own = SampledChannel.of(times, numbers, tags.get(self._unit, ""))
+                if len(own.times):
+                    yield self._key(series["name"], name.removeprefix(prefix), tags), own
+
+    # 2.x
+
+    def _flux(
+        self, start: float, end: float, asset: str | None, then: str
+    ) -> Iterator[tuple[ChannelKey, SampledChannel]]:
+        filters = []
+        if measurement := self.address.option("measurement"):
+            filters.append(f"r._measurement == {_flux_text(measurement)}")
+        if asset is not None:
+            filters.append(f"r[{_flux_text(self._asset)}] == {_flux_text(asset)}")
+        chosen = f" |> filter(fn: (r) => {' and '.join(filters)})" if filters else ""
+        bounds = f"start: time(v: {_nanoseconds(start)}), stop: time(v: {_nanoseconds(end) + 1})"
+        text = f"from(bucket: {_flux_text(self.address.path)}) |> range({bounds}){chosen} {then}"
+        answer = self._ask(
+            "POST",
+            "/api/v2/query",
+            params={"org": self.address.option("org")},
+            json={"query": text, "dialect": {"header": True, "annotations": ["datatype", "group", "default"]}},
+            headers={"Accept": "application/csv"},
+        )
+        yield from self.parse_flux(answer.text)
+
+    def parse_flux(self, text: str) -> Iterator[tuple[ChannelKey, SampledChannel]]:
+        """Readings of an answer in annotated CSV."""
+        found: dict[tuple[ChannelKey, str], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+        header: list[str] = []
+        for row in csv.reader(io.StringIO(text)):
+            if not row or row[0].startswith("#"):
+                header = []
+            elif not header:
+                header = row
+            else:
+                own = dict(zip(header, row, strict=False))
+                if "error" in own:
+                    raise DataError(f"{self.shown} cannot answer: {own['error'][:300]}")
+                when = parse_date(own["_time"][:26].rstrip("Z") + "Z")
+                tags = {name: value for name, value in own.items() if name not in META and value}
+                try:
+                    value = float(own["_value"])
+                except ValueError:
+                    continue
+                if when is not None:
+                    key = self._key(own["_measurement"], own["_field"], tags)
+                    times, values = found[key, tags.get(self._unit, "")]
+                    times.append(when)
+                    values.append(value)
+        for (key, unit), columns in found.items():
+            yield key, SampledChannel.of(*columns, unit)
+
+    def _key(self, measurement: str, field: str, tags: dict[str, str]) -> ChannelKey:
+        name = field if self.address.option("measurement") else f"{measurement}.{field}"
+        rest = [f"{tag}={value}" for tag, value in sorted(tags.items()) if tag not in self._dropped and value]
+        return tags.get(self._asset, ""), f"{name}{{{','.join(rest)}}}" if rest else name
+
+    def _ask(self, method: str, path: str, **how: Any) -> requests.Response:  # noqa: ANN401 - of requests
+        secret, auth, headers = self.address.password(), None, dict(how.pop("headers", {}))
+        if secret and self._two:
+            headers["Authorization"] = f"Token {secret}"
+        elif secret:
+            auth = (self.address.user, secret)
+        try:
+            answer = self._session.request(
+                method,
+                f"{self._base}{path}",
+                auth=auth,
+                headers=headers,
+                timeout=self.address.timeout_s,
+                allow_redirects=False,
+                **how,
+            )
+        except requests.RequestException as error:
+            raise self.address.lost(error) from None
+        if answer.status_code in {401, 403}:
+            raise UsageError(
+                f"{self.shown} refuses us ({answer.status_code}). Name the right secret: --secret env:NAME"
+            )
+        if answer.status_code >= 500 or answer.status_code == 429:
+            raise self.address.lost(f"status {answer.status_code}")
+        if answer.status_code >= 400:
+            raise DataError(f"{self.shown} cannot answer: {answer.text[:300]}")
+        return answer
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * 1e3) * 1_000_000
+
+
+def _identifier(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _flux_text(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("${", "\\${") + '"'
