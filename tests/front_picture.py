@@ -18,9 +18,9 @@ from readbench.benchmark.report.site import write_site
 from tests.browser import Visit, chromium
 from tests.cases.server.running import await_health, free_port
 
-SIZE = {"width": 1000, "height": 760}
+HEIGHT, WIDTHS = 760, (1180, 1240)
 GAP, EDGE = 20, (201, 206, 214)
-"""Pixels between the halves, and the colour of the line around each."""
+"""Pixels of the halves and between them, and the colour of the line around each."""
 
 
 def take(run: Path, folder: Path) -> None:
@@ -32,17 +32,17 @@ def take(run: Path, folder: Path) -> None:
     try:
         await_health(f"http://127.0.0.1:{port}", process, patience_s=600)  # the demo is made first
         with chromium() as browser:
-            page = browser.new_page(viewport=SIZE, color_scheme="light")
+            page = browser.new_page(viewport={"width": WIDTHS[0], "height": HEIGHT}, color_scheme="light")
             page.goto(f"http://127.0.0.1:{port}/cases/T-903", wait_until="networkidle")
             visit = Visit(browser, run, color_scheme="light")
-            visit.page.set_viewport_size(SIZE)
+            visit.page.set_viewport_size({"width": WIDTHS[1], "height": HEIGHT})
             halves = [_framed(page), _framed(visit.open("#/"))]
     finally:
         process.terminate()
         process.wait()
-    picture = Image.new("RGB", (2 * SIZE["width"] + GAP, SIZE["height"]), "white")
-    for place, half in enumerate(halves):
-        picture.paste(half, (place * (SIZE["width"] + GAP), 0))
+    picture = Image.new("RGB", (sum(WIDTHS) + GAP, HEIGHT), "white")
+    for left, half in zip((0, WIDTHS[0] + GAP), halves, strict=True):
+        picture.paste(half, (left, 0))
     picture.quantize(128, Image.Quantize.MAXCOVERAGE).save(folder / "front.png", optimize=True)
 
 
