@@ -18,7 +18,7 @@ endif
 comma := ,
 STAMP := $(VENV)/.installed-$(subst $(comma),-,$(DEV))
 
-.PHONY: run report demo demo-live test test-all test-lowest test-torch test-exports check test-random wheels audit submissions browser database servers lint web clean
+.PHONY: run report demo demo-live docs test test-all test-lowest test-torch test-exports check test-random wheels audit submissions browser database servers lint web clean
 run: $(VENV)/.installed
 	$(BIN)/readbench run --suite quick
 	$(BIN)/readbench report runs/quick
@@ -30,6 +30,11 @@ report: $(VENV)/.installed
 PORT ?= 8000
 demo: $(VENV)/.installed-service
 	$(BIN)/readbench cases serve --demo --port $(PORT)
+
+# The documentation as a site, in build/docs/index.html; a warning is an error.
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/docs/index.html"
 
 # Prometheus scrapes a simulated plant, a fault begins, and the notice arrives; ends with Ctrl-C.
 demo-live: $(VENV)/.installed-service servers
@@ -143,6 +148,11 @@ $(VENV)/.installed-service: pyproject.toml
 	@echo "installing readbench[service] into $(VENV); this takes a minute or two"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[service]'
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@ $(VENV)/.installed
 
 $(STAMP): pyproject.toml constraints-dev.txt

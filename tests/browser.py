@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+AXE = Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"
 FLAGS = ("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync")
 
 
@@ -53,3 +54,15 @@ class Visit:
         self.page.goto(self.address + hash_)
         self.page.wait_for_selector(expect)
         return self.page
+
+
+def axe_complaints(page: Any) -> list[str]:  # noqa: ANN401
+    """What axe-core, which `npm ci` brings, finds wrong with a page; nothing where it is not there."""
+    if not AXE.is_file():
+        return []
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    return [
+        f"{page.url}: {own['id']} ({own['impact']}): {len(own['nodes'])} times, {own['nodes'][0]['html'][:160]}"
+        for own in found
+    ]

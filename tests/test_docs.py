@@ -8,6 +8,8 @@ not see, says why it is not run, or what has to be there first:
     <!-- setup
     values = [1.0, 2.0]
     -->
+
+    <!-- output -->         what the page's python blocks before this one print, numbers to two hundredths
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 
 from readbench.cli import app
 from readbench.engine.registry import SOURCES
@@ -38,7 +41,7 @@ from readbench.errors import UsageError
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SHELL, PYTHON = ("sh", "bash", "shell", "console"), ("python", "py")
-DATA = {"toml": tomllib.loads, "json": json.loads}
+DATA = {"toml": tomllib.loads, "json": json.loads, "yaml": yaml.safe_load}
 READBENCH = ("readbench", ".venv/bin/readbench")
 HARMLESS = {*READBENCH, "ir_measures", "cat", "ls"}
 """Commands that a block may hold and still be run here."""
@@ -62,6 +65,7 @@ class Block:
     code: str
     not_run: str = ""
     setup: str = ""
+    output: bool = False
 
     @property
     def place(self) -> str:
@@ -73,7 +77,7 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text()
     found = []
     for match in re.finditer(r"^```(\w*)[^\n]*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-        above = re.search(r"<!--\s*(not run:|setup\b)((?:(?!-->).)*)-->\n\Z", text[: match.start()], re.DOTALL)
+        above = re.search(r"<!--\s*(not run:|setup\b|output\b)((?:(?!-->).)*)-->\n\Z", text[: match.start()], re.DOTALL)
         kind, said = (above[1], above[2].strip()) if above else ("", "")
         found.append(
             Block(
@@ -83,6 +87,7 @@ def blocks_of(page: Path) -> list[Block]:
                 code=match[2],
                 not_run=said if kind == "not run:" else "",
                 setup=said if kind == "setup" else "",
+                output=kind == "output",
             )
         )
     return found
@@ -142,13 +147,15 @@ def complaint(words: list[str]) -> str:
 
 def unknown_names(values: dict[str, Any]) -> str:
     """Methods and datasets among the values of options that do not exist; empty when all do."""
-    methods, datasets = values.get("methods") or [], values.get("datasets") or ""
+    methods, datasets = (
+        [own] if isinstance(own := values.get(name) or [], str) else own for name in ("methods", "datasets")
+    )
     try:
-        for text in split_specs(methods if isinstance(methods, list) else [methods]):
+        for text in split_specs(methods):
             if text.partition("(")[0] not in READERS_OWN:
                 parse(text)
-        for name in datasets.split(",") if datasets else []:
-            if name not in READERS_OWN:
+        for name in split_specs(datasets):
+            if name.partition("(")[0] not in READERS_OWN:
                 SOURCES.get(name.partition("(")[0])
     except UsageError as error:
         return str(error)
@@ -207,7 +214,7 @@ def test_every_block_is_run_parsed_or_marked() -> None:
     """Nothing is left out silently: a language that is not known here and a command that cannot be run are marked."""
     wrong = []
     for block in BLOCKS:
-        if block.not_run or block.language in (*PYTHON, ""):
+        if block.not_run or block.output or block.language in (*PYTHON, ""):
             continue
         if block.language in DATA:
             DATA[block.language](block.code)
@@ -306,17 +313,20 @@ def runnable(languages: tuple[str, ...]) -> dict[Path, list[Block]]:
     return {page: blocks for page, blocks in pages.items() if blocks}
 
 
-def run(command: list[str], folder: Path, variables: dict[str, str], place: str) -> None:
+def run(command: list[str], folder: Path, variables: dict[str, str], place: str) -> str:
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{place} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
 
 
 def require_packages_of(page: Path) -> None:
     """Pages about the case library, language models and networks need their extras."""
-    if page.stem in ("cases", "service", "bring-your-plant", "adding-a-question"):
+    if page.stem in ("cases", "service", "bring-your-plant", "adding-a-question", "tutorial-service", "tutorial-agent"):
         pytest.importorskip("lancedb")
-    if page.stem == "service":
+    if page.stem in ("service", "tutorial-service"):
         pytest.importorskip("fastapi")
+    if page.stem == "tutorial-agent":
+        pytest.importorskip("mcp")
     if page.stem == "language-models":
         pytest.importorskip("openai")
     if page.stem == "encoders":
@@ -341,4 +351,22 @@ def test_python_of_a_page_works_in_its_order(page: Path, tmp_path: Path) -> None
     (tmp_path / "page.py").write_text("\n".join(parts))
     shows_tests = any("\ndef test_" in part for part in parts)
     way = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "page.py"] if shows_tests else ["page.py"]
-    run([sys.executable, *way], tmp_path, environment(tmp_path), page.name)
+    printed = run([sys.executable, *way], tmp_path, environment(tmp_path), page.name)
+    for shown in (block for block in BLOCKS if block.page == page and block.output):
+        assert is_like(printed, shown.code), f"{shown.place} shows\n{shown.code}\nand the page prints\n{printed}"
+
+
+NUMBER = re.compile(r"-?\d+\.\d+")
+
+
+def is_like(printed: str, shown: str) -> bool:
+    """Whether two texts differ by blanks and by small differences of their decimal numbers at most."""
+    texts = [NUMBER.sub("#", text).split() for text in (printed, shown)]
+    numbers = [[float(number) for number in NUMBER.findall(text)] for text in (printed, shown)]
+    return texts[0] == texts[1] and numbers[0] == pytest.approx(numbers[1], abs=0.02)
+
+
+def test_another_output_is_found() -> None:
+    assert is_like("a  0.301\n", "a 0.30")
+    assert not is_like("a 0.301", "a 0.40")
+    assert not is_like("b 0.301", "a 0.301")

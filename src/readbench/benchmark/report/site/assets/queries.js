@@ -1,6 +1,5 @@
 /** The list of queries, with what both methods reach on each. */
 
-import { score } from "#site/format.js";
 import { choose } from "#site/widgets.js";
 import { h } from "#web/dom.js";
 
@@ -69,7 +68,6 @@ export function queryList(scene) {
 }
 
 function item(q, label, values, current, open) {
-  const spoken = `Query ${q + 1}, ${label}, A ${score(values[0])}, B ${score(values[1])}`;
   return h(
     "li",
     {},
@@ -78,18 +76,19 @@ function item(q, label, values, current, open) {
       {
         type: "button",
         "aria-current": current ? "true" : null,
-        "aria-label": spoken,
         title: label,
         onclick: () => open({ query: q }),
       },
+      h("span", { class: "unseen" }, `Query ${q + 1}, `), // spoken beside what is seen, so that both say the same
       h("span", { class: "label" }, label),
-      values.map((own) =>
+      values.map((own, side) => [
+        h("span", { class: "unseen" }, `, ${"AB"[side]} `),
         h(
           "span",
           { class: "bar", style: { "--share": `${Math.round((own || 0) * 100)}%` } },
           Number.isNaN(own) ? "–" : own.toFixed(2),
-        )
-      ),
+        ),
+      ]),
     ),
   );
 }
