@@ -15,7 +15,7 @@ library.search(asked)
 from readbench.cases.connect._named import NamedSource, SourceFile, sources_beside
 from readbench.cases.connect._protocol import (
     FAMILIES,
-    Follower,
+    SourceFollower,
     SampledChannel,
     SignalSource,
     SourceAddress,
@@ -27,7 +27,7 @@ from readbench.cases.connect._ranges import LibraryGrid, on_clock, parse_moment,
 
 __all__ = [
     "FAMILIES",
-    "Follower",
+    "SourceFollower",
     "LibraryGrid",
     "NamedSource",
     "SampledChannel",

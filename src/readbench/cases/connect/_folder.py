@@ -19,7 +19,7 @@ from pathlib import Path
 
 from readbench.cases.connect._protocol import (
     ChannelKey,
-    Follower,
+    SourceFollower,
     PollingFollower,
     SampledChannel,
     SourceAddress,
@@ -91,7 +91,7 @@ class FolderSource:
         inside = {key: own for key, own in joined.series.items() if len(own.times)}
         return SourceReadings(inside, (*joined.remarks, *said))
 
-    def follow(self, since: float) -> Follower:
+    def follow(self, since: float) -> SourceFollower:
         """What comes from a time on."""
         return PollingFollower(self, since)
 
