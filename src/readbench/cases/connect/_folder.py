@@ -19,11 +19,11 @@ from pathlib import Path
 
 from readbench.cases.connect._protocol import (
     ChannelKey,
-    SourceFollower,
     PollingFollower,
     SampledChannel,
     SourceAddress,
     SourceChannel,
+    SourceFollower,
     SourceReadings,
 )
 from readbench.cases.connect._tables import TABLE_OPTIONS, roles_of, split_table, understand

@@ -24,11 +24,11 @@ import requests
 
 from readbench.cases.connect._protocol import (
     ChannelKey,
-    SourceFollower,
     PollingFollower,
     SampledChannel,
     SourceAddress,
     SourceChannel,
+    SourceFollower,
     SourceReadings,
 )
 from readbench.common.times import DAY_S, parse_date

@@ -21,10 +21,10 @@ import numpy as np
 
 from readbench.cases.connect._protocol import (
     ChannelKey,
-    SourceFollower,
     QueueFollower,
     SourceAddress,
     SourceChannel,
+    SourceFollower,
     SourceReadings,
 )
 from readbench.common.times import parse_date

@@ -18,11 +18,11 @@ from typing import Any
 
 from readbench.cases.connect._protocol import (
     ChannelKey,
-    SourceFollower,
     QueueFollower,
     SampledChannel,
     SourceAddress,
     SourceChannel,
+    SourceFollower,
     SourceReadings,
 )
 from readbench.errors import DataError, ReadbenchError

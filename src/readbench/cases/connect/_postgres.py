@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from readbench.cases.connect._protocol import (
-    SourceFollower,
     PollingFollower,
     SourceAddress,
     SourceChannel,
+    SourceFollower,
     SourceReadings,
 )
 from readbench.cases.connect._tables import TABLE_OPTIONS, roles_of, split_table, understand
