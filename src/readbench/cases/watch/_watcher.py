@@ -477,7 +477,7 @@ class Watcher:
             faults=faults,
             cases=cases,
             evidence=evidence,
-            remarks=answer.remarks,
+            remarks=(*(own.words for own in answer.plausibility), *answer.remarks),
             link=self._link(base, track, onset) if base else "",
             text=_describe(track.asset, kind, faults, cases, now - onset, self.settings.firm),
         )
