@@ -75,9 +75,8 @@ class DemoResult:
 
     @property
     def right(self) -> bool:
-        """Whether the notice names the fault, with a case of it first."""
-        own = self.notice
-        return own is not None and own.faults[0].label == self.fault and own.cases[0].label == self.fault
+        """Whether a case of the fault stands first in the notice."""
+        return self.notice is not None and self.notice.cases[0].label == self.fault
 
 
 def make_library(where: Path) -> Library:
@@ -298,7 +297,10 @@ def main(
     ):
         own = result.notice
         late = None if own is None else own.told - result.onset
-        shown = {"right": result.right, "seconds_after_onset": late, "text": own and own.text, "link": own and own.link}
+        shown = {"right_case_first": result.right, "seconds_after_onset": late}
+        shown |= (
+            {} if own is None else own.model_dump(mode="json", include={"kind", "text", "faults", "remarks", "link"})
+        )
         typer.echo(json.dumps(shown, indent=1))
         if stay and own is not None:
             typer.echo(f"Open {result.address}/notices; stop with Ctrl-C.")

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from readbench.cases import Library
-from readbench.cases.connect import Follower, SampledChannel, SourceChannel, SourceReadings
+from readbench.cases.connect import SampledChannel, SourceChannel, SourceFollower, SourceReadings
 from readbench.cases.watch import DepartureDetector, Watcher, WatchSettings
 from readbench.common.processes import own_memory
 
 STATED = (1.0, 20.0)
-SEEDS = 6
+SEEDS = 4
 LEARNED, TESTED, SHORT = 60, 2000, 64
 """Windows that are learned from, windows that are watched, and steps of a window, where false alarms are counted."""
-ASSETS, CHANNELS, WINDOW = 120, 25, 256
+ASSETS, CHANNELS, WINDOW = 80, 25, 256
 ROUND_S, ROUNDS = 5.0, 12
 T0 = 1_700_000_000.0
 
@@ -95,7 +95,7 @@ class _Memory:
             }
         )
 
-    def follow(self, since: float) -> Follower:
+    def follow(self, since: float) -> SourceFollower:
         self.last = since
         return self
 

@@ -20,8 +20,9 @@ from readbench.cases._normal import (
     fit_logistic,
     name_held_out,
 )
+from readbench.engine.context import Context
 from readbench.engine.preparation import ChannelStats
-from readbench.engine.windows import NORMAL, Context, WindowSet
+from readbench.engine.windows import NORMAL, WindowSet
 from tests.cases.samples import CHANNELS, FAST, filled, normals, window, windows
 
 

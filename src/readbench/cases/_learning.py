@@ -80,7 +80,7 @@ class BackgroundLearner:
                 self._state.wait_for(lambda: self._hurried > 0, rest)
 
 
-class Follower(BackgroundLearner):
+class LessonFollower(BackgroundLearner):
     """Learns nothing: what is learned elsewhere is told (`readbench.cases._processes`)."""
 
     learns = False

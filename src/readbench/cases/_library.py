@@ -37,7 +37,7 @@ from readbench.cases._intake import (
     to_windows,
 )
 from readbench.cases._journal import MOST_NAMED, JournalEntry, Snapshot, State, What
-from readbench.cases._learning import BackgroundLearner, Follower, Kept, Learned, work_half_time
+from readbench.cases._learning import BackgroundLearner, Kept, Learned, LessonFollower, work_half_time
 from readbench.cases._models import (
     AddedCase,
     Answer,
@@ -110,7 +110,7 @@ class Library:
         self.limits = {"exact_cases": exact_cases, "shortlist": shortlist}
         self.heard: Callable[[Answer, float], None] | None = None
         """Told of every answer, and how many seconds it took; for those who count."""
-        self._learner = Follower() if follower else BackgroundLearner() if background else None
+        self._learner = LessonFollower() if follower else BackgroundLearner() if background else None
         self._encoding = BackgroundLearner() if background else None
         self._encoded_ahead = set[str]()
         self._engine = Engine(store, exact_cases, shortlist, self._learner, self.snapshot)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from readbench.cases.connect import Follower, SourceReadings, open_source
+from readbench.cases.connect import SourceFollower, SourceReadings, open_source
 from readbench.cases.connect._mqtt import MqttSource
 from readbench.errors import UnreachableError, UsageError
 from tests.cases.connect import servers
@@ -40,7 +40,7 @@ def send(broker: str) -> Iterator[Send]:
     own.loop_stop()
 
 
-def poll_until(follower: Follower, count: int) -> SourceReadings:
+def poll_until(follower: SourceFollower, count: int) -> SourceReadings:
     """What comes, once so many channels have."""
     found: dict[Any, Any] = {}
     end = time.monotonic() + 10

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from readbench.cases.connect import Follower, SourceReadings, open_source
+from readbench.cases.connect import SourceFollower, SourceReadings, open_source
 from readbench.errors import UnreachableError
 from tests.cases.connect import servers
 
@@ -51,7 +51,7 @@ def plant() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"opc.tcp://127.0.0.1:{port}/plant?root=2:Plant", nodes
 
 
-def wait_for(follower: Follower, wanted: tuple[str, str], value: float) -> SourceReadings:
+def wait_for(follower: SourceFollower, wanted: tuple[str, str], value: float) -> SourceReadings:
     end = time.monotonic() + 10
     while time.monotonic() < end:
         found = follower.poll()

@@ -51,7 +51,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
         told=START + ONSET + 30.0,
         faults=(NoticeFault(label="leak", probability=0.9),),
         cases=(NoticeCase(id="w0", label="leak", asset="", notes="<b>Seal.</b>"),),
-        link=f"/range?source=line&asset=pump+2&start={START}&end={START + STEPS - 1}&onset={START + ONSET}",
+        link=f"/ranges?source=line&asset=pump+2&start={START}&end={START + STEPS - 1}&onset={START + ONSET}",
         text="pump 2: leak (90%), 30 s after it began.",
     )
     NoticeLog(Path(library.store.where) / "notices.jsonl").write(notice)
@@ -68,8 +68,8 @@ SPAN = {"source": "line", "start": str(START), "end": str(START + STEPS - 1)}
 
 
 def test_an_overview_shows_the_asset_and_proposes_when_it_began(client: TestClient) -> None:
-    assert client.get("/range/assets", params={"source": "line"}).json() == ["pump 1", "pump 2"]
-    found = client.get("/range/signals", params=SPAN | {"asset": "pump 2"}).json()
+    assert client.get("/ranges/assets", params={"source": "line"}).json() == ["pump 1", "pump 2"]
+    found = client.get("/ranges/signals", params=SPAN | {"asset": "pump 2"}).json()
     assert (found["start"], found["end"]) == (START, START + STEPS - 1)
     assert {own["name"] for own in found["recording"]["signals"]["channels"]} == set(CHANNELS)
     assert abs(found["recording"]["onset"] * STEPS - ONSET) < 25
@@ -77,7 +77,7 @@ def test_an_overview_shows_the_asset_and_proposes_when_it_began(client: TestClie
 
 def test_a_range_is_searched_with_its_onset(client: TestClient) -> None:
     asked = SPAN | {"asset": "pump 2", "onset": str(START + ONSET)}
-    page = client.post("/range", data=asked)
+    page = client.post("/ranges", data=asked)
     assert page.status_code == 200
     assert page.url.path.startswith("/looked/")
     assert "40 steps" in page.text
@@ -86,12 +86,12 @@ def test_a_range_is_searched_with_its_onset(client: TestClient) -> None:
 
 def test_wrong_ranges_get_a_sentence(client: TestClient) -> None:
     assert (
-        client.get("/range/signals", params=SPAN | {"source": "nothere"}).json()["detail"].startswith("Unknown source")
+        client.get("/ranges/signals", params=SPAN | {"source": "nothere"}).json()["detail"].startswith("Unknown source")
     )
-    assert client.get("/range/signals", params=SPAN | {"source": "folder:///etc"}).status_code == 404
-    assert "no reading" in client.get("/range/signals", params=SPAN | {"asset": "pump 9"}).json()["detail"]
-    assert client.get("/range/signals", params=SPAN | {"end": str(START - 9)}).status_code == 400
-    assert client.get("/range/signals", params=SPAN | {"start": "soon"}).status_code == 400
+    assert client.get("/ranges/signals", params=SPAN | {"source": "folder:///etc"}).status_code == 404
+    assert "no reading" in client.get("/ranges/signals", params=SPAN | {"asset": "pump 9"}).json()["detail"]
+    assert client.get("/ranges/signals", params=SPAN | {"end": str(START - 9)}).status_code == 400
+    assert client.get("/ranges/signals", params=SPAN | {"start": "soon"}).status_code == 400
 
 
 def test_notices_are_listed_with_their_cases(client: TestClient) -> None:

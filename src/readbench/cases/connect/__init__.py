@@ -15,11 +15,11 @@ library.search(asked)
 from readbench.cases.connect._named import NamedSource, SourceFile, sources_beside
 from readbench.cases.connect._protocol import (
     FAMILIES,
-    Follower,
     SampledChannel,
     SignalSource,
     SourceAddress,
     SourceChannel,
+    SourceFollower,
     SourceReadings,
     open_source,
 )
@@ -27,7 +27,6 @@ from readbench.cases.connect._ranges import LibraryGrid, on_clock, parse_moment,
 
 __all__ = [
     "FAMILIES",
-    "Follower",
     "LibraryGrid",
     "NamedSource",
     "SampledChannel",
@@ -35,6 +34,7 @@ __all__ = [
     "SourceAddress",
     "SourceChannel",
     "SourceFile",
+    "SourceFollower",
     "SourceReadings",
     "on_clock",
     "open_source",

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from readbench.cases.connect._protocol import (
     ChannelKey,
-    Follower,
     PollingFollower,
     SampledChannel,
     SourceAddress,
     SourceChannel,
+    SourceFollower,
     SourceReadings,
 )
 from readbench.cases.connect._tables import TABLE_OPTIONS, roles_of, split_table, understand
@@ -91,7 +91,7 @@ class FolderSource:
         inside = {key: own for key, own in joined.series.items() if len(own.times)}
         return SourceReadings(inside, (*joined.remarks, *said))
 
-    def follow(self, since: float) -> Follower:
+    def follow(self, since: float) -> SourceFollower:
         """What comes from a time on."""
         return PollingFollower(self, since)
 

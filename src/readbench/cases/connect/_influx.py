@@ -24,11 +24,11 @@ import requests
 
 from readbench.cases.connect._protocol import (
     ChannelKey,
-    Follower,
     PollingFollower,
     SampledChannel,
     SourceAddress,
     SourceChannel,
+    SourceFollower,
     SourceReadings,
 )
 from readbench.common.times import DAY_S, parse_date
@@ -90,7 +90,7 @@ class InfluxSource:
         grouped = f"GROUP BY time({max(1, round(1e9 * step))}ns), * fill(none)"
         return SourceReadings.join(self._select("mean(*::field)", where, grouped, "mean_"))
 
-    def follow(self, since: float) -> Follower:
+    def follow(self, since: float) -> SourceFollower:
         """What comes from a time on."""
         return PollingFollower(self, since)
 

@@ -21,10 +21,10 @@ import numpy as np
 
 from readbench.cases.connect._protocol import (
     ChannelKey,
-    Follower,
     QueueFollower,
     SourceAddress,
     SourceChannel,
+    SourceFollower,
     SourceReadings,
 )
 from readbench.common.times import parse_date
@@ -80,7 +80,7 @@ class MqttSource:
             follower.close()
         return SourceReadings({key: own for key, own in found.series.items() if asset in {None, key[0]}}, found.remarks)
 
-    def follow(self, since: float) -> Follower:  # noqa: ARG002, C901 - it keeps no history; callbacks of the client
+    def follow(self, since: float) -> SourceFollower:  # noqa: ARG002, C901 - it keeps no history; callbacks of the client
         """What comes from now on; a broker that went away is asked again by itself."""
         from paho.mqtt import client as paho  # noqa: PLC0415 - optional
 

@@ -18,11 +18,11 @@ from typing import Any
 
 from readbench.cases.connect._protocol import (
     ChannelKey,
-    Follower,
     QueueFollower,
     SampledChannel,
     SourceAddress,
     SourceChannel,
+    SourceFollower,
     SourceReadings,
 )
 from readbench.errors import DataError, ReadbenchError
@@ -66,7 +66,7 @@ class OpcuaSource:
         """History of a range; a variable without one is left out, and told."""
         return self._do(lambda: self._read(start, end, asset))
 
-    def follow(self, since: float) -> Follower:
+    def follow(self, since: float) -> SourceFollower:
         """What changes from now on, and once the history since then where the server has one."""
         return self._do(lambda: self._subscribe(since))
 
@@ -163,7 +163,7 @@ class OpcuaSource:
             raise DataError(f"{self.shown} keeps no history of {', '.join(without[:5])}: watch it instead.")
         return SourceReadings(found, tuple(f"No history of {name} is kept." for name in without))
 
-    def _subscribe(self, since: float) -> Follower:
+    def _subscribe(self, since: float) -> SourceFollower:
         nodes = self._find_nodes()
         keys = {node.nodeid: (key, unit) for key, (node, unit) in nodes.items()}
         client = self._client

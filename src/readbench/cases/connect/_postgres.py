@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from readbench.cases.connect._protocol import (
-    Follower,
     PollingFollower,
     SourceAddress,
     SourceChannel,
+    SourceFollower,
     SourceReadings,
 )
 from readbench.cases.connect._tables import TABLE_OPTIONS, roles_of, split_table, understand
@@ -83,7 +83,7 @@ class PostgresSource:
         parts = split_table(understand(Table(self.shown, data), self._roles), unit_column=self.address.option("unit"))
         return SourceReadings.join(parts)
 
-    def follow(self, since: float) -> Follower:
+    def follow(self, since: float) -> SourceFollower:
         """What comes from a time on."""
         return PollingFollower(self, since)
 

@@ -28,11 +28,11 @@ import requests
 
 from readbench.cases.connect._protocol import (
     ChannelKey,
-    Follower,
     PollingFollower,
     SampledChannel,
     SourceAddress,
     SourceChannel,
+    SourceFollower,
     SourceReadings,
 )
 from readbench.common.times import DAY_S
@@ -93,7 +93,7 @@ class PrometheusSource:
         rows = self._read_raw(selector, start, end) if step is None else self._read_means(selector, start, end, step)
         return SourceReadings.join(self._parts(rows))
 
-    def follow(self, since: float) -> Follower:
+    def follow(self, since: float) -> SourceFollower:
         """What comes from a time on."""
         return PollingFollower(self, since)
 

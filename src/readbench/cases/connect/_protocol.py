@@ -142,7 +142,7 @@ def _lay_together(first: SampledChannel, second: SampledChannel, name: str, said
     )
 
 
-class Follower(Protocol):
+class SourceFollower(Protocol):
     """Follows a source."""
 
     def poll(self, now: float | None = None) -> SourceReadings:
@@ -183,7 +183,7 @@ class SignalSource(Protocol):
         """
         ...
 
-    def follow(self, since: float) -> Follower:
+    def follow(self, since: float) -> SourceFollower:
         """What comes from a time on."""
         ...
 

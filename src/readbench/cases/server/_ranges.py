@@ -54,7 +54,7 @@ class DrawnRange(ApiModel):
     assets: tuple[str, ...]
 
 
-@router.get("/range")
+@router.get("/ranges")
 async def choose_range(request: Request, service: Served, caller: Reader) -> Response:
     """Choose source, asset and range; fields may stand in the address."""
     fields = ("source", "asset", "start", "end", "onset")
@@ -64,7 +64,7 @@ async def choose_range(request: Request, service: Served, caller: Reader) -> Res
     return show_page(request, "range.html", caller, given=given, sources=sources)
 
 
-@router.get("/range/assets")
+@router.get("/ranges/assets")
 async def list_assets(service: Served, _caller: Reader, source: Annotated[str, Query()]) -> list[str]:
     """The assets of a source."""
 
@@ -78,7 +78,7 @@ async def list_assets(service: Served, _caller: Reader, source: Annotated[str, Q
     return await service.work.do(look)
 
 
-@router.get("/range/signals")
+@router.get("/ranges/signals")
 async def draw_range(
     *,
     service: Served,
@@ -116,7 +116,7 @@ async def draw_range(
     return await service.work.do(draw)
 
 
-@router.post("/range")
+@router.post("/ranges")
 async def look_at_range(
     *,
     service: Served,

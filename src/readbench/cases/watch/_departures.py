@@ -43,6 +43,8 @@ LEAST_SPREAD = 0.1
 """Least deviation of a trailing measure, as a share of the channel's own: a mean over few blocks may hardly move."""
 LEAST_BLOCKS = 12
 """Blocks of normal operation that must be known."""
+TOGETHER = 4
+"""Blocks in a row that are held out together: a slow process must not be known from next door."""
 HEAVIEST = 0.25
 """Largest shape of the tail; estimates from few blocks wander."""
 OUTLYING = 4.0
@@ -250,8 +252,9 @@ def _least_spread(stretches: Sequence[NDArray[np.floating[Any]]]) -> Floats:
 
 def _held_out_maxima(blocks: Sequence[Floats], floor: Floats) -> Floats:
     """(B, 3) largest values of each block, by what was learned from the other half of the time."""
-    half = len(blocks) // 2
-    parts = list(blocks[:half]), list(blocks[half:])
+    parts: tuple[list[Floats], list[Floats]] = ([], [])
+    for i, block in enumerate(blocks):
+        parts[(i // TOGETHER) % 2].append(block)
     found = []
     for own, other in (parts, parts[::-1]):
         normal = _Normal.of(other, floor)

@@ -477,7 +477,7 @@ class Watcher:
             faults=faults,
             cases=cases,
             evidence=evidence,
-            remarks=answer.remarks,
+            remarks=(*(own.words for own in answer.plausibility), *answer.remarks),
             link=self._link(base, track, onset) if base else "",
             text=_describe(track.asset, kind, faults, cases, now - onset, self.settings.firm),
         )
@@ -497,7 +497,7 @@ class Watcher:
         """The page that opens the range."""
         start, end = onset - self.window * self.step / 2, track.last * self.step
         asked = {"source": self.settings.name, "asset": track.asset, "start": f"{start:.0f}", "end": f"{end:.0f}"}
-        return f"{base}/range?{urlencode(asked | {'onset': f'{onset:.0f}'})}"
+        return f"{base}/ranges?{urlencode(asked | {'onset': f'{onset:.0f}'})}"
 
     def _tell(self, notice: Notice) -> None:
         """Write a notice down, and send it; the state is saved between both."""

@@ -92,14 +92,14 @@ function build() {
 
   async function look() {
     said.textContent = "Reading …";
-    const answer = await fetch(`/range/signals?${query()}`);
+    const answer = await fetch(`/ranges/signals?${query()}`);
     const found = await answer.json();
     if (answer.ok) ask(found);
     else said.textContent = found.detail;
   }
 
   async function list() {
-    const answer = await fetch(`/range/assets?source=${encodeURIComponent(fields.source.value)}`);
+    const answer = await fetch(`/ranges/assets?source=${encodeURIComponent(fields.source.value)}`);
     if (!answer.ok) {
       said.textContent = (await answer.json()).detail;
       return;
