@@ -164,17 +164,20 @@ class _Exporter:
 
     def fail_in(self, seconds: float) -> float:
         """Let the fault begin after so long: what comes before stays as it was; returns when that is."""
-        length, step = self.plant.values.shape[1], self._step(time.time() + seconds)
+        length, step = self.plant.values.shape[1], int(self._place(time.time() + seconds))
         self.plant = simulate_plant(step, self.plant.fault, after=length - step)
         return self.began + (step - self.first) * STEP_S
 
     def text(self) -> str:
         """All channels now."""
-        return _lines(self.plant, self.plant.values[:, self._step(time.time())])
+        # Between steps as between readings of a plant: scrapes that fall into one step must not repeat it.
+        step, part = divmod(self._place(time.time()), 1.0)
+        before, after = self.plant.values[:, int(step)], self.plant.values[:, int(step) + 1]
+        return _lines(self.plant, before + part * (after - before))
 
-    def _step(self, now: float) -> int:
+    def _place(self, now: float) -> float:
         """The plant stands still at the end of what was simulated."""
-        return min(self.first + int((now - self.began) / STEP_S), self.plant.values.shape[1] - 1)
+        return min(self.first + (now - self.began) / STEP_S, self.plant.values.shape[1] - 2.0)
 
 
 def _lines(plant: SimulatedPlant, values: np.ndarray) -> str:

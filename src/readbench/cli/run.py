@@ -265,14 +265,19 @@ def merge_command(
 def publish_command(
     folders: Annotated[list[Path], typer.Argument(help="Run folders, finished or not.")],
     out: Annotated[Path, typer.Option(help="Folder of published rows; what it has stays.")] = Path("results"),
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(help="A method that is planned too; may be repeated.", show_default="of the runs"),
+    ] = None,
 ) -> None:
     """Put the finished cells of runs into one small folder of published rows.
 
     Example: `readbench publish runs/classical runs/flagship --out results`
     """
     from readbench.benchmark.runs import publish
+    from readbench.engine.spec import parse, split_specs
 
-    done = publish(folders, out)
+    done = publish(folders, out, [str(parse(text)) for text in split_specs(methods or [])])
     console = Console(stderr=True)
     for method in done.replaced:
         _line(console, f"{method}: its earlier rows came from other code, packages or weights and were left out")

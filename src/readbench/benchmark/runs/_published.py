@@ -37,6 +37,7 @@ from readbench.benchmark.runs._folder import MANIFEST, OPINIONS, Filters, RunFol
 from readbench.benchmark.runs._merge import JOINED, plan_of
 from readbench.benchmark.runs._opinions import OPINION
 from readbench.benchmark.runs._plan import WHOLE, Cell, Plan
+from readbench.benchmark.runs._runner import describe_method
 from readbench.benchmark.runs._tables import KEY, Qrels, metric_columns, per_query_rows, ranking_rows
 from readbench.common.files import write_bytes
 from readbench.engine.registry import BUILT_IN, METRICS
@@ -249,7 +250,7 @@ class PublishSummary:
     size: int
 
 
-def publish(folders: Sequence[Path], out: Path) -> PublishSummary:
+def publish(folders: Sequence[Path], out: Path, planned: Sequence[str] = ()) -> PublishSummary:
     """Put the finished cells of run folders into one folder of published rows, those that are there already included.
 
     All must be on the same tasks. The rows of a method come from one state of code, packages and weights: where a later
@@ -258,6 +259,7 @@ def publish(folders: Sequence[Path], out: Path) -> PublishSummary:
     Args:
         folders: of runs, parts of runs, or published rows; the last goes first.
         out: is made where it is not there.
+        planned: canonical texts of methods that are to be there too, and are counted as missing until they are.
     """
     given = [*([out] if (Path(out) / LISTS).is_dir() else []), *folders]
     parts = [_open(path) for path in given]
@@ -265,6 +267,7 @@ def publish(folders: Sequence[Path], out: Path) -> PublishSummary:
         raise UsageError("Name at least one run folder to publish.")
     _check_tasks(parts)
     plan, owners, replaced = _join_plans(parts), _find_owners(parts), _find_replaced(parts)
+    plan = replace(plan, methods=tuple(dict.fromkeys([*plan.methods, *planned])))
     chosen = {cell: own for cell in plan.cells() if (own := _choose(cell, parts, owners)) is not None}
     if not chosen:
         raise RunError(f"None of {', '.join(map(str, given))} has a finished cell.")
@@ -342,12 +345,14 @@ def _made_by(part: _Part, method: str) -> object:
 
 def _find_owners(parts: Sequence[_Part]) -> dict[str, object]:
     """Method -> what computed its rows: as the last part that has it says."""
-    return {method: _made_by(part, method) for part in parts for method in part.plan.methods}
+    known = ((method, _made_by(part, method)) for part in parts for method in part.plan.methods)
+    return {method: made_by for method, made_by in known if made_by is not None}
 
 
 def _find_replaced(parts: Sequence[_Part]) -> tuple[str, ...]:
     owners = _find_owners(parts)
-    lost = [m for part in parts for m in part.plan.methods if _made_by(part, m) != owners[m]]
+    made = ((m, _made_by(part, m)) for part in parts for m in part.plan.methods)
+    lost = [m for m, made_by in made if made_by is not None and made_by != owners[m]]
     return tuple(dict.fromkeys(lost))
 
 
@@ -356,7 +361,7 @@ def _choose(cell: Cell, parts: Sequence[_Part], owners: dict[str, object]) -> _P
     held = [
         part
         for part in parts
-        if cell in part.cells and _made_by(part, cell.method) == owners[cell.method] and part.folder.finished(cell)
+        if cell in part.cells and _made_by(part, cell.method) == owners.get(cell.method) and part.folder.finished(cell)
     ]
     fingerprints = {part.folder.finished(cell) for part in held}
     if len(fingerprints) > 1:
@@ -373,6 +378,7 @@ def _join_manifests(plan: Plan, parts: Sequence[_Part], owners: dict[str, object
             together |= part.manifest.get(name, {})
         joined[name] = dict(sorted(together.items()))
     joined["metrics"] = {name: facts for name, facts in joined["metrics"].items() if facts["origin"] == BUILT_IN}
+    joined["methods"] = {m: joined["methods"].get(m) or describe_method(plan, m) for m in plan.methods}
     computed = hashlib.sha256(json.dumps(owners, sort_keys=True, default=str).encode()).hexdigest()[:12]
     return {
         "plan": asdict(plan),

@@ -132,7 +132,7 @@ def _manifest(
         "datasets": {dataset: _dataset_facts(dataset, root) for dataset in plan.datasets},
         "composition": asdict(plan.composition),
         "code": _code_version(plan),
-        "methods": {method: _method_facts(plan, method) for method in plan.methods},
+        "methods": {method: describe_method(plan, method) for method in plan.methods},
         "computed_by": computed,
         "tasks": dict(sorted(summary.tasks.items())),
         "notes": dict(sorted(summary.notes.items())),
@@ -154,7 +154,8 @@ def _dataset_facts(dataset: str, root: Path | None) -> dict[str, str]:
     return said | {"data_origin": find_origin(dataset, root), "files": status_of(info, root).state}
 
 
-def _method_facts(plan: Plan, method: str) -> dict[str, Any]:
+def describe_method(plan: Plan, method: str) -> dict[str, Any]:
+    """What `run.json` keeps of a method."""
     spec = parse(method)
     return {
         "title": spec.title,
