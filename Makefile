@@ -33,7 +33,7 @@ demo: $(VENV)/.installed-service
 
 # The documentation as a site, in build/docs/index.html; a warning is an error.
 docs: $(VENV)/.installed-docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict # not --quiet, under which warnings are no errors
 	@echo "build/docs/index.html"
 
 # Prometheus scrapes a simulated plant, a fault begins, and the notice arrives; ends with Ctrl-C.

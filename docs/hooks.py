@@ -78,6 +78,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401
     folder = ROOT / "docs" if (ROOT / "docs" / name).exists() else ROOT
     markdown = LINK.sub(lambda match: _link_here(match, folder), markdown)
     markdown = re.sub(r"<!--.*?-->\n?", "", markdown, flags=re.DOTALL)
+    if name == "changelog.md":  # it tells of pages as they were; their headings may be gone
+        markdown = re.sub(r"(\]\([\w-]+\.md)#[\w-]+", r"\1", markdown)
     if name == "api.md":
         markdown += "\n" + "\n".join(describe_api())
     if name == "cli.md":
