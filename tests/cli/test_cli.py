@@ -74,10 +74,10 @@ def test_report_writes_markdown_and_csv(finished_run: Path) -> None:
     done = readbench("report", str(finished_run))
     assert done.returncode == 0, done.stderr
     page = (finished_run / "report" / "leaderboard.md").read_text()
-    assert "| ED | distance |" in page
+    assert "| ED | none |" in page
     assert "simulated" in page
     table = (finished_run / "report" / "tables" / "leaderboard.csv").read_text()
-    assert table.startswith("Method,Family,ρ=0%,ρ=20%,Rank")
+    assert table.startswith("Method,Labels,ρ=0%,ρ=20%,Rank")
 
 
 def test_a_run_over_label_budgets_says_what_it_leaves_out_and_is_reported_with_a_figure(

@@ -110,6 +110,7 @@ def test_an_agent_that_may_write_adds_and_labels(library: Library, tmp_path: Pat
         "undone": False,
         "author": "agent",
         "takes_back": None,
+        "detail": "w1: label stuck valve -> noise",
     }
     assert undone.structured_content["number"] == 4
     assert library.case("w1").label == "stuck valve"

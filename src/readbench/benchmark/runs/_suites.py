@@ -169,7 +169,7 @@ def norm() -> Iterable[str]:
 
 def metric() -> Iterable[str]:
     """Cosine against Euclidean distance for each embedder."""
-    return [f"{e}(metric={m})" for e in EMBEDDERS for m in ("euclidean", "cosine")]
+    return [f"{e}(metric={m})" for e in (*EMBEDDERS, "ts2vec") for m in ("euclidean", "cosine")]
 
 
 def nr() -> Iterable[str]:
