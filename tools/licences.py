@@ -26,6 +26,7 @@ alone."""
 EXPLAINED = {
     "psycopg": "LGPL-3.0: used as it is, through its interface; extra `postgres` alone",
     "psycopg-binary": "LGPL-3.0: as psycopg",
+    "asyncua": "LGPL-3.0: used as it is, through its interface; extra `opcua` alone",
     "python-can": "LGPL-3.0: used as it is by cantools, with which tests compare our reader; extra `sources` alone",
     "tirex-ts": "NXAI Community License: extra `models`, for the encoder `tirex` alone, which asks before it is used",
     "nvidia-": "NVIDIA's terms for CUDA libraries: brought by torch on Linux, extras with torch alone",

@@ -192,7 +192,7 @@ def test_the_contract_is_kept_with_other_parameters(text: str, check: RetrieverC
 
 
 @both
-@pytest.mark.filterwarnings("ignore:unsafe cast")
+@pytest.mark.filterwarnings("ignore:.*unsafe cast")
 def test_aeon_agrees(method: Method) -> None:
     """Its band is a share of the length, rounded down: half a step more makes it ours."""
     aeon = pytest.importorskip("aeon.distances", reason="needs the extra `bench`")
