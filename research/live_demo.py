@@ -241,13 +241,17 @@ def _watching(library: Path, address: str) -> Iterator[None]:
             if "watching" in line:
                 ready.set()
 
-    threading.Thread(target=listen, daemon=True).start()
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
     try:
         if not ready.wait(5 * PATIENCE_S):
             raise UsageError(f"The watch does not begin: {''.join(said[-3:])}")
         yield
     finally:
         _end(process)
+        listener.join(20)
+        if process.stderr is not None:
+            process.stderr.close()
 
 
 @contextmanager

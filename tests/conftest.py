@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,10 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("READBENCH_EXAMPLES", "repeatable"))
 
+
+# Programs among the tests, whose doctests are collected only where what they import is installed.
+NEEDS = {"front_picture.py": ("uvicorn",), "research/export_checkpoints.py": ("torch",)}
+collect_ignore = [file for file, packages in NEEDS.items() if not all(map(find_spec, packages))]
 
 SLOW_FIXTURES = {"real_data", "browser"}
 SLOW_PLACES = (

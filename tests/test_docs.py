@@ -321,7 +321,8 @@ def run(command: list[str], folder: Path, variables: dict[str, str], place: str)
 
 def require_packages_of(page: Path) -> None:
     """Pages about the case library, language models and networks need their extras."""
-    if page.stem in ("cases", "service", "bring-your-plant", "adding-a-question", "tutorial-service", "tutorial-agent"):
+    with_library = ("cases", "service", "backtest", "grafana", "bring-your-plant", "adding-a-question")
+    if page.stem in (*with_library, "tutorial-service", "tutorial-agent"):
         pytest.importorskip("lancedb")
     if page.stem in ("service", "tutorial-service"):
         pytest.importorskip("fastapi")

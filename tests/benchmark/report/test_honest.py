@@ -60,7 +60,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("flagship-pool", "pool of 20", True),
         ("rocket+verdict(drop_normals=false)", "all", False),
         ("majority", "all", False),
-        ("charm+prf", "none", False),
+        ("rocket+prf", "none", False),
         ("no-such-method", "unknown", False),
     ],
 )
