@@ -352,7 +352,8 @@ def read_parquet(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
         schema = meta.schema.to_arrow_schema()
         texts = [field.name for field in schema if pa.types.is_string(field.type)]
         _check_names(name, schema.names)
-        return pyarrow.parquet.read_table(file, read_dictionary=texts)
+        # On this thread alone: one of Arrow's that still holds the bytes when Python ends would abort the process.
+        return pyarrow.parquet.ParquetFile(file, read_dictionary=texts).read(use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{name}: no Parquet that can be read ({error}). The file is damaged: get it again.") from error
 

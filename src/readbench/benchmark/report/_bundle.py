@@ -316,10 +316,11 @@ def _unzipped(path: Path) -> dict[str, bytes]:
 
 
 def _table(content: bytes) -> pa.Table:
-    file = pq.ParquetFile(io.BytesIO(content))
+    file = pq.ParquetFile(pa.BufferReader(content))
     if file.metadata.num_rows > MOST_ROWS:
         raise DataError(f"a table has more than {MOST_ROWS} rows")
-    return file.read()
+    # On this thread alone: one of Arrow's that still holds the bytes when Python ends would abort the process.
+    return file.read(use_threads=False)
 
 
 def _qrels(contents: dict[str, bytes], manifest: BundleManifest) -> dict[tuple[str, int], Qrels]:
