@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -19,11 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.engine.devices import name_gpu
+from readbench.engine.encoders._sonde import find_shipped_weights
 from readbench.engine.method import Knowledge, Method
 from readbench.engine.protocols import Pool, View
 from readbench.engine.ranking import rank
 from readbench.engine.retrievers import top_k
 from readbench.engine.windows import UNLABELLED, WindowSet
+from research.speed.arithmetic import multiply_adds
 from research.speed.measure import Contender, Contest
 
 T, RADIUS = 256, 26
@@ -39,11 +42,12 @@ def cases(threads: int) -> dict[str, Callable[[], Contest]]:
         "dtw-search-noise": lambda: dtw_search(threads, items=1000, noise=True),
         "sbd-d": sbd,
         "bm25": bm25,
-        "vectors": lambda: _vectors(threads),
+        "vectors": lambda: vectors(threads),
+        "encode": lambda: encode(threads),
         "gpc": gpc,
-        "answer": _answer,
+        "answer": answer,
     }
-    return known | ({"dtw-gpu": dtw_gpu, "vectors-gpu": _vectors_gpu} if name_gpu() else {})
+    return known | ({"dtw-gpu": dtw_gpu, "vectors-gpu": lambda: vectors_gpu(name_gpu())} if name_gpu() else {})
 
 
 def walks(count: int, channels: int, seed: int, length: int = T) -> NDArray[np.float32]:
@@ -212,19 +216,42 @@ def gpc(queries: int = 100, width: int = 384, classes: int = 5) -> Contest:
     )
 
 
-def _vectors(threads: int) -> Contest:
+def encode(threads: int, items: int = 200, channels: int = 4) -> Contest:
+    """Windows to vectors by the shipped networks, beside MiniRocket."""
+    from readbench.engine.encoders import Rocket, Sonde  # noqa: PLC0415
 
-    return vectors(threads)
+    windows = _windows(walks(items, channels, seed=0))
+    encoders: dict[str, Sonde | Rocket] = {
+        "sonde(size=small)": Sonde(size="small", reference="none"),
+        "sonde": Sonde(reference="none"),
+        "rocket": Rocket(),
+    }
+    ours, *peers = (
+        Contender(name, _on(threads, partial(encoder.fit(windows, windows[:0]).encode, windows)))
+        for name, encoder in encoders.items()
+    )
+    return Contest(
+        name="encode",
+        what=f"vectors of {items} windows of {channels} channels and {T} points, without normal operation",
+        ours=ours,
+        peers=tuple(peers),
+        agree=_as_many,
+        work=float(items * channels),
+        unit="channel/s",
+        roof=_encoding_roof(threads),
+    )
 
 
-def _vectors_gpu() -> Contest:
+def _encoding_roof(threads: int) -> Callable[[], float]:
+    from research.speed.roof import products_per_second  # noqa: PLC0415 - compiles
 
-    return vectors_gpu(name_gpu())
+    return lambda: products_per_second(threads) / multiply_adds(find_shipped_weights("small"))
 
 
-def _answer() -> Contest:
-
-    return answer()
+def _as_many(peer: Any, ours: Any) -> None:  # noqa: ANN401 - arrays
+    """Encoders give vectors of their own; each window has one, and all are numbers."""
+    assert len(peer) == len(ours)  # noqa: S101 - what `agree` promises
+    assert np.isfinite(peer).all()  # noqa: S101
 
 
 def _windows(values: NDArray[np.float32]) -> WindowSet:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from research.training.loop import TINY, Config
+from research.training.loop import SMALL, TINY, Config
 from research.training.make import make
+
+PRESETS = {"full": Config(), "small": SMALL, "tiny": TINY}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -20,18 +22,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m research.training", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint and the weights")
-    parser.add_argument("--preset", choices=("full", "tiny"), default="full", help="tiny takes seconds on any machine")
+    parser.add_argument(
+        "--preset",
+        choices=tuple(PRESETS),
+        default="full",
+        help="small is taught by the shipped weights, on any machine; tiny takes seconds",
+    )
     parser.add_argument("--probe", action="store_true", help="report retrieval on new plants as training goes on")
-    for name in ("steps", "seed", "pairs", "plants", "patches"):
+    for name in ("steps", "seed", "pairs", "plants", "units", "patches"):
         parser.add_argument(f"--{name}", type=int, help=f"instead of the preset's {name}")
     parser.add_argument("--plant-weight", type=float, help="of the search for faults in the loss")
+    parser.add_argument("--fleet-weight", type=float, help="of the search for faults on other units in the loss")
     parser.add_argument("--families", help="carriers to train on, separated by commas")
     return parser
 
 
 def _configured(options: argparse.Namespace) -> Config:
-    config = TINY if options.preset == "tiny" else Config()
-    numbers = {name: getattr(options, name) for name in ("steps", "seed", "pairs", "plants", "plant_weight")}
+    config = PRESETS[options.preset]
+    numbers = {
+        name: getattr(options, name)
+        for name in ("steps", "seed", "pairs", "plants", "units", "plant_weight", "fleet_weight")
+    }
     config = replace(config, **{name: value for name, value in numbers.items() if value is not None})
     if options.patches is not None:
         config = replace(config, shape=replace(config.shape, patches=options.patches))

@@ -11,6 +11,10 @@ has M hidden processes (carriers). Each channel reads a lagged mixture of them a
 fault changes one hidden process, so it reaches every channel that reads it, each with its own gain and lag; a *sensor*
 fault changes one channel. Two windows of the same fault share its parameters and nothing else.
 
+**Fleets** are plants of one design: the same processes, wiring and faults on units that differ in gains, delays,
+sampling, noise, operating point, strength of a fault and missing channels; in half of the fleets each unit even carries
+signals of its own, so that only the place and the kind of a fault are shared.
+
 **Augmentation** makes two windows of two views of one program: cropped, warped, jittered, at another level and scale.
 """
 
@@ -18,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -316,6 +320,12 @@ class SyntheticFault:
             fixed_start=draws.coin(0.5, count) | throughout,
         )
 
+    def varied(self, draws: Draws, rows: Tensor) -> SyntheticFault:
+        """Some of the faults, each stronger or weaker, faster or slower than where it was drawn for."""
+        chosen = self[rows]
+        size, speed = (draws.stretched(value, 1, 0.3).flatten() for value in (chosen.size, chosen.speed))
+        return replace(chosen, size=size, speed=speed)
+
     def __getitem__(self, rows: Tensor) -> SyntheticFault:
         return SyntheticFault(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
 
@@ -469,30 +479,63 @@ class Plants:
     Args:
         faulty: (P, F, 2, C, T) two windows of each of F faults.
         normal: (P, V, C, T) windows of normal operation.
+        present: (P, C) which channels a plant has; the windows of the others count for nothing among fleets.
+        units: plants of a fleet, which stand one after the other.
     """
 
     faulty: Tensor
     normal: Tensor
+    present: Tensor
+    units: int = 1
 
 
 def plants(
-    draws: Draws, count: int, channels: int, faults: int, normals: int, families: tuple[str, ...] = tuple(FAMILIES)
+    draws: Draws,
+    count: int,
+    channels: int,
+    faults: int,
+    normals: int,
+    families: tuple[str, ...] = tuple(FAMILIES),
+    units: int = 1,
 ) -> Plants:
-    """Draw plants and their windows."""
-    views = 2 * faults + normals
-    hidden = carriers(draws, count * PROCESSES, views, families).view(count, PROCESSES, views, LENGTH)
+    """Draw plants and their windows: fleets of so many units each, or with one unit plants that share nothing."""
+    views, fleets = 2 * faults + normals, count // units
+    hidden = _processes(draws, fleets, units, views, families)
     own = carriers(draws, count * channels, views, families).view(count, channels, views, LENGTH)
-    fault = SyntheticFault.draw(draws, count * faults)
-    in_process = draws.coin(0.6, count, faults)
-    hidden = _at(draws, hidden, fault, draws.choice(PROCESSES, count, faults), in_process, faults)
-    reading = _mixture(draws, hidden, channels) + draws.scale(0.1, 2, count, channels, 1, 1) * own
+    fault = SyntheticFault.draw(draws, fleets * faults)
+    in_process = draws.coin(0.6, fleets, faults)
+    fleet = torch.arange(fleets, device=draws.device).repeat_interleave(units)
+    if units > 1:
+        fault = fault.varied(draws, (fleet[:, None] * faults + torch.arange(faults, device=draws.device)).flatten())
+    process = draws.choice(PROCESSES, fleets, faults)[fleet]
+    hidden = _at(draws, hidden, fault, process, in_process[fleet], faults)
+    reading = _mixture(draws, hidden, channels, units) + draws.scale(0.1, 2, count, channels, 1, 1) * own
     reading = standardise(reading.reshape(count, channels, -1)).view_as(reading)
-    reading = _at(draws, reading, fault, draws.choice(channels, count, faults), ~in_process, faults)
+    sensor = draws.choice(channels, fleets, faults)[fleet]
+    reading = _at(draws, reading, fault, sensor, ~in_process[fleet], faults)
     reading = _operated(draws, reading)
     usual = reading[:, :, 2 * faults :].reshape(count, channels, -1)
     centre, spread = usual.mean(-1)[..., None, None], usual.std(-1)[..., None, None]
     scaled = ((reading - centre) / (spread + 1e-3)).clamp(-30, 30).transpose(1, 2)
-    return Plants(scaled[:, : 2 * faults].unflatten(1, (faults, 2)), scaled[:, 2 * faults :])
+    present = torch.ones(count, channels, dtype=torch.bool, device=draws.device)
+    if units > 1:
+        present &= draws.coin(0.85, count, channels)
+    return Plants(scaled[:, : 2 * faults].unflatten(1, (faults, 2)), scaled[:, 2 * faults :], present, units)
+
+
+def _processes(draws: Draws, fleets: int, units: int, views: int, families: tuple[str, ...]) -> Tensor:
+    """(P, M, V, T) hidden processes of fleets; units sample at rates of their own."""
+    shared = carriers(draws, fleets * PROCESSES, units * views, families)
+    shared = shared.view(fleets, PROCESSES, units, views, LENGTH).transpose(1, 2).flatten(0, 1)
+    if units == 1:
+        return shared
+    count = fleets * units
+    own = carriers(draws, count * PROCESSES, views, families).view(count, PROCESSES, views, LENGTH)
+    alike = draws.coin(0.5, fleets).repeat_interleave(units)[:, None, None, None]
+    series = torch.where(alike, shared, own)
+    ratio = draws.uniform(count, 1, 1, 1, low=0.6)
+    start = draws.uniform(count, PROCESSES, views, 1) * (1 - ratio)
+    return standardise(read_at(series, start + ratio * draws.time))
 
 
 def _at(draws: Draws, series: Tensor, fault: SyntheticFault, where: Tensor, chosen: Tensor, faults: int) -> Tensor:
@@ -507,10 +550,16 @@ def _at(draws: Draws, series: Tensor, fault: SyntheticFault, where: Tensor, chos
     return series
 
 
-def _mixture(draws: Draws, hidden: Tensor, channels: int) -> Tensor:
-    """(P, C, V, T) what each channel reads of the hidden processes: sparse gains of both signs, small lags."""
+def _mixture(draws: Draws, hidden: Tensor, channels: int, units: int = 1) -> Tensor:
+    """(P, C, V, T) what each channel reads of the hidden processes: sparse gains of both signs, small lags.
+
+    The units of a fleet have the same gains up to a factor, and lags of their own.
+    """
     count, processes, views, _ = hidden.shape
-    gain = draws.normal(count, channels, processes) * draws.coin(0.5, count, channels, processes)
+    fleets = count // units
+    gain = draws.normal(fleets, channels, processes) * draws.coin(0.5, fleets, channels, processes)
+    if units > 1:
+        gain = draws.stretched(gain, units, 0.4).flatten(0, 1)
     total = torch.zeros(count, channels, views, LENGTH, device=hidden.device)
     for m in range(processes):
         lag = draws.uniform(count, channels, 1, 1, high=0.08)

@@ -1,8 +1,9 @@
 """Training of the encoder: its settings, its objective and its loop.
 
 `Config` is everything that decides a training run; it is stored with the weights. The encoder learns to know a program
-again, to know a fault again in its plant, and to redraw what is hidden. The loop (`Training`) draws, encodes and
-learns, with a checkpoint now and then, from which a killed run goes on.
+again, to know a fault again in its plant and on other units of the plant's fleet, to redraw what is hidden, and, where
+there is a teacher, to give the vectors that the teacher gives. Parts whose weight is zero cost nothing. The loop
+(`Training`) draws, encodes and learns, with a checkpoint now and then, from which a killed run goes on.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as ops
 
 from readbench.common.files import write_atomically
-from readbench.engine.encoders.sonde_network import LENGTH, Draws, Learner, NetworkShape, SondeNetwork
+from readbench.engine.encoders._sonde import SHIPPED, find_shipped_weights, open_session
+from readbench.engine.encoders.sonde_network import DIGITS, LENGTH, Draws, Learner, NetworkShape, SondeNetwork, load
 from research.training.data import FAMILIES, Plants, SyntheticFault, augment, carriers, inject, plants
 
 
@@ -36,17 +39,23 @@ class Config:
         channels: of a plant.
         faults: of a plant, two windows each.
         normals: normal windows of a plant.
+        units: plants of a fleet; 1 draws plants that have nothing to do with one another.
         families: which carriers.
         mechanisms: share of the programs that carry a fault.
         rate: highest learning rate.
         warmup: steps until it is reached; then it falls along a cosine.
         decay: weight decay of matrices.
         temperature: of both searches.
+        program_weight: of the search for programs in the loss.
         plant_weight: of the search for faults in the loss.
+        fleet_weight: of the search for faults on other units in the loss.
         picture_weight: of redrawing in the loss.
+        teacher: file of weights whose vectors are learned too, `shipped` for those of the package; empty for none.
+        teacher_weight: of the difference to the teacher's vectors in the loss.
         average: decay of the running mean of weights that is kept.
         reuse: steps that one draw of programs and plants serves, augmented anew in each.
         seed: of weights and data.
+        digits: binary digits of a weight that the file keeps behind the first one.
         shape: of the network.
     """
 
@@ -56,23 +65,31 @@ class Config:
     channels: int = 6
     faults: int = 6
     normals: int = 4
+    units: int = 1
     families: tuple[str, ...] = tuple(FAMILIES)
     mechanisms: float = 0.5
     rate: float = 1.5e-3
     warmup: int = 200
     decay: float = 0.05
     temperature: float = 0.07
+    program_weight: float = 1.0
     plant_weight: float = 0.2
+    fleet_weight: float = 0.0
     picture_weight: float = 0.3
+    teacher: str = ""
+    teacher_weight: float = 1.0
     average: float = 0.999
     reuse: int = 2
     seed: int = 0
+    digits: int = DIGITS
     shape: NetworkShape = field(default_factory=NetworkShape)
 
     def __post_init__(self) -> None:
         if not self.families or not set(self.families) <= set(FAMILIES):
             known, given = ", ".join(FAMILIES), ", ".join(self.families)
             raise ValueError(f"families must be some of {known}. Got {given!r} instead.")
+        if self.units < 1 or self.plants % self.units:
+            raise ValueError(f"plants must be a multiple of units. Got {self.plants} and {self.units} instead.")
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -84,6 +101,13 @@ TINY = Config(
     shape=NetworkShape(width=32, depth=1, heads=2, hidden=64, patches=16, projection=16),
 )  # fmt: skip
 """Seconds on any machine: what the tests train."""
+
+SMALL = Config(
+    steps=4500, pairs=64, plants=6, channels=4, faults=5, normals=4, units=2, rate=2e-3, warmup=100, reuse=2,
+    program_weight=0.0, picture_weight=0.0, plant_weight=0.05, fleet_weight=0.05, teacher=SHIPPED, digits=7,
+    shape=NetworkShape(width=128, depth=4, heads=4, hidden=256, stem=(24, 48), vector=512),
+)  # fmt: skip
+"""The small encoder: taught by the shipped one, and by faults on other units; 50 minutes of one processor core."""
 
 
 def same_program(first: Tensor, second: Tensor, temperature: float) -> Tensor:
@@ -123,6 +147,91 @@ def departures(faulty: Tensor, normal: Tensor) -> Tensor:
     return units[:, :count] @ units.transpose(1, 2)
 
 
+def same_fault_elsewhere(faulty: Tensor, normal: Tensor, present: Tensor, units: int, temperature: float) -> Tensor:
+    """The search on a machine that the library has never seen: windows of one fault find one another across units.
+
+    Candidates are all windows of the *other* units of the fleet; several are right. A window is what departs from the
+    mean normal vector of its own unit: compared channel by channel where both have the channel, and, with half the
+    weight, by the mean over channels.
+
+    Args:
+        faulty: (P, F, 2, C, D) vectors of the channels.
+        normal: (P, V, C, D).
+        present: (P, C) which channels a unit has.
+        units: plants of a fleet, which stand one after the other.
+        temperature: of the softmax.
+    """
+    likeness = elsewhere(faulty, normal, present, units) / temperature
+    own, right = partners_elsewhere(faulty.shape[1], normal.shape[1], units, likeness.device)
+    likeness = likeness.masked_fill(own, -1e4)
+    return (likeness.logsumexp(-1) - likeness.masked_fill(~right, -1e4).logsumexp(-1)).mean()
+
+
+def elsewhere(faulty: Tensor, normal: Tensor, present: Tensor, units: int) -> Tensor:
+    """(fleets, units 2 F, units (2 F + V)) likeness of the faulty windows of fleets to all their windows."""
+    usual = normal.float().mean(1, keepdim=True)
+    windows = torch.cat([faulty.float().flatten(1, 2), normal.float()], 1)
+    away = (windows - usual) * present[:, None, :, None]
+    parts = torch.cat([ops.normalize(away.flatten(2), dim=-1), 0.5**0.5 * ops.normalize(away.mean(2), dim=-1)], -1)
+    parts = parts.unflatten(0, (-1, units))
+    asked = parts[:, :, : faulty.shape[1] * 2].flatten(1, 2)
+    return asked @ parts.flatten(1, 2).transpose(1, 2)
+
+
+def partners_elsewhere(faults: int, normals: int, units: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Which windows of a fleet are of one's own unit, and which show the same fault on another: `elsewhere`'s shape."""
+    fault = torch.cat([torch.arange(faults).repeat_interleave(2), torch.full((normals,), -1)]).repeat(units).to(device)
+    unit = torch.arange(units, device=device).repeat_interleave(2 * faults + normals)
+    asked = fault >= 0
+    own = unit[asked, None] == unit
+    return own, (fault[asked, None] == fault) & ~own
+
+
+class Teacher:
+    """The vectors of a network that was trained before, standardised number by number.
+
+    Centre and spread are those of the first batch; `fold` moves them into the pupil's last layer at the end, so that
+    the pupil gives vectors on the teacher's scale.
+
+    Args:
+        path: `sonde.onnx` of the teacher.
+        device: `cuda` or `cpu`.
+    """
+
+    def __init__(self, path: Path, device: str) -> None:
+        self._body = load(path).to(device).requires_grad_(requires_grad=False) if device == "cuda" else None
+        self._path = path
+        self.centre: Tensor | None = None
+        self.spread: Tensor | None = None
+
+    @torch.no_grad()
+    def __call__(self, series: Tensor) -> Tensor:
+        """(B, 512) standardised vectors of series (B, T)."""
+        vectors = self._vectors(series).float()
+        if self.centre is None or self.spread is None:
+            self.centre, self.spread = vectors.mean(0), vectors.std(0) + 1e-3
+        return (vectors - self.centre) / self.spread
+
+    def fold(self, body: SondeNetwork) -> SondeNetwork:
+        """The pupil with the teacher's centre and spread in its head."""
+        if self.centre is not None and self.spread is not None:
+            with torch.no_grad():
+                body.head.weight.mul_(self.spread[:, None])
+                body.head.bias.mul_(self.spread).add_(self.centre)
+        return body
+
+    def _vectors(self, series: Tensor) -> Tensor:
+        if self._body is not None:
+            return self._body(series)
+        session = open_session(self._path)
+        parts = [session.run(["vectors"], {"series": part.numpy()})[0] for part in series.split(BATCH)]
+        return torch.from_numpy(np.concatenate(parts))
+
+
+BATCH = 32
+"""Series that the teacher reads at a time on a CPU."""
+
+
 def hidden_patches(draws: Draws, series: Tensor, patches: int) -> tuple[Tensor, Tensor]:
     """Series (B, T) with up to 60 % of their patches at the mean, and which points those are (B, T)."""
     share = draws.uniform(len(series), 1, high=0.6)
@@ -138,7 +247,7 @@ def reconstruction_error(picture: Tensor, series: Tensor, mask: Tensor) -> Tenso
 
 
 CHECKPOINT_SECONDS = 60.0
-REPORT_SECONDS = 15.0
+REPORT_SECONDS = 60.0
 Hook = Callable[[int, SondeNetwork], None]
 """Called now and then with the step and the averaged body."""
 
@@ -160,8 +269,10 @@ class Training:
         self.draws = Draws(device, config.seed)
         self.learner = Learner(config.shape).to(device)
         self.average = copy.deepcopy(self.learner.body).eval().requires_grad_(requires_grad=False)
+        self.teacher = _teacher(config, device)
         self.optimiser = torch.optim.AdamW(_groups(self.learner, config), betas=(0.9, 0.98), fused=device == "cuda")
         self._batch: tuple[Tensor, Plants | None] | None = None
+        self._lesson: Tensor | None = None
         self.step = 0
         if self.checkpoint.exists():
             self._restore(torch.load(self.checkpoint, map_location=device, weights_only=True))
@@ -182,7 +293,7 @@ class Training:
                 saved = now
                 self._save()
         self._save()
-        return self.average
+        return self.teacher.fold(self.average) if self.teacher else self.average
 
     def advance(self) -> dict[str, Tensor]:
         """One step; returns the losses."""
@@ -199,24 +310,33 @@ class Training:
 
     def _losses(self) -> dict[str, Tensor]:
         """The losses on the batch of this step, by name."""
+        config = self.config
         with torch.no_grad():
             programs, plant = self._drawn()
             series = augment(self.draws, programs).transpose(0, 1).flatten(0, 1)
-            inputs, mask = hidden_patches(self.draws, series, self.config.shape.patches)
+            inputs, mask = series, None
+            if config.picture_weight:
+                inputs, mask = hidden_patches(self.draws, series, config.shape.patches)
             channels = [] if plant is None else [plant.faulty.flatten(0, 3), plant.normal.flatten(0, 2)]
             every = torch.cat([inputs, *channels])
         with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
             vectors, projections, picture = self._forward(every)
-        count, temperature = len(inputs), self.config.temperature
-        first, second = projections[:count].chunk(2)
-        losses = {
-            "program": same_program(first, second, temperature),
-            "picture": reconstruction_error(picture[:count], series, mask),
-        }
+        count = len(inputs)
+        losses = {}
+        if config.program_weight:
+            first, second = projections[:count].chunk(2)
+            losses["program"] = same_program(first, second, config.temperature)
+        if mask is not None:
+            losses["picture"] = reconstruction_error(picture[:count], series, mask)
+        if self.teacher:
+            if self._lesson is None:  # plants of the step before have been shown to the teacher already
+                self._lesson = self.teacher(every[count:])
+            taught = torch.cat([self.teacher(inputs), self._lesson])
+            losses["teacher"] = ops.mse_loss(vectors.float(), taught)
         if plant is not None:
             faulty, normal = vectors[count:].split([len(part) for part in channels])
-            losses["fault"] = same_fault(
-                faulty.unflatten(0, plant.faulty.shape[:4]), normal.unflatten(0, plant.normal.shape[:3]), temperature
+            losses |= _searches(
+                faulty.unflatten(0, plant.faulty.shape[:4]), normal.unflatten(0, plant.normal.shape[:3]), plant, config
             )
         return losses
 
@@ -239,6 +359,7 @@ class Training:
             "optimiser": self.optimiser.state_dict(),
             "random": self.draws.generator.get_state(),
             "step": self.step,
+            "scale": None if self.teacher is None else (self.teacher.centre, self.teacher.spread),
         }
         with write_atomically(self.checkpoint) as partial:
             torch.save(state, partial)
@@ -254,11 +375,13 @@ class Training:
         self.optimiser.load_state_dict(state["optimiser"])
         self.draws.generator.set_state(state["random"].cpu())
         self.step = state["step"]
+        if self.teacher:
+            self.teacher.centre, self.teacher.spread = state["scale"]
 
     def _drawn(self) -> tuple[Tensor, Plants | None]:
         """Programs and plants: fresh ones, or those of the step before."""
         if self._batch is None or self._draws_next():
-            self._batch = self._programs(), self._plants()
+            self._batch, self._lesson = (self._programs(), self._plants()), None
         return self._batch
 
     def _programs(self) -> Tensor:
@@ -275,7 +398,9 @@ class Training:
         config = self.config
         if not config.plants:
             return None
-        return plants(self.draws, config.plants, config.channels, config.faults, config.normals, config.families)
+        return plants(
+            self.draws, config.plants, config.channels, config.faults, config.normals, config.families, config.units
+        )
 
     @torch.no_grad()
     def _follow(self) -> None:
@@ -292,8 +417,33 @@ def rate(config: Config, step: int) -> float:
 
 
 def _weighted(losses: dict[str, Tensor], config: Config) -> Tensor:
-    weights = {"program": 1.0, "picture": config.picture_weight, "fault": config.plant_weight}
+    weights = {
+        "program": config.program_weight,
+        "picture": config.picture_weight,
+        "fault": config.plant_weight,
+        "fleet": config.fleet_weight,
+        "teacher": config.teacher_weight,
+    }
     return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
+
+
+def _searches(faulty: Tensor, normal: Tensor, plant: Plants, config: Config) -> dict[str, Tensor]:
+    """The losses of the searches for faults that have a weight."""
+    losses = {}
+    if config.plant_weight:
+        losses["fault"] = same_fault(faulty, normal, config.temperature)
+    if config.fleet_weight and plant.units > 1:
+        losses["fleet"] = same_fault_elsewhere(faulty, normal, plant.present, plant.units, config.temperature)
+    return losses
+
+
+def _teacher(config: Config, device: str) -> Teacher | None:
+    """The one that the settings name."""
+    if not config.teacher:
+        return None
+    if not config.shape.vector:
+        raise ValueError("A pupil needs a head: give its shape `vector`, the numbers of the teacher's vectors.")
+    return Teacher(find_shipped_weights() if config.teacher == SHIPPED else Path(config.teacher), device)
 
 
 def _groups(learner: Learner, config: Config) -> list[dict[str, Any]]:

@@ -1,29 +1,32 @@
 """From settings to a file of weights: train to the end, export, tell how it goes.
 
-`fault_found` says how well a body does on plants it has never seen: an evaluation that needs no dataset.
+`fault_found` and `found_elsewhere` say how well a body does on plants and fleets it has never seen: evaluations that
+need no dataset.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from readbench.engine.encoders.sonde_network import Draws, SondeNetwork, export
 from research.training.data import plants
-from research.training.loop import Config, Training, departures
+from research.training.loop import Config, Training, departures, elsewhere, partners_elsewhere
 
+Body = Callable[[Tensor], Tensor]
+"""(B, T) series to (B, D) vectors."""
 SEED = 2_000_003
 """Far from any seed of training."""
 
 
 @torch.no_grad()
-def fault_found(
-    body: SondeNetwork, device: str, count: int = 8, channels: int = 6, faults: int = 6, normals: int = 4
-) -> float:
+def fault_found(body: Body, device: str, count: int = 8, channels: int = 6, faults: int = 6, normals: int = 4) -> float:
     """Share of faulty windows whose nearest window of the plant has the same fault."""
     drawn = plants(Draws(device, SEED), count, channels, faults, normals)
     faulty = body(drawn.faulty.flatten(0, 3)).unflatten(0, drawn.faulty.shape[:4])
@@ -33,6 +36,19 @@ def fault_found(
     nearest = likeness.masked_fill(own, -2).argmax(-1)
     partner = torch.arange(likeness.shape[1], device=likeness.device) ^ 1
     return float((nearest == partner).float().mean())
+
+
+@torch.no_grad()
+def found_elsewhere(
+    body: Body, device: str, count: int = 16, channels: int = 6, faults: int = 6, normals: int = 4, units: int = 2
+) -> float:
+    """Share of faulty windows whose nearest window on other units of the fleet has the same fault."""
+    drawn = plants(Draws(device, SEED), count, channels, faults, normals, units=units)
+    faulty = body(drawn.faulty.flatten(0, 3)).unflatten(0, drawn.faulty.shape[:4])
+    normal = body(drawn.normal.flatten(0, 2)).unflatten(0, drawn.normal.shape[:3])
+    own, right = partners_elsewhere(faults, normals, units, torch.device(device))
+    nearest = elsewhere(faulty, normal, drawn.present, units).masked_fill(own, -2).argmax(-1)
+    return float(right.expand(len(nearest), -1, -1).gather(-1, nearest[..., None]).float().mean())
 
 
 FILE = "sonde.onnx"
@@ -52,10 +68,11 @@ def make(config: Config, folder: Path, *, probe: bool = False) -> Path:
     training = Training(config, folder, device, compiled=device == "cuda")
 
     def report(step: int, body: SondeNetwork) -> None:
-        say(f"step {step}  same fault first in a new plant: {fault_found(body, device):.3f}")
+        here, there = fault_found(body, device), found_elsewhere(body, device)
+        say(f"step {step}  same fault first in a new plant: {here:.3f}, on another unit: {there:.3f}")
 
     body = training.run(say, report if probe else None)
-    export(body, folder / FILE, metadata(config, device))
+    export(body, folder / FILE, metadata(config, device), config.digits)
     say(f"wrote {folder / FILE}")
     return folder / FILE
 

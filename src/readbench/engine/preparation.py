@@ -205,6 +205,26 @@ def operating_statistics(corpus: WindowSet, normals: WindowSet) -> ChannelStats:
     return ChannelStats(mean, std)
 
 
+def add_differences(windows: WindowSet) -> WindowSet:
+    """The windows with the difference from step to step of each channel as a further channel, `(change) NAME`.
+
+    Statistics and context do not speak of the further channels and are left out.
+
+    >>> add_differences(WindowSet.from_arrays([[[1.0, 3.0, 2.0]]], channels=("level",)))[0].values.tolist()
+    [[1.0, 3.0, 2.0], [0.0, 2.0, -1.0]]
+    """
+    size = 2 * windows.channel_counts.astype(np.int64) * windows.lengths
+    flat = allocate(int(size.sum()))
+    offset = np.concatenate([[0], np.cumsum(size)[:-1]]).astype(np.int64)[: len(windows)]
+    for i, start in enumerate(offset.tolist()):
+        values = windows.values(i)
+        both = flat[start : start + size[i]].reshape(2, *values.shape)
+        both[0], both[1] = values, np.diff(values, axis=1, prepend=values[:, :1])
+    names = tuple((*names, *(f"(change) {name}" for name in names)) for names in windows.channel_sets)
+    chunk = np.zeros(len(windows), np.int32)
+    return replace(windows, chunks=(flat,), chunk=chunk, offset=offset, channel_sets=names, stats=None, context=None)
+
+
 def lend_before(cases: WindowSet, normals: WindowSet) -> WindowSet:
     """Cases that bring no time before them get normal windows of their own asset in its place, where there are any.
 

@@ -34,12 +34,15 @@ COMPOSED = {
     "ours-before": "sonde|ws(alpha=0.7)|dtw-i|ws(alpha=0.2)|departure",
     "flagship": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i|ws|departure+verdict(views=pooled)",
     "flagship-spread": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i|ws|departure+verdict(views=pooled,spread=0.3)",
+    "flagship-fast": (
+        "sonde(size=small)|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i|ws|departure+verdict(views=pooled,spread=0.3)"
+    ),
     "flagship-window": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict",
     "flagship-pool": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict(pool=20)",
 }
 """Whole methods by name, as canonical texts: our best without labels, alone and with the time before; with all labels,
-with the time before, ordered by probability or with a list that follows the belief, and with the window alone; with the
-labels of 20 candidates a query."""
+with the time before, ordered by probability, with a list that follows the belief, the same by the small encoder, and
+with the window alone; with the labels of 20 candidates a query."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _PLAIN_VALUE = re.compile(r"[^\s,()|+='\"]+")
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,7 +16,7 @@ from readbench.engine.encoders._sonde import REFERENCE_WINDOWS
 from readbench.engine.preparation import LEAST_SPREAD, ChannelStats, operating_statistics
 from readbench.engine.protocols import Vectors
 from readbench.engine.windows import WindowSet, concatenate
-from readbench.errors import NotFiniteError, UsageError
+from readbench.errors import NotFiniteError, ParameterError, UsageError
 from readbench.testing import ENCODER_CHECKS, EncoderCheck, sample_windows
 
 RAGGED = sample_windows(9, channels=4, length=90, ragged=True)
@@ -210,6 +210,18 @@ def test_a_half_written_file_is_never_read(
     assert len(embedded) > before
 
 
+@pytest.mark.parametrize("content", [b"", b"PK half a file", None], ids=["empty", "torn", "cut off"])
+def test_a_damaged_file_is_computed_again(own_cache: Path, embedded: list[int], content: bytes | None) -> None:
+    vectors = Sonde().fit(RAGGED, NORMALS).encode(RAGGED)
+    (path,) = own_cache.glob("*.npz")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2] if content is None else content)
+    before = len(embedded)
+    np.testing.assert_array_equal(Sonde().fit(RAGGED, NORMALS).encode(RAGGED), vectors)
+    assert len(embedded) > before
+    assert path.read_bytes() == whole
+
+
 def test_the_fingerprint_follows_what_shapes_a_vector() -> None:
     plain = Sonde().fit(RAGGED, NORMALS)
     others = [
@@ -252,13 +264,46 @@ def test_the_shipped_file_says_what_it_is() -> None:
     assert len(WEIGHTS.read_bytes()) < 20e6
 
 
-def test_torch_and_the_shipped_runtime_give_the_same_vectors() -> None:
+@pytest.mark.parametrize("size", ["full", "small"])
+def test_torch_and_the_shipped_runtime_give_the_same_vectors(size: sonde.Size) -> None:
     torch = pytest.importorskip("torch")
     export = pytest.importorskip("readbench.engine.encoders.sonde_network", reason="needs the extra 'training'")
     series = np.random.default_rng(0).normal(size=(4, sonde.LENGTH)).cumsum(axis=1).astype(np.float32)
-    with as_file(WEIGHTS) as path, torch.inference_mode():
-        vectors = export.load(path)(torch.from_numpy(series)).numpy()
-    np.testing.assert_allclose(vectors, Sonde().embed(series), atol=1e-3)
+    with torch.inference_mode():
+        vectors = export.load(sonde.find_shipped_weights(size))(torch.from_numpy(series)).numpy()
+    np.testing.assert_allclose(vectors, Sonde(size=size).embed(series), atol=1e-3)
+
+
+def test_the_small_network_was_taught_by_the_full_one() -> None:
+    """Windows that the one calls alike, the other calls alike: the vectors' cosines go together."""
+    series = np.random.default_rng(0).normal(size=(40, sonde.LENGTH)).cumsum(axis=1).astype(np.float32)
+    likeness = []
+    for size in ("full", "small"):
+        vectors = Sonde(size=size).embed(series)
+        vectors = vectors - vectors.mean(axis=0)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        likeness.append((vectors @ vectors.T)[np.triu_indices(40, 1)])
+    assert np.corrcoef(likeness)[0, 1] > 0.9
+    assert sonde.find_shipped_weights("small").stat().st_size < 2e6
+
+
+def test_differences_are_further_channels() -> None:
+    """What the network sees of a window with its differences is what it sees of a window that has them as channels."""
+    values = np.random.default_rng(0).normal(size=(12, 2, 60)).cumsum(axis=2).astype(np.float32)
+    normals = np.random.default_rng(1).normal(size=(20, 2, 60)).cumsum(axis=2).astype(np.float32)
+    names = ("a", "b")
+
+    def widened(arrays: NDArray[np.float32]) -> WindowSet:
+        changes = np.concatenate([np.zeros((len(arrays), 2, 1), np.float32), np.diff(arrays, axis=2)], axis=2)
+        both = np.concatenate([arrays, changes], axis=1)
+        return windows_of(*both, channels=(*names, *(f"(change) {name}" for name in names)))
+
+    plain, own = windows_of(*values, channels=names), windows_of(*normals, channels=names)
+    seen = Sonde(size="small", views="difference").fit(plain, own).encode(plain)
+    expected = Sonde(size="small").fit(widened(values), widened(normals)).encode(widened(values))
+    assert_same(seen, expected)
+    with pytest.raises(ParameterError, match="sees values only"):
+        Sonde(reference="before", views="difference")
 
 
 def test_a_gpu_gives_the_vectors_of_a_cpu() -> None:

@@ -200,6 +200,16 @@ def test_what_was_trained_is_not_trained_again(tmp_path: Path, monkeypatch: pyte
     assert [path.suffix for path in tmp_path.rglob("*.partial")] == []
 
 
+def test_damaged_weights_are_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READBENCH_CACHE", str(tmp_path))
+    calls = count_trainings(monkeypatch)
+    first = fitted()
+    (path,) = (tmp_path / "models" / "ts2vec").glob("*.npz")
+    path.write_bytes(path.read_bytes()[:-200])
+    assert fitted().fingerprint() == first.fingerprint()
+    assert len(calls) == 2
+
+
 def test_a_small_corpus_gets_fewer_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("READBENCH_CACHE", str(tmp_path))
     calls = count_trainings(monkeypatch)

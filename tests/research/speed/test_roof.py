@@ -22,6 +22,17 @@ def test_every_cell_is_computed(steps: int) -> None:
     np.testing.assert_allclose(found.reshape(costs.shape), costs, rtol=1e-5)
 
 
+@pytest.mark.parametrize("steps", [0, 1, 2, 17])
+def test_every_product_is_computed(steps: int) -> None:
+    found = roof.first_state(3)
+    roof.multiply(found, steps)
+    numbers = roof.first_state(3).astype(np.float64)
+    for _ in range(steps):
+        numbers = numbers**2 - 0.5
+    np.testing.assert_allclose(found, numbers, atol=1e-5)
+    assert roof.products_per_second() > 1e8
+
+
 def test_costs_stay_numbers() -> None:
     state = roof.first_state()
     roof.advance(state, 10_000)

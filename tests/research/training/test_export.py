@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -85,3 +86,16 @@ def test_the_command_gives_the_same_bytes_for_the_same_seed(tmp_path: Path) -> N
 def test_options_take_the_place_of_the_preset_s_settings(tmp_path: Path) -> None:
     main(["--preset", "tiny", "--steps", "1", "--patches", "8", "--families", "waves,walks", "--out", str(tmp_path)])
     assert load(tmp_path / "sonde.onnx").shape.patches == 8
+
+
+def test_a_shape_comes_back_as_it_was_and_fewer_digits_change_little(tmp_path: Path) -> None:
+    shape = replace(TINY.shape, stem=(8, 16), vector=24)
+    body = SondeNetwork(shape).eval()
+    for digits in (10, 6):
+        export(body, tmp_path / f"{digits}.onnx", {"config": {"shape": asdict(shape)}}, digits)
+    exact, coarse = (load(tmp_path / f"{digits}.onnx") for digits in (10, 6))
+    assert exact.shape == coarse.shape == shape
+    kept = coarse.stem[0].weight.detach().numpy()
+    np.testing.assert_allclose(kept, exact.stem[0].weight.detach().numpy(), rtol=2.0**-6)
+    fractions = np.frexp(kept)[0] * 2**7
+    np.testing.assert_array_equal(fractions, np.round(fractions))

@@ -36,12 +36,12 @@ def test_a_fault_reaches_only_channels_that_read_it(monkeypatch: pytest.MonkeyPa
     readers: list[Tensor] = []
     plain = _mixture
 
-    def noted(draws: Draws, hidden: Tensor, channels: int) -> Tensor:
+    def noted(draws: Draws, hidden: Tensor, channels: int, units: int) -> Tensor:
         state = draws.generator.get_state()
         draws.normal(len(hidden), channels, PROCESSES)
         readers.append(draws.coin(0.5, len(hidden), channels, PROCESSES))
         draws.generator.set_state(state)
-        return plain(draws, hidden, channels)
+        return plain(draws, hidden, channels, units)
 
     def harmless(draws: Draws, series: Tensor, fault: SyntheticFault) -> Tensor:
         inject(draws, series, fault)

@@ -114,6 +114,10 @@ class Mantis(FrozenEncoder):
         return import_optional("torch", self.name).cat([network(part) for part in parts])
 
 
+CHRONOS2_WEIGHTS, BOLT_WEIGHTS = "amazon/chronos-2", "amazon/chronos-bolt-base"
+CHRONOS_FILES = ("config.json", "model.safetensors")
+
+
 def load_whole(kind: Torch, folder: Path, owner: str) -> Torch:
     """A network of `transformers` from a folder; weights that are missing, surplus or of another shape are an error."""
     network, report = kind.from_pretrained(folder, local_files_only=True, output_loading_info=True)
@@ -128,7 +132,26 @@ def load_whole(kind: Torch, folder: Path, owner: str) -> Torch:
     return network
 
 
-CHRONOS2_WEIGHTS, CHRONOS2_FILES = "amazon/chronos-2", ("config.json", "model.safetensors")
+class ChronosEncoder(FrozenEncoder):
+    """What the networks of the package `chronos-forecasting` have in common.
+
+    Any length is admissible up to the network's context; longer windows are interpolated down to it.
+    """
+
+    distribution: ClassVar = "chronos-forecasting"
+    files: ClassVar = CHRONOS_FILES
+    licence: ClassVar = "Apache-2.0"
+    module: ClassVar[str]
+    network_class: ClassVar[str]
+
+    def admissible(self, length: int) -> int:
+        """The length itself, up to the network's context."""
+        return min(length, int(self.network.chronos_config.context_length))
+
+    def load(self, paths: tuple[Path, ...], device: str) -> Torch:
+        """The network, with the weights of the file and no others."""
+        kind = getattr(import_optional(self.module, self.name), self.network_class)
+        return load_whole(kind, paths[0].parent, self.name).to(device).float().eval()
 
 
 @ENCODERS.register(
@@ -138,10 +161,10 @@ CHRONOS2_WEIGHTS, CHRONOS2_FILES = "amazon/chronos-2", ("config.json", "model.sa
     requires=("torch", "chronos"),
     extra="models",
     abilities=(Pretrained, OnDevice, ScalesWindows),
-    unavailable=partial(explain_missing_weights, CHRONOS2_WEIGHTS, CHRONOS2_FILES),
+    unavailable=partial(explain_missing_weights, CHRONOS2_WEIGHTS, CHRONOS_FILES),
 )
 @dataclass(eq=False)
-class Chronos2(FrozenEncoder):
+class Chronos2(ChronosEncoder):
     """Chronos-2, frozen: the mean over the patches of each channel.
 
     Channels are given as unrelated series, so that its group attention mixes nothing. The two tokens behind the patches
@@ -151,28 +174,15 @@ class Chronos2(FrozenEncoder):
     """
 
     name: ClassVar = "chronos-2"
-    distribution: ClassVar = "chronos-forecasting"
-    files: ClassVar = CHRONOS2_FILES
-    licence: ClassVar = "Apache-2.0"
+    module: ClassVar = "chronos.chronos2"
+    network_class: ClassVar = "Chronos2Model"
 
     weights: str = CHRONOS2_WEIGHTS
-
-    def admissible(self, length: int) -> int:
-        """The length itself, up to the network's context."""
-        return min(length, int(self.network.chronos_config.context_length))
-
-    def load(self, paths: tuple[Path, ...], device: str) -> Torch:
-        """The network, with the weights of the file and no others."""
-        kind = import_optional("chronos.chronos2", self.name).Chronos2Model
-        return load_whole(kind, paths[0].parent, self.name).to(device).float().eval()
 
     def forward(self, network: Torch, series: Torch) -> Torch:
         """(B, 768) means of the patches."""
         output, _, _, patches = network.encode(context=series)
         return output[0][:, :patches].mean(dim=1)
-
-
-BOLT_WEIGHTS, BOLT_FILES = "amazon/chronos-bolt-base", ("config.json", "model.safetensors")
 
 
 @ENCODERS.register(
@@ -182,10 +192,10 @@ BOLT_WEIGHTS, BOLT_FILES = "amazon/chronos-bolt-base", ("config.json", "model.sa
     requires=("torch", "chronos"),
     extra="models",
     abilities=(Pretrained, OnDevice, ScalesWindows),
-    unavailable=partial(explain_missing_weights, BOLT_WEIGHTS, BOLT_FILES),
+    unavailable=partial(explain_missing_weights, BOLT_WEIGHTS, CHRONOS_FILES),
 )
 @dataclass(eq=False)
-class ChronosBolt(FrozenEncoder):
+class ChronosBolt(ChronosEncoder):
     """Chronos-Bolt, frozen: the mean over the patches of each channel, behind the encoder.
 
     The register token behind the patches is left out of the mean. Any length is admissible up to the network's context
@@ -193,20 +203,10 @@ class ChronosBolt(FrozenEncoder):
     """
 
     name: ClassVar = "chronos-bolt"
-    distribution: ClassVar = "chronos-forecasting"
-    files: ClassVar = BOLT_FILES
-    licence: ClassVar = "Apache-2.0"
+    module: ClassVar = "chronos.chronos_bolt"
+    network_class: ClassVar = "ChronosBoltModelForForecasting"
 
     weights: str = BOLT_WEIGHTS
-
-    def admissible(self, length: int) -> int:
-        """The length itself, up to the network's context."""
-        return min(length, int(self.network.chronos_config.context_length))
-
-    def load(self, paths: tuple[Path, ...], device: str) -> Torch:
-        """The network, with the weights of the file and no others."""
-        kind = import_optional("chronos.chronos_bolt", self.name).ChronosBoltModelForForecasting
-        return load_whole(kind, paths[0].parent, self.name).to(device).float().eval()
 
     def forward(self, network: Torch, series: Torch) -> Torch:
         """(B, 768) means of the patches."""

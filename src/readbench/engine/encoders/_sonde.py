@@ -3,7 +3,8 @@
 A channel of a window, scaled by its normal operation and brought to 512 points, becomes 512 numbers. How the channels
 of a window become one vector is a parameter: by default each channel's departure from normal operation, at places of
 its own (`NormalOperation`, and the pooling `both` of `pool_channels`); the paper's mean over channels is
-`sonde(pool=mean)`.
+`sonde(pool=mean)`. `sonde(size=small)` is a network of a sixth of the cost that was taught by the full one;
+`sonde(views=difference)` shows the network how each channel changes from step to step, as further channels.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.common.files import cache_root, digest, exclusive, open_atomic
+from readbench.common.cache import keep_arrays
+from readbench.common.files import cache_root, digest
 from readbench.engine.abilities import OnDevice, Pretrained, UsesContext
 from readbench.engine.devices import import_optional, inference_mode, pick_device
 from readbench.engine.encoders._channels import (
@@ -33,12 +35,12 @@ from readbench.engine.encoders._channels import (
 from readbench.engine.encoders._weights import digest_weights, locate_weights
 from readbench.engine.kernels.threads import Team
 from readbench.engine.parameters import ParameterRange
-from readbench.engine.preparation import Scaler, operating_statistics
+from readbench.engine.preparation import Scaler, add_differences, operating_statistics
 from readbench.engine.protocols import Metric, Vectors
 from readbench.engine.registry import ENCODERS
 from readbench.engine.vectors import code_key, window_digests
 from readbench.engine.windows import WindowSet, cut_befores
-from readbench.errors import UsageError
+from readbench.errors import ParameterError, UsageError
 
 LENGTH, WIDTH = 512, 512
 VERSION = 1
@@ -49,8 +51,11 @@ STRETCHES = 4
 """Latest stretches of the time before a window whose vectors say what is usual."""
 Reference = Literal["normals", "corpus", "before", "none"]
 Runtime = Literal["cpu", "cuda"]
+Size = Literal["full", "small"]
+Views = Literal["values", "difference"]
 SHIPPED = "shipped"
 FILE = "sonde.onnx"
+SHIPPED_FILES: dict[Size, str] = {"full": FILE, "small": "sonde-small.onnx"}
 
 
 @ENCODERS.register("sonde", title="Sonde", family="embedder", abilities=(Pretrained, OnDevice, UsesContext))
@@ -65,9 +70,11 @@ class Sonde(ChannelEncoder):
         device: `cpu` runs anywhere; `cuda` needs the package torch and is for bulk encoding.
         batch: series at a time.
         weights: those that ship with the package, or a folder with the `sonde.onnx` of a training run of your own.
+        size: which of the shipped networks.
+        views: what is seen of a channel: its values, or also their difference from step to step.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter a choice
         self,
         pool: Pooling = "both",
         reference: Reference = "normals",
@@ -75,13 +82,20 @@ class Sonde(ChannelEncoder):
         device: Runtime = "cpu",
         batch: Annotated[int, ParameterRange(1)] = 32,
         weights: str = SHIPPED,
+        *,
+        size: Size = "full",
+        views: Views = "values",
     ) -> None:
+        if views == "difference" and reference == "before":
+            raise ParameterError("sonde(reference=before) sees values only: leave out views=difference.")
         self.pool: Pooling = pool
         self.reference: Reference = reference
         self.metric: Metric = metric
         self.device: Runtime = device
         self.batch = batch
         self.weights = weights
+        self.size: Size = size
+        self.views: Views = views
         self.scale_: Scaler | None = None
         self.usual_: NormalOperation | None = None
 
@@ -101,6 +115,7 @@ class Sonde(ChannelEncoder):
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Settle how channels are scaled, and what their vectors are in normal operation."""
+        corpus, normals = self._seen(corpus), self._seen(normals)
         if self.reference == "before":
             self.scale_ = scale = Scaler.of("before", corpus, normals)
         else:
@@ -115,6 +130,7 @@ class Sonde(ChannelEncoder):
             raise UsageError("Fit the encoder first: it scales windows by what it is fitted on.")
         if not len(windows):
             return np.empty((0, 0), np.float32)
+        windows = self._seen(windows)
         vectors = self.channel_vectors(self.scale_(windows))
         if self.usual_ is not None:
             counts = np.repeat(windows.channel_counts, windows.channel_counts)
@@ -144,7 +160,15 @@ class Sonde(ChannelEncoder):
         """Hash of the weights, the parameters that shape a vector, the scaling and the reference."""
         statistics = self.scale_.fingerprint() if self.scale_ else ""
         usual = self.usual_.fingerprint() if self.usual_ else ""
-        return digest(self.weights_fingerprint(), self.pool, self.reference, statistics, usual)
+        return digest(self.weights_fingerprint(), self.pool, self.reference, self.views, statistics, usual)
+
+    def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
+        """(N,) numbers of each window, of its further views and of the vectors of its channels."""
+        return super().footprint(windows) * (2 if self.views == "difference" else 1)
+
+    def _seen(self, windows: WindowSet) -> WindowSet:
+        """The windows as the network is shown them."""
+        return add_differences(windows) if self.views == "difference" else windows
 
     def _own_usual(self, windows: WindowSet, width: int) -> Vectors:
         """(M, D) mean vectors of the channels in the time before their windows; NaN where there is none."""
@@ -165,7 +189,9 @@ class Sonde(ChannelEncoder):
     @property
     def _file(self) -> Path:
         """The file of weights."""
-        return find_shipped_weights() if self.weights == SHIPPED else locate_weights(self.weights, (FILE,), "sonde")[0]
+        if self.weights == SHIPPED:
+            return find_shipped_weights(self.size)
+        return locate_weights(self.weights, (FILE,), "sonde")[0]
 
     def _normal_operation(self, normals: WindowSet, scale: Scaler) -> NormalOperation:
         """Statistics of the normals' vectors; kept in the cache, since encoding them takes its time."""
@@ -175,10 +201,8 @@ class Sonde(ChannelEncoder):
         key = hashlib.sha256(repr(identity).encode())
         key.update(bytes.fromhex("".join(window_digests(normals))))
         path = cache_root() / "models" / "sonde" / f"{key.hexdigest()[:24]}.npz"
-        with exclusive(path.with_suffix(".lock")):
-            if not path.exists():
-                _store(self._measure(normals, scale), path)
-            return _read(path)
+        kept = keep_arrays(path, lambda: _arrays_of(self._measure(normals, scale)))
+        return NormalOperation(tuple(kept["names"].tolist()), kept["mean"], kept["deviation"])
 
     def _measure(self, normals: WindowSet, scale: Scaler) -> NormalOperation:
         if not len(normals):
@@ -187,9 +211,9 @@ class Sonde(ChannelEncoder):
         return NormalOperation.of(np.concatenate([v for v, _ in parts]), np.concatenate([n for _, n in parts]))
 
 
-def find_shipped_weights() -> Path:
+def find_shipped_weights(size: Size = "full") -> Path:
     """The weights in the package."""
-    return Path(str(files("readbench.engine.encoders").joinpath("models", FILE)))
+    return Path(str(files("readbench.engine.encoders").joinpath("models", SHIPPED_FILES[size])))
 
 
 @lru_cache(maxsize=2)
@@ -216,11 +240,5 @@ def _torch_network(weights: Path, device: str) -> Any:  # noqa: ANN401 - a torch
     return import_optional("readbench.engine.encoders.sonde_network", "sonde(device=cuda)").load(weights).to(device)
 
 
-def _store(usual: NormalOperation, path: Path) -> None:
-    with open_atomic(path) as file:
-        np.savez(file, names=np.array(usual.names, np.str_), mean=usual.mean, deviation=usual.deviation)
-
-
-def _read(path: Path) -> NormalOperation:
-    with np.load(path) as stored:
-        return NormalOperation(tuple(stored["names"].tolist()), stored["mean"], stored["deviation"])
+def _arrays_of(usual: NormalOperation) -> dict[str, NDArray[Any]]:
+    return {"names": np.array(usual.names, np.str_), "mean": usual.mean, "deviation": usual.deviation}

@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.common.files import cache_root, exclusive, open_atomic
+from readbench.common.cache import keep_arrays
+from readbench.common.files import cache_root
 from readbench.engine.abilities import OnDevice, ScalesWindows
 from readbench.engine.devices import Device, Torch, import_optional, inference_mode, pick_device, use_one_thread
 from readbench.engine.encoders._raw import ChannelGrid
@@ -246,10 +246,7 @@ class TS2Vec(BatchEncoder):
             raise DataError("ts2vec needs a corpus to be trained on, and this one is empty.")
         self.grid_ = ChannelGrid.of(corpus, normals, self.norm, shortest=SHORTEST, longest=self.length)
         path = cache_root() / "models" / "ts2vec" / f"{self._training_key(corpus)}.npz"
-        with exclusive(path.with_suffix(".lock")):
-            if not path.exists():
-                _store(self._train(corpus), path)
-            self.weights_ = _read(path)
+        self.weights_ = keep_arrays(path, lambda: self._train(corpus))
         return self
 
     def _train(self, corpus: WindowSet) -> Weights:
@@ -298,13 +295,3 @@ class TS2Vec(BatchEncoder):
         digest = hashlib.sha256(repr(settings).encode())
         digest.update(bytes.fromhex("".join(window_digests(corpus))))
         return digest.hexdigest()[:24]
-
-
-def _store(weights: Weights, path: Path) -> None:
-    with open_atomic(path) as file:
-        np.savez(file, **weights)  # type: ignore[arg-type]  # numpy's stub takes its flag for one of the arrays
-
-
-def _read(path: Path) -> Weights:
-    with np.load(path) as stored:
-        return {name: stored[name] for name in stored.files}

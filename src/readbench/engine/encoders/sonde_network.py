@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
+from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 from torch.nn import functional as ops
@@ -117,6 +118,8 @@ class NetworkShape:
         patches: tokens of a series, the class token aside.
         projection: numbers that the search for a program compares.
         statistics: whether tokens also know level and scale of their patch.
+        stem: widths of the first two convolutions.
+        vector: numbers of the vector, by a linear map behind the tokens; 0 leaves the tokens as they are, 2 width.
     """
 
     width: int = 256
@@ -126,6 +129,13 @@ class NetworkShape:
     patches: int = 16
     projection: int = 128
     statistics: bool = True
+    stem: tuple[int, int] = (64, 128)
+    vector: int = 0
+
+    @property
+    def size(self) -> int:
+        """Numbers of a vector."""
+        return self.vector or 2 * self.width
 
     def __post_init__(self) -> None:
         if self.patches < 1 or FINEST % self.patches:
@@ -159,19 +169,20 @@ class TransformerBlock(nn.Module):
 
 
 class SondeNetwork(nn.Module):
-    """What ships: (B, 512) series to (B, 2 width) vectors."""
+    """What ships: (B, 512) series to (B, size) vectors."""
 
     def __init__(self, shape: NetworkShape) -> None:
         super().__init__()
         self.shape = shape
         width = shape.width
         stride = FINEST // shape.patches
+        first, second = shape.stem
         self.stem = nn.Sequential(
-            nn.Conv1d(2, 64, 9, 2, 4),
+            nn.Conv1d(2, first, 9, 2, 4),
             nn.GELU(),
-            nn.Conv1d(64, 128, 9, 4, 4),
+            nn.Conv1d(first, second, 9, 4, 4),
             nn.GELU(),
-            nn.Conv1d(128, width, 2 * stride + 1, stride, stride),
+            nn.Conv1d(second, width, 2 * stride + 1, stride, stride),
         )
         self.register_buffer("code_scales", torch.tensor(CODE_SCALES))
         if shape.statistics:
@@ -182,6 +193,7 @@ class SondeNetwork(nn.Module):
         self.summary = nn.Parameter(torch.randn(1, 1, width) * 0.02)
         self.blocks = nn.ModuleList(TransformerBlock(shape) for _ in range(shape.depth))
         self.output_norm = nn.LayerNorm(width)
+        self.head = nn.Linear(2 * width, shape.vector) if shape.vector else nn.Identity()
 
     def tokens(self, series: Tensor) -> Tensor:
         """(B, patches + 1, width) after the last norm; the first is the class token."""
@@ -201,8 +213,13 @@ class SondeNetwork(nn.Module):
         return self.output_norm(tokens)
 
     def forward(self, series: Tensor) -> Tensor:
-        """(B, 2 width) vectors."""
-        return pool_tokens(self.tokens(series))
+        """(B, size) vectors."""
+        return self.pooled(self.tokens(series))
+
+    def pooled(self, tokens: Tensor) -> Tensor:
+        """(B, size) the class token beside the mean of the others, through the head."""
+        vectors: Tensor = self.head(torch.cat([tokens[:, 0], tokens[:, 1:].mean(1)], -1))
+        return vectors
 
     def _codes(self, statistics: Tensor) -> Tensor:
         """Each number through tanh at several scales."""
@@ -221,33 +238,37 @@ class Learner(nn.Module):
     def __init__(self, shape: NetworkShape) -> None:
         super().__init__()
         self.body = SondeNetwork(shape)
-        size = 2 * shape.width
+        size = shape.size
         self.identity = nn.Sequential(
             nn.LayerNorm(size), nn.Linear(size, 512), nn.GELU(), nn.Linear(512, shape.projection)
         )
         self.picture = nn.Linear(shape.width, LENGTH // shape.patches)
 
     def forward(self, series: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Vectors (B, 2 width), their projections (B, projection) and every patch redrawn (B, T)."""
+        """Vectors (B, size), their projections (B, projection) and every patch redrawn (B, T)."""
         tokens = self.body.tokens(series)
-        vectors = pool_tokens(tokens)
+        vectors = self.body.pooled(tokens)
         return vectors, self.identity(vectors), self.picture(tokens[:, 1:]).flatten(1)
-
-
-def pool_tokens(tokens: Tensor) -> Tensor:
-    """The class token beside the mean of the others."""
-    return torch.cat([tokens[:, 0], tokens[:, 1:].mean(1)], -1)
 
 
 OPSET = 17
 HALF = ".half"
+DIGITS = 10
+"""Binary digits that half precision keeps behind the first one."""
 SMALLEST = 64
 """Numbers from which on a tensor is stored in half precision."""
 
 
-def export(body: SondeNetwork, path: Path, metadata: dict[str, Any]) -> None:
-    """Write the body: input `series` (B, 512), output `vectors` (B, 2 width), any B."""
-    model = store_in_half(_traced(body.cpu()))
+def export(body: SondeNetwork, path: Path, metadata: dict[str, Any], digits: int = DIGITS) -> None:
+    """Write the body: input `series` (B, 512), output `vectors` (B, size), any B.
+
+    Args:
+        body: trained.
+        path: the file.
+        metadata: what the file says about itself.
+        digits: binary digits of a weight behind its first one; fewer make a smaller download.
+    """
+    model = store_in_half(_traced(body.cpu()), digits)
     helper.set_model_props(model, {name: json.dumps(value) for name, value in metadata.items()})
     onnx.checker.check_model(model)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -274,15 +295,15 @@ def _traced(body: SondeNetwork) -> onnx.ModelProto:
     return onnx.load_model_from_string(buffer.getvalue())
 
 
-def store_in_half(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same model with large float tensors stored in float16 and cast when it is loaded."""
+def store_in_half(model: onnx.ModelProto, digits: int = DIGITS) -> onnx.ModelProto:
+    """The same model with large float tensors stored in float16, rounded to some digits, and cast when it is loaded."""
     casts = []
     for tensor in model.graph.initializer:
         values = numpy_helper.to_array(tensor)
         if values.dtype != np.float32 or values.size < SMALLEST:
             continue
         name = tensor.name
-        tensor.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}{HALF}"))
+        tensor.CopyFrom(numpy_helper.from_array(_rounded(values, digits).astype(np.float16), f"{name}{HALF}"))
         casts.append(helper.make_node("Cast", [f"{name}{HALF}"], [name], to=TensorProto.FLOAT))
     nodes = [*casts, *model.graph.node]
     del model.graph.node[:]
@@ -290,11 +311,21 @@ def store_in_half(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
+def _rounded(values: NDArray[np.float32], digits: int) -> NDArray[np.float32]:
+    """Numbers with so many binary digits behind their first one."""
+    if digits >= DIGITS:
+        return values
+    fraction, exponent = np.frexp(values)
+    rounded: NDArray[np.float32] = np.ldexp(np.round(fraction * 2 ** (digits + 1)), exponent - digits - 1)
+    return rounded
+
+
 def load(path: Path) -> SondeNetwork:
     """The body in a file that `export` wrote."""
     model = onnx.load_model(path)
     config = json.loads(next(item.value for item in model.metadata_props if item.key == "config"))
-    body = SondeNetwork(NetworkShape(**config["shape"]))
+    lists = {name: tuple(value) for name, value in config["shape"].items() if isinstance(value, list)}
+    body = SondeNetwork(NetworkShape(**config["shape"] | lists))
     stored = {t.name.removesuffix(HALF): numpy_helper.to_array(t) for t in model.graph.initializer}
     body.load_state_dict({name: torch.from_numpy(stored[name].astype(np.float32)) for name in body.state_dict()})
     return body.eval()

@@ -1,3 +1,5 @@
+"""Chronos-2 and Chronos-Bolt: what both promise, and what each reads."""
+
 from __future__ import annotations
 
 import json
@@ -8,23 +10,36 @@ from typing import Any
 import numpy as np
 import pytest
 
-from readbench.engine.encoders import ChronosBolt
+from readbench.engine.encoders import Chronos2, ChronosBolt
 from readbench.engine.preparation import resample
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError
 from readbench.testing import sample_windows
-from tests.engine.encoders.checkpoints import write_bolt
+from tests.engine.encoders.checkpoints import write_bolt, write_chronos
 from tests.engine.encoders.frozen_checks import FROZEN_CHECKS, RAGGED, Build, fitted
 
 pytest.importorskip("torch")
 pytest.importorskip("chronos")
 
+Chronos = Chronos2 | ChronosBolt
+BOTH: dict[str, tuple[type[Chronos], Callable[..., Path]]] = {
+    "chronos-2": (Chronos2, write_chronos),
+    "chronos-bolt": (ChronosBolt, write_bolt),
+}
+
+
+@pytest.fixture(params=BOTH)
+def model(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
 
 @pytest.fixture
-def build(tmp_path: Path) -> Build:
-    def make(seed: int = 0, **parameters: Any) -> ChronosBolt:  # noqa: ANN401 - of any type
+def build(tmp_path: Path, model: str) -> Build:
+    encoder, write = BOTH[model]
+
+    def make(seed: int = 0, **parameters: Any) -> Chronos:  # noqa: ANN401 - of any type
         folder = tmp_path / str(seed)
-        return ChronosBolt(weights=str(folder if folder.exists() else write_bolt(folder, seed)), **parameters)
+        return encoder(weights=str(folder if folder.exists() else write(folder, seed)), **parameters)
 
     return make
 
@@ -35,10 +50,22 @@ def test_it_keeps_the_promises_of_frozen_encoders(check: Callable[[Build], None]
 
 
 @pytest.mark.parametrize("length", [16, 50])
-def test_vectors_are_those_of_the_package_without_its_register(build: Build, length: int) -> None:
+def test_vectors_are_those_of_chronos_2_without_its_last_two_tokens(tmp_path: Path, length: int) -> None:
+    chronos = pytest.importorskip("chronos")
+    windows = sample_windows(5, channels=3, length=length)
+    encoder = Chronos2(weights=str(write_chronos(tmp_path / "own")), norm="none")
+    series = np.stack([w.values for w in windows]).reshape(15, 1, length)
+    tokens, _ = chronos.Chronos2Pipeline(encoder.network).embed(series)
+    assert tokens[0].shape[1] == -(-length // 16) + 2
+    expected = np.stack([t[0, :-2].mean(dim=0).numpy() for t in tokens]).reshape(5, 3, -1).mean(axis=1)
+    np.testing.assert_allclose(encoder.encode(windows), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("length", [16, 50])
+def test_vectors_are_those_of_chronos_bolt_without_its_register(tmp_path: Path, length: int) -> None:
     torch, chronos = pytest.importorskip("torch"), pytest.importorskip("chronos")
     windows = sample_windows(5, channels=3, length=length)
-    encoder = build(norm="none")
+    encoder = ChronosBolt(weights=str(write_bolt(tmp_path / "own")), norm="none")
     series = torch.from_numpy(np.stack([w.values for w in windows]).reshape(15, length))
     tokens, _ = chronos.ChronosBoltPipeline(encoder.network).embed(series)
     assert tokens.shape[1] == -(-length // 16) + 1
@@ -46,8 +73,9 @@ def test_vectors_are_those_of_the_package_without_its_register(build: Build, len
     np.testing.assert_allclose(encoder.encode(windows), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_windows_beyond_the_context_are_interpolated_not_cut(tmp_path: Path) -> None:
-    encoder = ChronosBolt(weights=str(write_bolt(tmp_path / "short", context=64)), norm="none")
+def test_windows_beyond_the_context_are_interpolated_not_cut(tmp_path: Path, model: str) -> None:
+    kind, write = BOTH[model]
+    encoder = kind(weights=str(write(tmp_path / "short", context=64)), norm="none")
     walk = np.random.default_rng(0).standard_normal((1, 200)).cumsum(axis=1).astype(np.float32)
     long, short = (encoder.encode(WindowSet.from_arrays([values])) for values in (walk, resample(walk, 64)))
     np.testing.assert_allclose(long, short, rtol=1e-5, atol=1e-6)
