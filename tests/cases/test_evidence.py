@@ -68,6 +68,18 @@ def test_a_channel_that_departs_on_one_side_only_speaks_against(library: Library
     assert evidence.support < library.explain(windows(1, seed=7), "w0").support
 
 
+def test_of_a_young_fault_departures_count_from_its_onset(library: Library) -> None:
+    young = np.random.default_rng(3).normal(size=(3, 40))
+    young[0, 30:] -= RAMP[:30:3]
+    young[1, 30:] += RAMP[:30:3]
+    asked = WindowSet.from_arrays([young], channels=CHANNELS)
+    diluted, since = library.explain(asked, "w0"), library.explain(asked, "w0", onset=30)
+    assert not any(channel.same_way for channel in diluted.channels)
+    assert {channel.name for channel in since.channels if channel.same_way} == {"pressure", "flow"}
+    assert not any(channel.against for channel in since.channels)
+    assert since.path == diluted.path
+
+
 def test_an_offset_alone_does_not_agree_and_sizes_have_no_end(library: Library) -> None:
     rng = np.random.default_rng(2)
     offset = rng.normal(size=(3, 40)) + np.array([[80.0], [0.0], [0.0]])

@@ -68,3 +68,9 @@ def test_what_cannot_be_compared_is_refused() -> None:
         auroc([1.0], [float("nan")])
     with pytest.raises(ParameterError, match="'detection'"):
         false_alarm_rate([1.0], [0.0], detection=1.0)
+
+
+def test_votes_count_as_repeated_scores_do() -> None:
+    novel, known = [3.0, 1.0, 2.0], [0.0, 2.0, 1.0, 5.0]
+    repeated = auroc(np.repeat(novel, [1, 2, 3]), np.repeat(known, [2, 1, 3, 1]))
+    assert auroc(novel, known, novel_votes=[1, 2, 3], known_votes=[2, 1, 3, 1]) == pytest.approx(repeated)

@@ -5,7 +5,7 @@ normal operation. Cases of one recording are one incident and never evidence for
 every incident would take hours; so a method serves until the history has grown by `GROWTH`, which makes figures
 slightly worse than they would have been.
 
-The library *names a fault* where a fault type is the most likely option with at least `SPEAKS_FROM`. Its *stated
+The library *names a fault* where a fault type is the most likely option with more than `SPEAKS_FROM`. Its *stated
 precision* is the mean of these probabilities, its *realised precision* the share that was right.
 """
 
@@ -27,7 +27,8 @@ from readbench.common.progress import SILENT, Progress
 from readbench.errors import UsageError
 
 SPEAKS_FROM = 0.5
-"""Probability from which a fault counts as named."""
+"""Probability above which a fault counts as named: one half is what the library says where it is not certain."""
+DECIMALS = 9
 LEVELS = (0.5, 0.7, 0.8, 0.9)
 """Confidences that coverage and precision are told at."""
 FIRST_ASKED = 10
@@ -68,7 +69,7 @@ class Replayed(Record):
     @property
     def named(self) -> bool:
         """Whether a fault was named."""
-        return self.said not in (UNLIKE, NORMAL_OPERATION) and self.probability >= SPEAKS_FROM
+        return self.said not in (UNLIKE, NORMAL_OPERATION) and round(self.probability, DECIMALS) > SPEAKS_FROM
 
     @property
     def right(self) -> bool:
@@ -214,7 +215,7 @@ def replay_history(
     past, found = PastLibrary(library), list[Replayed]()
     for history, asked in list_steps(incidents, first):
         progress("replaying", len(history), total)
-        past.remember(snapshot, [entry.case.id for entry in history])
+        past.remember(snapshot, history, asked)
         found += _ask(past, snapshot, asked, method)
     progress("replaying", total, total)
     if not found:
@@ -272,10 +273,12 @@ class PastLibrary(Library):
         super().__init__(library.store, as_of=0)
         self._past = library.snapshot()
 
-    def remember(self, whole: Snapshot, cases: Sequence[str]) -> None:
-        """Know these cases only."""
-        kept = {name: whole.state.cases[name] for name in cases}
-        self._past = replace(whole, state=replace(whole.state, cases=kept)).after(self._past)
+    def remember(self, whole: Snapshot, history: Sequence[JournalEntry], asked: Sequence[JournalEntry]) -> None:
+        """Know the cases of a history only, and no normal window of the recordings that are asked about."""
+        cases = {entry.case.id: entry for entry in history}
+        own = {entry.case.group for entry in asked if entry.case.group}
+        normals = {name: entry for name, entry in whole.state.normals.items() if entry.case.group not in own}
+        self._past = replace(whole, state=replace(whole.state, cases=cases, normals=normals)).after(self._past)
 
     def snapshot(self) -> Snapshot:
         """What is remembered."""

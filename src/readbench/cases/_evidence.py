@@ -1,13 +1,14 @@
 """Why a case is like a window: the channels that depart from normal operation in the same way, aligned and drawn.
 
 A channel's agreement is half the cosine of both departures, after alignment, and half their correlation: a constant
-offset on both sides agrees in its level, and says nothing about its course. `support` joins the channels in one number,
+offset on both sides agrees in its level, and says nothing about its course. With a and b the sizes log(1 + departure)
+of the channels of window and case, `support` joins the channels in one number, the mean of
 
-    (mean of the agreements, each channel weighing as much as the smaller of its two departures
-     + correlation, over the channels, of log(1 + departure) of the window and of the case) / 2
+    how alike they move           mean of the agreements, weighing as much as the smaller of the two departures
+    whether the same ones move    correlation of a and b over the channels, those of their steps (movement) beside them
+    whether they move as much     1 - 2 sum |a - b| / sum (a + b): what departs on one side alone speaks against it
 
-how alike the channels move, and whether the same channels move; of one or two channels the first alone.
-`measure_separation` says what it is worth in a library.
+of one or two channels the first alone. `measure_separation` says what it is worth in a library.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ FARTHEST = 20.0
 """Departures end here where windows are aligned, so that one dead sensor does not decide the alignment."""
 LEAST_BEFORE = 8
 """Steps of the time before from which it tells how far a window departs."""
+LEAST_SINCE = 8
+"""Steps since the onset, at least, over which a window's departure is measured: fewer are noise."""
 FEWEST = 3
 """Channels from which it tells something which of them move: two are always in line."""
 Series = NDArray[np.float64]
@@ -94,12 +97,21 @@ def measure_departure(window: Window, whole: ChannelStats) -> float:
     return float(np.sqrt((departures**2).mean(axis=1)).max())
 
 
-def explain_match(snapshot: Snapshot, window: Window, case: Case) -> Evidence:
-    """Compare a window with a case, each measured by the time before it or the normal operation of its own asset."""
+def explain_match(snapshot: Snapshot, window: Window, case: Case, onset: int = 0) -> Evidence:
+    """Compare a window with a case, each measured by the time before it or the normal operation of its own asset.
+
+    Args:
+        snapshot: of the library.
+        window: that is asked about.
+        case: of the library.
+        onset: step of the window at which it begins to depart. How far it departs is measured from there on: of a fault
+            that is young, most of the window is still normal.
+    """
     stored = snapshot.windows([snapshot.position(case.id)])[0]
     shared = [name for name in window.channels if name in stored.channels]
     ours, theirs = reference_for(snapshot, window), reference_for(snapshot, stored)
-    channels, path, distance = _compare(ours.departures(window, shared), theirs.departures(stored, shared), shared)
+    departures = ours.departures(window, shared), theirs.departures(stored, shared)
+    channels, path, distance = _compare(*departures, shared, onset / window.values.shape[1])
     return Evidence(
         case=case,
         channels=tuple(sorted(channels, key=lambda c: (not c.same_way, -min(c.window, c.case)))),
@@ -112,15 +124,25 @@ def explain_match(snapshot: Snapshot, window: Window, case: Case) -> Evidence:
     )
 
 
-def _compare(window: Series, case: Series, names: list[str]) -> tuple[list[ChannelEvidence], NDArray[np.int64], float]:
-    """Evidence of each channel, the common path, and the root mean square distance along it."""
+def _compare(
+    window: Series, case: Series, names: list[str], begins: float = 0.0
+) -> tuple[list[ChannelEvidence], NDArray[np.int64], float]:
+    """Evidence of each channel, the common path, and the root mean square distance along it.
+
+    Args:
+        window: (C, T) departures of the window.
+        case: (C, T') those of the case.
+        names: of the C channels.
+        begins: share of the window after which its departures count for their size.
+    """
     if not names:
         return [], np.empty((0, 2), np.int64), float("inf")
     ours, theirs = (series.clip(-FARTHEST, FARTHEST) for series in (window, case))
     path, cost = warping_path(ours, theirs)
     left, right = ours[:, path[:, 0]], theirs[:, path[:, 1]]
     level, course = _cosines(left, right), _cosines(_centre(left), _centre(right))
-    far = [np.sqrt((series**2).mean(axis=1)) for series in (window, case)]
+    first = max(0, min(round(begins * window.shape[1]), window.shape[1] - LEAST_SINCE))
+    far = [np.sqrt((series**2).mean(axis=1)) for series in (window[:, first:], case)]
     channels = [
         _judge_channel(name, (float(far[0][c]), float(far[1][c])), (level[c] + course[c]) / 2, window[c], case[c])
         for c, name in enumerate(names)
@@ -155,8 +177,15 @@ def _support(channels: list[ChannelEvidence]) -> float:
     alike = float(weights @ agreement / weights.sum()) if weights.sum() else 0.0
     if len(channels) < FEWEST:
         return alike
-    same = float(_cosines(*(_centre(np.log1p(own)[None]) for own in sizes))[0])
-    return (alike + same) / 2
+    moved = [
+        [float(np.sqrt(np.mean(np.diff(own) ** 2))) if len(own) > 1 else 0.0 for own in series]
+        for series in zip(*((channel.window_series, channel.case_series) for channel in channels), strict=True)
+    ]
+    same = float(_cosines(*(_centre(own[None]) for own in np.log1p(np.concatenate([sizes, moved], axis=1))))[0])
+    ours, theirs = np.log1p(sizes)
+    total = float((ours + theirs).sum())
+    as_much = 1.0 - 2.0 * float(np.abs(ours - theirs).sum()) / total if total else 0.0
+    return (alike + same + as_much) / 3
 
 
 def _cosines(left: Series, right: Series) -> Series:

@@ -486,17 +486,19 @@ class Library:
         channels: Sequence[str] | None = None,
         before: ArrayLike | None = None,
         units: Sequence[str] | None = None,
+        onset: int = 0,
     ) -> Evidence:
         """Why a case resembles a window: channels that depart from normal in the same way, and the alignment.
 
-        A window that brings a time before it is measured by that; `before` and `units` as in `search`.
+        A window that brings a time before it is measured by that; `before` and `units` as in `search`. Where a fault
+        begins within the window, `onset` is the step: departures count from there on.
         """
         if isinstance(window, str):
             asked = self.window(window)
         else:
             asked = self.prepare(attach_context(to_windows(window, channels), before=before, units=units))
         snapshot = self.snapshot()
-        return explain_match(snapshot, asked[0], snapshot.case(snapshot.position(case)))
+        return explain_match(snapshot, asked[0], snapshot.case(snapshot.position(case)), onset)
 
     def overview(self) -> LibraryOverview:
         """A map of the latest cases, and which are near-duplicates; looked at once after each change."""

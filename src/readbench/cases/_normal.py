@@ -22,7 +22,8 @@ normal operation are multiplied by `LESS_OFTEN`, which was chosen on simulators,
 A normal window must not be given the name of a fault above one half in more than `MOST_NAMED` of cases. The library
 counts how often that would happen to its own normal windows, each recording having one vote: by the probability of a
 fault f, held out, and by that of the likeliest fault type m, from a ridge on the faults of other recordings. Where f m
-is above one half too often, a bound on f is raised until `MOST_NAMED` of the votes are left. Up to it normal operation
+is above one half too often, a bound on f is raised until (1 + votes) / (G + 1) is `MOST_NAMED`: the question's own
+recording counts as one, where there are enough of them (19) for the promise to be kept. Up to it normal operation
 is not ruled out unless the window is beyond normal, and gets what leaves the likeliest fault one half: the window is
 not called normal, and no fault is certain.
 """
@@ -291,9 +292,12 @@ def bound_faults(faults: Array, named: Array, groups: NDArray[np.intp]) -> float
     0.9
     """
     _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    votes = np.where(faults * named > LIKELY, 1.0 / (counts[own] * len(counts)), 0.0)
+    votes = np.where(faults * named > LIKELY, (1.0 / counts)[own], 0.0)
+    # The question's recording is one more; it may be the farthest of all. Fewer than 19 cannot promise that.
+    promised = MOST_NAMED * (len(counts) + 1) - 1.0
+    allowed = promised if promised >= 0.0 else MOST_NAMED * len(counts)
     order = np.argsort(-faults, kind="stable")
-    above = np.round(np.cumsum(votes[order]), 12) > MOST_NAMED  # sums of shares: equal ones are equal
+    above = np.round(np.cumsum(votes[order]) - allowed, 12) > 0.0  # sums of shares: equal ones are equal
     return float(faults[order][above.argmax()]) if above.any() else 0.0
 
 

@@ -253,7 +253,9 @@ def _scope(own: Backtest) -> str:
 def _conclude(own: Backtest) -> str:
     told = own.told()
     if not told:
-        return f"It would have named no fault with at least {SPEAKS_FROM:.0%}: the history is too short or too diverse."
+        return (
+            f"It would have named no fault with more than {SPEAKS_FROM:.0%}: the history is too short or too diverse."
+        )
     right = sum(one.right for one in told)
     gap = own.gap
     word = "kept its word" if abs(gap) <= 0.05 else "promised too much" if gap > 0 else "was better than it said"
@@ -264,7 +266,7 @@ def _conclude(own: Backtest) -> str:
 
 
 def _tiles(own: Backtest) -> Iterator[tuple[str, str]]:
-    yield f"{own.coverage():.0%}", f"of cases get a named fault, at {SPEAKS_FROM:.0%} or more"
+    yield f"{own.coverage():.0%}", f"of cases get a named fault, above {SPEAKS_FROM:.0%}"
     yield _percent(own.realised()), f"of these are right; {_percent(own.stated())} was stated"
     yield _percent(own.found), f"of known faults have a case of theirs among the first {FIRST_HITS}"
     wrong = len(own.misled) + len(own.reassured)
@@ -291,7 +293,7 @@ def _novelty(own: Backtest) -> str:
     called, named = sum(one.novel for one in new), sum(one.named for one in new)
     return (
         f"{len(new)} cases were the first of their fault. It called {called} of them unlike anything it knew, and gave"
-        f" {named} a wrong name with at least {SPEAKS_FROM:.0%}. {alarms}"
+        f" {named} a wrong name with more than {SPEAKS_FROM:.0%}. {alarms}"
     )
 
 
@@ -304,7 +306,7 @@ def _misled(own: Backtest) -> Iterator[str]:
             f" {SPEAKS_FROM:.0%}: an engineer might have looked away.</p>"
         )
     if not wrong:
-        yield f"<p>No fault that was named with at least {SPEAKS_FROM:.0%} was wrong.</p>"
+        yield f"<p>No fault that was named with more than {SPEAKS_FROM:.0%} was wrong.</p>"
         return
     yield make_table(
         ["Case", "When", "It said", "", "It was", "By the case", "Fault seen before"],
@@ -424,7 +426,7 @@ def list_backtest(backtest: Backtest) -> list[tuple[str, str]]:
     """The figures of a back-test for a terminal: what, and how much."""
     rows: Iterable[tuple[str, str]] = (
         ("cases asked about", f"{len(backtest.cases)}, after {backtest.skipped} that are history only"),
-        (f"fault named at {SPEAKS_FROM:.0%} or more", f"{len(backtest.told())} ({backtest.coverage():.0%})"),
+        (f"fault named above {SPEAKS_FROM:.0%}", f"{len(backtest.told())} ({backtest.coverage():.0%})"),
         ("stated precision", _percent(backtest.stated())),
         ("realised precision", _percent(backtest.realised())),
         ("stated less realised", "–" if math.isnan(backtest.gap) else f"{backtest.gap:+.3f}"),

@@ -137,20 +137,27 @@ def _answers(confidence: ArrayLike, correct: ArrayLike) -> tuple[Floats, Floats]
 DETECTION = 0.95
 
 
-def auroc(novel: ArrayLike, known: ArrayLike) -> float:
+def auroc(
+    novel: ArrayLike, known: ArrayLike, *, novel_votes: ArrayLike | None = None, known_votes: ArrayLike | None = None
+) -> float:
     """Probability that a novel query scores above a known one, ties counting half (Mann and Whitney, 1947).
 
     Args:
         novel: (n,) scores of what is new; larger means newer.
         known: (m,) scores of what is not.
+        novel_votes: (n,) what each of them counts; one each by default.
+        known_votes: (m,) likewise.
 
     >>> auroc([3.0, 1.0], [0.0, 1.0])
     0.875
     """
     new, old = _scores(novel, known)
-    order = np.sort(old)
-    below = np.searchsorted(order, new, side="left") + np.searchsorted(order, new, side="right")
-    return float(below.mean() / (2 * len(old)))
+    order = np.argsort(old, kind="stable")
+    votes = np.ones(len(old)) if known_votes is None else np.asarray(known_votes, np.float64)
+    tally = np.append(0.0, np.cumsum(votes[order]))
+    below = sum(tally[np.searchsorted(old[order], new, side=side)] for side in ("left", "right"))
+    weights = None if novel_votes is None else np.asarray(novel_votes, np.float64)
+    return float(np.average(below, weights=weights) / (2 * tally[-1]))
 
 
 def false_alarm_rate(novel: ArrayLike, known: ArrayLike, *, detection: float = DETECTION) -> float:

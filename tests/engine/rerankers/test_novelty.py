@@ -123,9 +123,32 @@ def test_a_view_that_sees_nothing_of_a_query_is_left_out_of_its_clouds(two: TwoV
     _, sees = judgement.query_decisions(np.arange(60))
     assert sees.tolist() == [[True, False]] * 60
     strangeness = Calibration.of(judgement).strangeness
-    assert strangeness.clouds((0,)).gaussians.means.shape == (3, 3)
-    assert strangeness.clouds((0, 1)).gaussians.means.shape == (3, 6)
+    assert strangeness.clouds(judgement, (0,)).gaussians.means.shape == (3, 3)
+    assert strangeness.clouds(judgement, (0, 1)).gaussians.means.shape == (3, 6)
     assert np.isfinite(strangeness.measure(judgement, np.arange(60), judgement.query_posterior(np.arange(60)))).all()
+
+
+def test_a_new_type_beside_known_ones_is_strange_and_the_view_that_shows_it_counts(two: TwoViews) -> None:
+    """Queries point where no case does, in the first view; the second one shows noise, and is worth less."""
+    rng = np.random.default_rng(3)
+    noise = unit_vectors(rng.standard_normal((180, 24)).astype(np.float32))
+    new = unit_vectors(-two.views[0].items[::4] + 0.05 * rng.standard_normal((30, 24)).astype(np.float32))
+    asked = np.concatenate([new, two.views[0].queries[:30]])
+    judgement = two.judge((replace(two.views[0], queries=asked), View(noise[:60], noise[60:])))
+    strangeness = Calibration.of(judgement).strangeness
+    assert strangeness.weights[0] > 4 * strangeness.weights[1]
+    strange = np.array([one.strangeness for one in give_opinions(judgement, np.arange(60))])
+    assert auroc(strange[:30], strange[30:]) > 0.9
+
+
+def test_many_cases_are_measured_by_a_part_of_them(two: TwoViews, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("readbench.engine.rerankers._novelty.MOST_MEASURED", 60)
+    judgement = two.judge()
+    strangeness = Calibration.of(judgement).strangeness
+    assert len(strangeness.rows) == len(strangeness.held_out) == 60
+    assert np.bincount(two.labels[strangeness.rows]).tolist() == [0, 20, 20, 20]
+    found = np.array([one.strangeness for one in give_opinions(judgement, np.arange(60))])
+    assert auroc(found[two.contradict], found[~two.contradict]) > 0.9
 
 
 def test_logits_come_back_from_held_out_posteriors(two: TwoViews) -> None:

@@ -463,7 +463,8 @@ class Watcher:
             for hit in answer.hits
         )
         faults = tuple(NoticeFault(label=own.label, probability=own.probability) for own in answer.faults[:3])
-        evidence = self._explain(windows, cases[0].id) if cases else ()
+        begun = max(0, event.onset - track.last + self.window - 1)
+        evidence = self._explain(windows, cases[0].id, begun) if cases else ()
         now = self._now()
         return Notice(
             key=event.key,
@@ -482,9 +483,9 @@ class Watcher:
             text=_describe(track.asset, kind, faults, cases, now - onset, self.settings.firm),
         )
 
-    def _explain(self, windows: WindowSet, case: str) -> tuple[NoticeEvidence, ...]:
+    def _explain(self, windows: WindowSet, case: str, onset: int) -> tuple[NoticeEvidence, ...]:
         try:
-            found = self.library.explain(windows, case)
+            found = self.library.explain(windows, case, onset=onset)
         except ReadbenchError as error:
             self._say_once(str(error))
             return ()

@@ -1,34 +1,49 @@
 """How strange a window is to the cases: in doubt, unexplained, and whether its views tell a known story.
 
-A ridge on each view alone gives decision values, one for each fault type. Cases that are held out with their group show
-what those of a known fault look like: for each fault type c a cloud in the space of all views' values z, described by
-a Gaussian (Lee et al., 2018; there on the layers of a network). A new fault type lands where no type does, or its views
-point to different types. A window's strangeness is
+A window's strangeness joins doubt, what the cases leave unexplained, and clouds of decision values:
 
-    s(q) = (1 - w) a(q) + w (b(q) + asinh c(q)),     w = (G / (G + `HALF_AT` K))^2
+    s(q) = (1 - w) (b(q) / 2 + r(q)) + w (b(q) + asinh c(q)),     w = (G / (G + `HALF_AT` K))^2
 
-    a   log of (1 - max p(c | q) + `LEAST_DOUBT`) v(q): in doubt, and left unexplained by the cases (`fit_novelty`)
     b   log-odds of the doubt 1 - max p(c | q), the posterior of all views together
+    r   mean over the views, with weights, of asinh of what all cases leave unexplained, and of what those of the likely
+        fault types do, in standard deviations of what is usual for the type (`_reach`)
     c   surprisal, -log sum over c of n_c / n N(z; mean_c, covariance_c); its tail is long
 
-each standardised by the held-out cases. Groups count, not windows: each has one vote, and with G groups of K types the
-clouds are trusted the less, the fewer groups a type has. A covariance of few groups is drawn towards the one that all
-share, and that towards a multiple of the identity (Ledoit and Wolf, 2004). Where views are pooled over several assets,
-cases are held out with their asset: what is only a machine that nobody has seen is not to be called a new fault.
+each standardised by the held-out cases. A view weighs the square of what it is worth in the library at hand: the area
+under the ROC curve, less one half, by which it tells cases whose fault type is forgotten from held-out cases of the
+other types, in the mean over the types. Which view notices what is new depends on the plant, and its known types tell.
 
-A view that sees nothing of a window is left out of its clouds. Where all cases are of one type there is nothing to
-decide: strange is what they leave unexplained.
+Clouds: a ridge on each view alone gives decision values, one for each fault type. Cases that are held out with their
+group show what those of a known fault look like: for each type a cloud in the space of all views' values z, described
+by a Gaussian (Lee et al., 2018; there on the layers of a network). Groups count, not windows: each has one vote, and
+with G groups of K types the clouds are trusted the less, the fewer groups a type has. A covariance of few groups is
+drawn towards the one that all share, and that towards a multiple of the identity (Ledoit and Wolf, 2004). Where views
+are pooled over several assets, cases are held out with their asset: what is only a machine that nobody has seen is not
+to be called a new fault.
+
+A view that sees nothing of a window is left out. Where all cases are of one type there is nothing to decide: strange is
+what they leave unexplained.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.engine.rerankers._ridge import TINY, Array, FittedVerdict, Novelty, fit_novelty
+from readbench.common.calibration import auroc
+from readbench.engine.rerankers._reach import Reach
+from readbench.engine.rerankers._ridge import (
+    TINY,
+    Array,
+    FittedVerdict,
+    Novelty,
+    fit_novelty,
+    subsample_cases,
+)
 
 FLOOR = 0.01
 """Least doubt, and least certainty: beyond it the posterior says no more about what is new."""
@@ -37,8 +52,8 @@ FOLDS = 10
 HALF_AT = 8
 """Groups of a type, on average, with which the clouds count a quarter. Chosen on simulators, all of them and with few
 groups left; the square was preferred to the first power, a tie there, once MIT-BIH's 14 patients had been seen."""
-LEAST_DOUBT = 0.02
-"""What no case explains is strange even where one fault type is certain."""
+MOST_MEASURED = 1024
+"""Cases whose reach is measured, of every type its share: what is usual is known by then, and memory stays bounded."""
 LEAST_VARIANCE = 1e-6
 """Added to each covariance, as a share of the mean variance: decision values of one view add up to zero, and a class of
 one case has none."""
@@ -120,15 +135,24 @@ class Scale:
 
     @classmethod
     def of(cls, values: Array, groups: NDArray[np.integer]) -> Self:
-        """Of values (L,) of cases in groups (L,)."""
-        _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
-        votes = 1.0 / counts[own]
+        """Of values (L,) of cases in groups (L,), NaN where nothing is known."""
+        known = ~np.isnan(values)
+        if not known.any():
+            return cls(0.0, 0.0)
+        values, votes = values[known], one_vote_each(groups[known])
         mean = float(np.average(values, weights=votes))
         return cls(mean, float(np.average((values - mean) ** 2, weights=votes)) ** 0.5)
 
     def standardise(self, values: Array) -> Array:
         """Values in standard deviations; zero where the cases have none."""
         return (values - self.mean) / self.spread if self.spread > TINY else np.zeros_like(values)
+
+
+def one_vote_each(groups: NDArray[np.integer]) -> Array:
+    """(L,) weights under which each group of (L,) counts the same."""
+    _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    votes: Array = (1.0 / counts)[own]
+    return votes
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,83 +180,147 @@ class Strangeness:
     """How strange windows are, learned from cases.
 
     Args:
-        judgement: what the cases teach.
-        use: (L,) which of them tell how a new recording of a known fault fares.
-        reach: what the cases leave unexplained.
-        doubt: scale of the log-odds of doubt.
-        unexplained: scale of doubt times what is left unexplained, its logarithm.
-        held_out: (L,) strangeness of the cases.
+        rows: (M,) which of the judgement's cases it learned from.
+        use: (M,) which of them tell how a new recording of a known fault fares.
+        held_out: (M,) strangeness of the cases.
+        alone: what they leave unexplained, where all are of one type; the rest is for several.
+        reaches: how far they reach in each view.
+        weights: (V,) of the views.
+        scales: of the signs of each view, in two columns, of their mean, of doubt, and of doubt and clouds together.
+        trust: how much the clouds count, in [0, 1].
     """
 
-    judgement: FittedVerdict
+    rows: NDArray[np.intp]
     use: NDArray[np.bool_]
-    reach: Novelty
-    doubt: Scale
-    unexplained: Scale
     held_out: Array
+    alone: Novelty | None = None
+    reaches: tuple[Reach, ...] = ()
+    weights: tuple[float, ...] = ()
+    scales: tuple[Scale, ...] = ()
+    trust: float = 0.0
     _clouds: dict[tuple[int, ...], Clouds] = field(default_factory=dict)
 
     @classmethod
     def of(cls, judgement: FittedVerdict, posterior: Array, use: NDArray[np.bool_]) -> Self:
         """Learned from a judgement, the calibrated posteriors (L, K) of its held-out cases, and which of them tell."""
-        cases = judgement.cases
-        labels, groups = judgement.labels[cases], judgement.groups[cases]
-        reach = fit_novelty(judgement.item_likeness(cases), labels, judgement.apart, judgement.penalty)
-        scales = (
-            Scale.of(log_odds_of_doubt(posterior)[use], groups[use]),
-            Scale.of(log_unexplained(posterior, reach.held_out)[use], groups[use]),
-        )
-        found = cls(judgement, use, reach, *scales, reach.held_out)
+        labels, groups = judgement.labels[judgement.cases], judgement.groups[judgement.cases]
+        every = np.arange(len(labels))
         if len(judgement.classes) == 1:
-            return found
-        clouds = found.clouds(tuple(range(len(judgement.alone))))
-        total = found._add(posterior, reach.held_out, clouds.scale.standardise(clouds.held_out))
-        return cls(judgement, use, reach, *scales, total, found._clouds)
+            alone = fit_novelty(judgement.item_likeness(judgement.cases), labels, judgement.apart, judgement.penalty)
+            return cls(every, use, alone.held_out, alone)
+        rows = subsample_cases(every, labels, MOST_MEASURED)
+        told, posterior, groups = use[rows], posterior[rows], groups[rows]
+        codes = np.searchsorted(judgement.classes, labels)[rows]
+        kernels, sees = judgement.case_cosines(rows)
+        reaches = tuple(Reach.of(kernel, codes, groups, judgement.apart[rows]) for kernel in kernels)
+        known = _read_signs(posterior, [(own.held_out, own.by_type) for own in reaches], sees)
+        new = _read_signs(_forget(posterior, codes), [(own.forgotten, own.by_type) for own in reaches], sees)
+        worth = [weigh_sign(*pair, codes, groups, told) for pair in zip(known.T, new.T, strict=True)]
+        weights = tuple(float(np.mean(pair)) ** 2 for pair in zip(worth[::2], worth[1::2], strict=True))
+        count = len(np.unique(judgement.groups[judgement.cases]))
+        trust = (count / (count + HALF_AT * len(judgement.classes))) ** 2
+        found = cls(rows, told, np.zeros(0), None, reaches, weights, trust=trust)
+        clouds = found.clouds(judgement, tuple(range(len(judgement.alone))))
 
-    @property
-    def trust(self) -> float:
-        """How much the clouds count, in [0, 1]."""
-        own = self.judgement
-        groups = len(np.unique(own.groups[own.cases]))
-        share: float = (groups / (groups + HALF_AT * len(own.classes))) ** 2
-        return share
+        def scale(values: Array) -> Scale:
+            return Scale.of(values[told], groups[told])
 
-    def clouds(self, seen: tuple[int, ...]) -> Clouds:
+        signs = tuple(map(scale, known.T))
+        doubt = log_odds_of_doubt(posterior)
+        story = doubt + np.arcsinh(clouds.scale.standardise(clouds.held_out[rows]))
+        left = _join(known, signs, weights)
+        found = replace(found, scales=(*signs, scale(left), scale(doubt), scale(story)))
+        return replace(found, held_out=found.add_up(doubt, left, story))
+
+    def clouds(self, judgement: FittedVerdict, seen: tuple[int, ...]) -> Clouds:
         """The clouds by the views that see a window, by their places among the ridges on one view."""
         if seen not in self._clouds:
-            own = self.judgement
-            codes = np.searchsorted(own.classes, own.labels[own.cases])
-            values = np.concatenate([centre_logs(own.alone[e].ridge.from_elsewhere) for e in seen], axis=1)
-            self._clouds[seen] = Clouds.of(values, codes, own.groups[own.cases], self.use)
+            codes = np.searchsorted(judgement.classes, judgement.labels[judgement.cases])
+            values = np.concatenate([centre_logs(judgement.alone[e].ridge.from_elsewhere) for e in seen], axis=1)
+            use = np.isin(np.arange(len(codes)), self.rows[self.use])
+            self._clouds[seen] = Clouds.of(values, codes, judgement.groups[judgement.cases], use)
         return self._clouds[seen]
 
     def measure(self, judgement: FittedVerdict, queries: NDArray[np.intp], posterior: Array) -> Array:
         """(M,) strangeness of the queries of a judgement by the same cases, and of their posteriors (M, K)."""
-        share = self.reach.unexplained_share(judgement.query_likeness(queries))
-        if len(judgement.classes) == 1:
-            return share
+        if self.alone is not None:
+            return self.alone.unexplained_share(judgement.query_likeness(queries))
         logits, sees = judgement.query_decisions(queries)
         surprise = np.empty(len(queries))
         for pattern in np.unique(sees, axis=0):
             rows = (sees == pattern).all(axis=1)
             seen = tuple(np.flatnonzero(pattern).tolist()) or tuple(range(len(pattern)))
-            clouds = self.clouds(seen)
+            clouds = self.clouds(judgement, seen)
             values = np.concatenate([logits[e][rows] for e in seen], axis=1)
             surprise[rows] = clouds.scale.standardise(clouds.gaussians.surprisal(values))
-        return self._add(posterior, share, surprise)
+        near = judgement.query_cosines(queries)
+        left = [own.measure(cosines[:, self.rows]) for own, cosines in zip(self.reaches, near, strict=True)]
+        doubt = log_odds_of_doubt(posterior)
+        joined = _join(_read_signs(posterior, left, sees), self.scales[:-3], self.weights)
+        return self.add_up(doubt, joined, doubt + np.arcsinh(surprise))
 
-    def _add(self, posterior: Array, share: Array, surprise: Array) -> Array:
-        """(M,) strangeness from posteriors (M, K), unexplained shares and standardised surprisals."""
-        told = self.doubt.standardise(log_odds_of_doubt(posterior)) + np.arcsinh(surprise)
-        unexplained = self.unexplained.standardise(log_unexplained(posterior, share))
-        total: Array = self.trust * told + (1.0 - self.trust) * unexplained
+    def add_up(self, doubt: Array, left: Array, story: Array) -> Array:
+        """(M,) strangeness from doubt, the joined signs, and doubt with clouds."""
+        values = (left, doubt, story)
+        own, half, told = (scale.standardise(value) for scale, value in zip(self.scales[-3:], values, strict=True))
+        total: Array = (1.0 - self.trust) * (0.5 * half + own) + self.trust * told
         return total
 
 
-def log_unexplained(posterior: Array, share: Array) -> Array:
-    """(Q,) logarithms of doubt, from posteriors (Q, K), times the shares (Q,) that the cases leave unexplained."""
-    logs: Array = np.log((1.0 - posterior.max(axis=1) + LEAST_DOUBT) * np.maximum(share, TINY))
-    return logs
+def _read_signs(posterior: Array, left: Sequence[tuple[Array, Array]], sees: NDArray[np.bool_]) -> Array:
+    """(M, 2 V) two signs of each view that windows are strange: the larger, the stranger; NaN where it sees nothing.
+
+    Args:
+        posterior: (M, K) of all views together.
+        left: what all cases leave unexplained, (M,), and those of each type, (M, K), by each view.
+        sees: (M, V) whether a view sees anything of a window.
+    """
+    signs = [sign for whole, by_type in left for sign in (whole, (posterior * by_type).sum(axis=1))]
+    return np.where(sees.repeat(2, axis=1), np.stack(signs, axis=1), np.nan)
+
+
+def _join(signs: Array, scales: Sequence[Scale], weights: Sequence[float]) -> Array:
+    """(M,) weighted means of signs (M, 2 V); 0 where no view sees anything."""
+    shown = np.stack([scale.standardise(sign) for scale, sign in zip(scales, signs.T, strict=True)], axis=1)
+    known = ~np.isnan(shown)
+    counted = np.where(known, np.repeat(weights, 2), 0.0)
+    # Where no view that sees a window is worth anything, all count the same.
+    counted = np.where(counted.sum(axis=1, keepdims=True) > TINY, counted, known.astype(np.float64))
+    total = (counted * np.arcsinh(np.where(known, shown, 0.0))).sum(axis=1)
+    joined: Array = total / np.maximum(counted.sum(axis=1), TINY)
+    return joined
+
+
+def weigh_sign(
+    known: Array,
+    forgotten: Array,
+    codes: NDArray[np.intp],
+    groups: NDArray[np.integer],
+    use: NDArray[np.bool_],
+) -> float:
+    """How well a sign tells cases of a forgotten type from cases of the others, from 0 to 0.5.
+
+    Args:
+        known: (L,) the sign of held-out cases.
+        forgotten: (L,) of the same cases, if their type had never been seen.
+        codes: (L,) types.
+        groups: (L,) each has one vote.
+        use: (L,) which cases tell how a new recording of a known fault fares.
+    """
+    worth = []
+    for code in np.unique(codes):
+        new, old = (codes == code) & ~np.isnan(forgotten), (codes != code) & use & ~np.isnan(known)
+        if new.any() and old.any():
+            votes, others = (one_vote_each(groups[rows]) for rows in (new, old))
+            worth.append(auroc(forgotten[new], known[old], novel_votes=votes, known_votes=others) - 0.5)
+    return max(float(np.mean(worth)), 0.0) if worth else 0.0
+
+
+def _forget(posterior: Array, codes: NDArray[np.intp]) -> Array:
+    """(L, K) posteriors without the type (L,) of each case."""
+    left = np.where(np.arange(posterior.shape[1]) == codes[:, None], 0.0, np.maximum(posterior, TINY))
+    shares: Array = left / left.sum(axis=1, keepdims=True)
+    return shares
 
 
 def log_odds_of_doubt(posterior: Array) -> Array:

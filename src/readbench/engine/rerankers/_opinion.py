@@ -142,7 +142,7 @@ class Calibration:
             exponent=exponent,
             surprise=HeldOutValues.of(1.0 - held_out[np.arange(len(cases)), codes][use], groups[use]),
             strangeness=strangeness,
-            strange=HeldOutValues.of(strangeness.held_out[use], groups[use]),
+            strange=HeldOutValues.of(strangeness.held_out[strangeness.use], groups[strangeness.rows][strangeness.use]),
         )
 
 

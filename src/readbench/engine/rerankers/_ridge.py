@@ -417,6 +417,16 @@ class FittedVerdict:
         logits = [expert.ridge.logits(asked.mean(expert.views)) for expert in self.alone]
         return logits, np.stack([asked.sees[:, expert.views[0]] for expert in self.alone], axis=1)
 
+    def query_cosines(self, queries: NDArray[np.intp]) -> list[Array]:
+        """(M, L) cosines of queries (M,) and the cases, by each view that has a ridge of its own."""
+        asked = self._asked.rows(queries)
+        return [asked.mean(expert.views) for expert in self.alone]
+
+    def case_cosines(self, rows: NDArray[np.intp]) -> tuple[list[Array], NDArray[np.bool_]]:
+        """(M, M) cosines of some of the cases by the same views, and (M, views) whether these see them."""
+        taught = [self._taught[expert.views[0]][rows].astype(np.float64) for expert in self.alone]
+        return [own @ own.T for own in taught], np.stack([own.any(axis=1) for own in taught], axis=1)
+
     def votes(self, query: int, column: int) -> Array:
         """(L,) what each case adds to the decision value of one class for a query; of several ridges the mean."""
         beside = self._asked.rows(np.array([query]))
