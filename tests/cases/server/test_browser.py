@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,11 @@ from readbench.cases import Library
 from readbench.cases.server import Settings
 from readbench.cases.server._app import create_app
 from tests.benchmark.report.test_site_browser import CONTRAST, NAMELESS
+from tests.browser import AXE, axe_complaints
 from tests.cases.samples import CHANNELS, FAST, filled, window
 from tests.cases.server.running import served
 from tests.cases.server.test_api import csv
 
-AXE = Path(__file__).parents[3] / "node_modules" / "axe-core" / "axe.min.js"
 HARM = "<img src=x onerror=harmed=1>"
 DROP = """
 ([text, name]) => {
@@ -412,18 +411,25 @@ def test_on_a_phone_the_answer_stands_above_the_plots(page: Any) -> None:  # noq
     assert answer < plots
 
 
+def test_on_a_phone_the_answer_stands_above_what_was_read_of_a_file(page: Any, library: Library) -> None:  # noqa: ANN401
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto("/")
+    rows = csv("noise", 22).decode().splitlines()
+    spoiled = "\n".join([*rows[:-1], ",".join(["Bad"] * len(rows[0].split(",")))])
+    page.set_input_files("#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": spoiled.encode()})
+    page.click("text=Find cases")
+    page.wait_for_selector("#plots[data-chosen]")
+    answer, read, plots = (page.locator(own).bounding_box()["y"] for own in (".faults", ".read", "#plots"))
+    library.delete([page.get_attribute("#plots", "data-case")])
+    assert answer < read < plots
+
+
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is fetched by npm ci")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_can_be_used_by_everybody(browser: Any, address: str, library: Library, scheme: str) -> None:  # noqa: ANN401
     """Axe finds nothing to complain about, whatever the theme."""
     context = browser.new_context(base_url=address, color_scheme=scheme, viewport={"width": 1280, "height": 900})
     page = context.new_page()
-
-    def complaints() -> list[str]:
-        page.evaluate(AXE.read_text())
-        found = page.evaluate("axe.run()")["violations"]
-        return [f"{page.url}: {own['id']}: {own['nodes'][0]['html'][:120]}" for own in found]
-
     said = []
     for path in (
         "/",
@@ -432,18 +438,20 @@ def test_pages_can_be_used_by_everybody(browser: Any, address: str, library: Lib
         "/overview",
         "/ask/history",
         "/ask/find?text=seal",
+        "/ranges",
+        "/notices",
         "/api",
         "/login",
         "/x",
     ):
         page.goto(path)
-        said += complaints()
+        said += axe_complaints(page)
     page.goto("/cases/w2")
     library.edit("w2", notes=f"written meanwhile, {scheme}")
     page.fill("#facts textarea", "what I say")
     page.click("#facts button")
     page.wait_for_selector("#states")
-    said += complaints()
+    said += axe_complaints(page)
     page.click("#overwrite")
     page.wait_for_selector("#plots")
     assert library.case("w2").notes == "what I say"

@@ -102,6 +102,25 @@ def test_notices_are_listed_with_their_cases(client: TestClient) -> None:
 
 
 @pytest.mark.slow
+def test_a_later_notice_is_put_on_top_and_who_reads_keeps_the_place(browser: Any, library: Library) -> None:  # noqa: ANN401
+    log = NoticeLog(Path(library.store.where) / "notices.jsonl")
+    before = log.path.read_bytes()
+    with served(create_app(library, Settings(methods=(FAST,)))) as address:
+        context = browser.new_context(base_url=address)
+        page = context.new_page()
+        page.clock.install()
+        page.goto("/notices")
+        page.get_by_text("Open the range").focus()
+        log.write(log.latest(1)[0].model_copy(update={"key": "k2", "text": "pump 1: stuck valve"}))
+        page.clock.fast_forward(16_000)
+        page.wait_for_function("document.querySelectorAll('.notice').length === 2")
+        assert page.locator(".notice h2").first.inner_text() == "pump 1: stuck valve"
+        assert page.evaluate("document.activeElement.closest('.notice').dataset.key") == "k1"
+        context.close()
+    log.path.write_bytes(before)
+
+
+@pytest.mark.slow
 def test_a_notice_leads_to_its_range_which_is_zoomed_marked_and_searched(browser: Any, library: Library) -> None:  # noqa: ANN401
     with served(create_app(library, Settings(methods=(FAST,)))) as address:
         context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=address)

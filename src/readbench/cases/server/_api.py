@@ -6,11 +6,11 @@ To read, a key with the role `read` is enough; `write` adds, labels and edits; `
 from __future__ import annotations
 
 import math
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from tempfile import mkdtemp
 from typing import Annotated
 
-from fastapi import APIRouter, BackgroundTasks, Depends, File, Form, Header, HTTPException, Query, Response, UploadFile
+from fastapi import APIRouter, BackgroundTasks, Depends, Form, Header, HTTPException, Query, Response
 from fastapi.responses import FileResponse
 from pydantic import Field
 
@@ -19,6 +19,8 @@ from readbench.cases.server._bodies import (
     Asked,
     CasePage,
     Edits,
+    FormContext,
+    FormFile,
     LabelBody,
     NewCase,
     PairBody,
@@ -28,8 +30,6 @@ from readbench.cases.server._bodies import (
     SeenBody,
     Stored,
     check_effort,
-    told_of_file,
-    window_of_file,
     windows_of_bodies,
 )
 from readbench.cases.server._gate import Admin, Reader, Writer
@@ -113,46 +113,20 @@ async def search_file(
     *,
     service: Served,
     _caller: Reader,
-    file: Annotated[UploadFile, File(description="CSV, Excel, Parquet or NPZ")],
-    asset: Annotated[str, Form()] = "",
-    time: Annotated[str, Form(description="column of the time")] = "",
-    zone: Annotated[str, Form(description="of dates that name none: +01:00, Europe/Berlin ...")] = "",
-    first: Annotated[str, Form(description="first time of the window: seconds, a date, or a row")] = "",
-    last: Annotated[str, Form()] = "",
-    onset: Annotated[str, Form(description="when it began: rows before are the time before the window")] = "",
-    onset_column: Annotated[str, Form(description="column that marks the rows from the onset on")] = "",
-    before: Annotated[UploadFile | None, File(description="a table with the time before the window")] = None,
-    rate: Annotated[float | None, Form(gt=0, description="samples a second")] = None,
-    fact: Annotated[list[str], Form(description="a number known beforehand, such as speed=29.5")] = [],  # noqa: B006
+    sent: FormFile,
+    context: FormContext,
     k: Annotated[int, Form(ge=1)] = 10,
     method: Annotated[str, Form()] = "",
 ) -> Response:
     """The same for the window in a file; nothing of it is kept."""
-    content = await file.read()
-    earlier = await _read_upload(before)
 
     def find() -> bytes:
         chosen = service.settings.choose_method(method)
-        own = window_of_file(
-            file.filename or "",
-            content,
-            service.settings,
-            time=time,
-            zone=zone,
-            interval=(first, last),
-            asset=asset,
-            onset_column=onset_column,
-            told=told_of_file(onset, earlier, rate, fact),
-        )
+        own = sent.read(service.settings, onset_column=context.onset_column, told=context.told)
         check_effort(own.windows, service)
         return service.search(own, k=hits(k, service), method=chosen)
 
     return Response(await service.work.do(find), media_type=JSON)
-
-
-async def _read_upload(file: UploadFile | None) -> tuple[str, bytes] | None:
-    """Name and content of a file that may not have been sent."""
-    return None if file is None else (PurePosixPath(file.filename or "before").name, await file.read())
 
 
 def list_cases(service: CaseService, query: ListQuery) -> CasePage:
@@ -230,37 +204,16 @@ async def add_file(
     *,
     service: Served,
     caller: Writer,
-    file: Annotated[UploadFile, File(description="CSV, Excel, Parquet or NPZ")],
-    asset: Annotated[str, Form()] = "",
+    sent: FormFile,
+    context: FormContext,
     label: Annotated[str, Form()] = "",
     notes: Annotated[str, Form()] = "",
-    time: Annotated[str, Form(description="column of the time")] = "",
-    zone: Annotated[str, Form(description="of dates that name none: +01:00, Europe/Berlin ...")] = "",
-    first: Annotated[str, Form(description="first time of the window: seconds, a date, or a row")] = "",
-    last: Annotated[str, Form()] = "",
-    onset: Annotated[str, Form(description="when it began: rows before are the time before the window")] = "",
-    onset_column: Annotated[str, Form(description="column that marks the rows from the onset on")] = "",
-    before: Annotated[UploadFile | None, File(description="a table with the time before the window")] = None,
-    rate: Annotated[float | None, Form(gt=0, description="samples a second")] = None,
-    fact: Annotated[list[str], Form(description="a number known beforehand, such as speed=29.5")] = [],  # noqa: B006
 ) -> AddedCase:
     """Add the case in a file; what was understood of it, and what is odd about its window, come with the answer."""
-    content = await file.read()
-    earlier = await _read_upload(before)
 
     def store() -> AddedCase:
-        read = window_of_file(
-            file.filename or "",
-            content,
-            service.settings,
-            time=time,
-            zone=zone,
-            interval=(first, last),
-            asset=asset,
-            onset_column=onset_column,
-            told=told_of_file(onset, earlier, rate, fact),
-        )
-        case = Case(id="", asset=asset, label=label or None, notes=notes, **read.dates())
+        read = sent.read(service.settings, onset_column=context.onset_column, told=context.told)
+        case = Case(id="", asset=sent.asset, label=label or None, notes=notes, **read.dates())
         return add_case(service, read.windows, case, read.remarks)
 
     return await service.write(caller, store)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import Annotated
 
 import numpy as np
+from fastapi import Depends, File, Form, UploadFile
 from pydantic import BaseModel, ConfigDict, Field
 
 from readbench.cases import (
@@ -88,11 +90,9 @@ class SearchManyBody(ApiModel):
     where: Filter = Filter()
 
 
-class NewCase(ApiModel):
-    """A case to add; without an id it gets a name."""
+class CaseFields(ApiModel):
+    """What may be known of a case."""
 
-    window: WindowBody
-    id: str = ""
     label: str | None = None
     time: float | None = None
     end: float | None = None
@@ -101,6 +101,13 @@ class NewCase(ApiModel):
     notes: str = ""
     tags: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+
+
+class NewCase(CaseFields):
+    """A case to add; without an id it gets a name."""
+
+    window: WindowBody
+    id: str = ""
 
 
 class SeenBody(ApiModel):
@@ -109,18 +116,10 @@ class SeenBody(ApiModel):
     seen: float | None = None
 
 
-class Edits(SeenBody):
+class Edits(CaseFields, SeenBody):
     """Fields of a case to replace; those left out stay."""
 
-    label: str | None = None
     asset: str = ""
-    time: float | None = None
-    end: float | None = None
-    zone: str = ""
-    group: str = ""
-    notes: str = ""
-    tags: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
 
 
@@ -207,6 +206,80 @@ def window_of_file(
     return replace(read, windows=check_size(_without_facts(read.windows, asset), settings))
 
 
+@dataclass(frozen=True)
+class SentFile:
+    """A file as a form brings it, with what the form says of reading it.
+
+    Args:
+        name: of the file.
+        content: of the file.
+        asset: the machine it comes from.
+        time: column of the time.
+        zone: of dates that name none.
+        interval: first and last time.
+    """
+
+    name: str
+    content: bytes
+    asset: str
+    time: str
+    zone: str
+    interval: Interval
+
+    def read(self, settings: Settings, *, onset_column: str = "", told: ToldContext | None = None) -> ReadRecording:
+        """Its one window; arguments as of `window_of_file`."""
+        return window_of_file(
+            self.name,
+            self.content,
+            settings,
+            time=self.time,
+            zone=self.zone,
+            interval=self.interval,
+            asset=self.asset,
+            onset_column=onset_column,
+            told=told,
+        )
+
+
+async def receive_file(
+    file: Annotated[UploadFile, File(description="CSV, Excel, Parquet or NPZ")],
+    *,
+    asset: Annotated[str, Form()] = "",
+    time: Annotated[str, Form(description="column of the time")] = "",
+    zone: Annotated[str, Form(description="of dates that name none: +01:00, Europe/Berlin ...")] = "",
+    first: Annotated[str, Form(description="first time of the window: seconds, a date, or a row")] = "",
+    last: Annotated[str, Form()] = "",
+) -> SentFile:
+    """The file of a form."""
+    return SentFile(file.filename or "", await file.read(), asset, time, zone, (first, last))
+
+
+@dataclass(frozen=True)
+class SentContext:
+    """What a form says of the window in its file: the column that marks the onset, and all else."""
+
+    onset_column: str
+    told: ToldContext
+
+
+async def receive_context(
+    *,
+    onset: Annotated[str, Form(description="when it began: rows before are the time before the window")] = "",
+    onset_column: Annotated[str, Form(description="column that marks the rows from the onset on")] = "",
+    before: Annotated[UploadFile | None, File(description="a table with the time before the window")] = None,
+    rate: Annotated[float | None, Form(gt=0, description="samples a second")] = None,
+    fact: Annotated[list[str], Form(description="a number known beforehand, such as speed=29.5")] = [],  # noqa: B006
+) -> SentContext:
+    """The context of a form."""
+    earlier = None if before is None else (PurePosixPath(before.filename or "before").name, await before.read())
+    facts = parse_facts(fact) if fact else None
+    return SentContext(onset_column, ToldContext(onset=onset, before=earlier, rate=rate, facts=facts))
+
+
+FormFile = Annotated[SentFile, Depends(receive_file)]
+FormContext = Annotated[SentContext, Depends(receive_context)]
+
+
 def windows_of_bodies(bodies: tuple[WindowBody, ...], settings: Settings) -> WindowSet:
     """Windows that were sent as JSON."""
     if len(bodies) > settings.max_windows:
@@ -239,11 +312,6 @@ def check_effort(windows: WindowSet, service: CaseService) -> WindowSet:
         f"To compare {readings:,} readings with {len(snapshot):,} cases takes too long: at most"
         f" {int(share * readings):,} are taken here. Give only the part around the incident."
     )
-
-
-def told_of_file(onset: str, before: tuple[str, bytes] | None, rate: float | None, facts: list[str]) -> ToldContext:
-    """What the fields of a form say of the window in a file."""
-    return ToldContext(onset=onset, before=before, rate=rate, facts=parse_facts(facts) if facts else None)
 
 
 def _window(body: WindowBody) -> WindowSet:

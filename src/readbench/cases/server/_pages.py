@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
-from fastapi import APIRouter, File, Form, HTTPException, Query, Request, Response, UploadFile
+from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
 from fastapi.responses import FileResponse, RedirectResponse
-from fastapi.templating import Jinja2Templates
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from readbench.cases import (
     QUESTIONS,
@@ -23,18 +18,17 @@ from readbench.cases import (
     Filter,
     GivenBy,
     ReadRecording,
-    Summary,
     ToldContext,
-    format_time,
     parse_facts,
 )
 from readbench.cases.server import _views as words
-from readbench.cases.server._api import ListQuery, add_case, list_cases
-from readbench.cases.server._bodies import begin_at, check_effort, window_of_file
-from readbench.cases.server._gate import COOKIE, IMPORT_MAP, Admin, Reader, Writer, caller_of
+from readbench.cases.server._api import ListQuery, list_cases
+from readbench.cases.server._bodies import FormFile, begin_at, check_effort
+from readbench.cases.server._gate import COOKIE, Admin, Reader, Writer, caller_of
 from readbench.cases.server._keys import NOBODY, KeyHolder, Role
 from readbench.cases.server._questions import ask_in_words
 from readbench.cases.server._service import CaseService, HeldFile, Served
+from readbench.cases.server._showing import fill_recording, keep_held, look_at, show_page, to_case
 from readbench.cases.server._views import (
     DrawnPart,
     DrawnRecording,
@@ -43,7 +37,6 @@ from readbench.cases.server._views import (
     draw_part,
     draw_recording,
     draw_signals,
-    find_gaps,
     list_events,
 )
 from readbench.engine.windows import Window
@@ -53,28 +46,10 @@ HITS = 10
 OPTIONS = 5
 SHOWN_OF_KIND = 3
 """Hits of one fault type that are shown; the others unfold."""
-HUES = 12
 LATEST = 8
 MOST_DOUBTS = 12
 PER_PAGE = 50
 WEEK_S = 7 * 24 * 3600
-ENVIRONMENT = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-ENVIRONMENT.filters |= {
-    "when": format_time,
-    "span": words.format_span,
-    "percent": words.format_percent,
-    "link": words.make_link,
-    "short": words.shorten_text,
-    "done": words.describe_change,
-}
-ENVIRONMENT.globals["importmap"] = Markup(IMPORT_MAP)  # noqa: S704 - our own constant, told to the policy by its digest
-TEMPLATES = Jinja2Templates(env=ENVIRONMENT)
 router = APIRouter(include_in_schema=False)
 
 
@@ -100,7 +75,7 @@ async def home(request: Request, service: Served, caller: Reader) -> Response:
     unresolved = [case for case in reversed(cases) if case.label is None]
     shown: dict[str, Any] = {"open": unresolved[:LATEST], "unresolved": len(unresolved), "summary": summary}
     latest = sorted((case for case in cases if case.label), key=lambda case: -case.changed)[:LATEST]
-    return _page(request, "home.html", caller, **shown, latest=latest, sample=service.settings.sample is not None)
+    return show_page(request, "home.html", caller, **shown, latest=latest, sample=service.settings.sample is not None)
 
 
 @router.get("/cases")
@@ -109,7 +84,7 @@ async def cases(request: Request, service: Served, caller: Reader, query: Annota
     given = {"asset": query.asset or None, "label": query.label or None, "tag": query.tag or None}
     chosen = query.model_copy(update=given | {"limit": PER_PAGE})
     found, summary = await service.work.do(lambda: (list_cases(service, chosen), service.library.stats()))
-    return _page(request, "cases.html", caller, found=found, query=chosen, summary=summary, per_page=PER_PAGE)
+    return show_page(request, "cases.html", caller, found=found, query=chosen, summary=summary, per_page=PER_PAGE)
 
 
 @router.get("/cases/{case:path}")
@@ -130,7 +105,7 @@ async def case(
         known = {"case": own, "events": events, "done": done, "token": "", "read": held.read.remarks if held else ()}
         return _shown(service, signals, answer, page) | known
 
-    return _page(request, "case.html", caller, **await service.work.do(look))
+    return show_page(request, "case.html", caller, **await service.work.do(look))
 
 
 @router.post("/look")
@@ -138,40 +113,22 @@ async def look_at_file(
     *,
     service: Served,
     caller: Reader,
-    file: Annotated[UploadFile, File()],
-    asset: Annotated[str, Form()] = "",
-    time: Annotated[str, Form()] = "",
-    zone: Annotated[str, Form()] = "",
-    first: Annotated[str, Form()] = "",
-    last: Annotated[str, Form()] = "",
+    sent: FormFile,
     onset: Annotated[str, Form()] = "",
     facts: Annotated[str, Form()] = "",
     keep: Annotated[str, Form()] = "",
 ) -> Response:
     """Search with a file: kept as an open case, or only looked at; `onset` is a step of it."""
-    content = await file.read()
     told = ToldContext(facts=parse_facts([text for text in facts.split(",") if text.strip()]) or None)
 
     def read() -> ReadRecording:
-        own = window_of_file(
-            file.filename or "",
-            content,
-            service.settings,
-            time=time,
-            zone=zone,
-            interval=(first, last),
-            asset=asset,
-            told=told,
-        )
+        own = sent.read(service.settings, told=told)
         begun = onset.strip("0") and onset.isdecimal()
         own = replace(own, windows=begin_at(own.windows, int(onset))) if begun else own
         return replace(own, windows=check_effort(own.windows, service))
 
-    held = await service.work.do(lambda: HeldFile(file.filename or "", asset, read()))
-    token = service.looked_at.hold(held)
-    if keep and caller.role >= Role.WRITE:
-        return await _keep(service, caller, held, token)
-    return RedirectResponse(f"/looked/{token}", 303)
+    held = await service.work.do(lambda: HeldFile(sent.name, sent.asset, read()))
+    return await look_at(service, caller, held, keep=bool(keep))
 
 
 @router.get("/looked/{token}")
@@ -187,13 +144,13 @@ async def looked(request: Request, service: Served, caller: Reader, token: str) 
         shown = {"case": None, "asset": held.asset, "name": held.name, "token": token, "done": None, "read": ()}
         return _shown(service, signals, answer, Page()) | shown | {"minutes": round(service.looked_at.seconds / 60)}
 
-    return _page(request, "case.html", caller, **await service.work.do(look))
+    return show_page(request, "case.html", caller, **await service.work.do(look))
 
 
 @router.post("/keep")
 async def keep(service: Served, caller: Writer, token: Annotated[str, Form()]) -> Response:
     """Keep a file that was looked at as an open case."""
-    return await _keep(service, caller, _held(service, token), token)
+    return await keep_held(service, caller, _held(service, token), token)
 
 
 @router.get("/signals")
@@ -220,21 +177,13 @@ async def preview(
     *,
     service: Served,
     _caller: Reader,
-    file: Annotated[UploadFile, File()],
-    asset: Annotated[str, Form()] = "",
-    time: Annotated[str, Form()] = "",
-    zone: Annotated[str, Form()] = "",
-    first: Annotated[str, Form()] = "",
-    last: Annotated[str, Form()] = "",
+    sent: FormFile,
 ) -> DrawnRecording:
     """The whole recording of a file, in which its sender marks when it began; nothing of it is kept."""
-    content = await file.read()
 
     def draw() -> DrawnRecording:
-        own = window_of_file(
-            file.filename or "", content, service.settings, time=time, zone=zone, interval=(first, last), asset=asset
-        )
-        window, gaps = _fill(service, own)
+        own = sent.read(service.settings)
+        window, gaps = fill_recording(service, own)
         return draw_recording(service.library.snapshot(), window, gaps, own.zone)
 
     return await service.work.do(draw)
@@ -280,7 +229,7 @@ async def revert(
         (service.library.redo if again else service.library.undo)(change)
 
     await service.write(caller, take_back)
-    return _to_case(case)
+    return to_case(case)
 
 
 @router.post("/facts")
@@ -358,7 +307,7 @@ async def overview(request: Request, service: Served, caller: Reader) -> Respons
             "questions": QUESTIONS.values(),
         }
 
-    return _page(request, "overview.html", caller, **await service.work.do(look))
+    return show_page(request, "overview.html", caller, **await service.work.do(look))
 
 
 @router.get("/ask/{name}")
@@ -368,7 +317,7 @@ async def ask(request: Request, service: Served, caller: Reader, name: str) -> R
     question, answer = await service.work.do(lambda: ask_in_words(service, name, given))
     fields = [own for own in question.parameters.values() if own.given_by is not GivenBy.METHOD]
     shown = [] if answer is None else question.show(answer)
-    return _page(request, "question.html", caller, question=question, fields=fields, given=given, shown=shown)
+    return show_page(request, "question.html", caller, question=question, fields=fields, given=given, shown=shown)
 
 
 @router.get("/api")
@@ -380,7 +329,7 @@ async def reference(request: Request, caller: Reader) -> Response:
         for path, methods in paths.items()
         for method, about in methods.items()
     ]
-    return _page(request, "api.html", caller, routes=routes)
+    return show_page(request, "api.html", caller, routes=routes)
 
 
 @router.get("/sample.csv")
@@ -394,7 +343,7 @@ async def sample(service: Served, _caller: Reader) -> Response:
 @router.get("/login")
 async def login(request: Request, next: str = "/") -> Response:  # noqa: A002 - name of the query
     """Ask for a key."""
-    return _page(request, "login.html", NOBODY, next=_local(next), wrong=False)
+    return show_page(request, "login.html", NOBODY, next=_local(next), wrong=False)
 
 
 @router.post("/login")
@@ -406,7 +355,7 @@ async def log_in(
 ) -> Response:
     """Keep a key in a cookie that scripts cannot read and other sites cannot send."""
     if service.keys is not None and service.keys.caller(key.strip()).role is Role.NONE:
-        return _page(request, "login.html", NOBODY, status=401, next=_local(next), wrong=True)
+        return show_page(request, "login.html", NOBODY, status=401, next=_local(next), wrong=True)
     response = RedirectResponse(_local(next), 303)
     secure = request.url.scheme == "https"
     response.set_cookie(COOKIE, key.strip(), httponly=True, samesite="strict", secure=secure, max_age=WEEK_S)
@@ -424,35 +373,7 @@ async def log_out() -> Response:
 def problem(request: Request, status: int, sentence: str) -> Response:
     """The page of an error."""
     caller = caller_of(request, request.app.state.service)
-    return _page(request, "problem.html", caller, status=status, sentence=sentence)
-
-
-def _page(
-    request: Request,
-    template: str,
-    caller: KeyHolder,
-    *,
-    status: int = 200,
-    summary: Summary | None = None,
-    **shown: object,
-) -> Response:
-    service: CaseService = request.app.state.service
-    common = {
-        "caller": caller,
-        "may_write": caller.role >= Role.WRITE,
-        "may_delete": caller.role >= Role.ADMIN,
-        "has_keys": service.keys is not None,
-        "here": request.url.path,
-        "status": status,
-        "summary": summary,
-        "hues": {} if summary is None else _number_hues(summary),
-    }
-    return TEMPLATES.TemplateResponse(request, template, common | shown, status_code=status)
-
-
-def _number_hues(summary: Summary) -> dict[str, int]:
-    """Numbers of the colours of the faults: a fault keeps its colour when others are named."""
-    return {label: number % HUES for number, label in enumerate(summary.named)}
+    return show_page(request, "problem.html", caller, status=status, sentence=sentence)
 
 
 def _shown(service: CaseService, signals: DrawnWindow, answer: Answer | None, page: Page) -> dict[str, Any]:
@@ -476,11 +397,6 @@ def _options(answer: Answer | None) -> list[Fault]:
     """What a window may be: the most likely options, and always how likely it is unlike anything here."""
     faults = answer.faults if answer else ()
     return [fault for place, fault in enumerate(faults) if place < OPTIONS or fault.label == UNLIKE]
-
-
-def _to_case(case: str, **query: object) -> Response:
-    asked = f"?{urlencode(query)}" if query else ""
-    return RedirectResponse(f"{words.make_link(case)}{asked}", 303)
 
 
 @dataclass(frozen=True)
@@ -514,7 +430,7 @@ async def _write(
         number = await service.write(caller, act)
     except ConflictError:
         return await _show_conflict(request, service, caller, form)
-    return RedirectResponse(form.then, 303) if form.then else _to_case(case, done=number)
+    return RedirectResponse(form.then, 303) if form.then else to_case(case, done=number)
 
 
 async def _show_conflict(request: Request, service: CaseService, caller: KeyHolder, form: WrittenForm) -> Response:
@@ -526,13 +442,7 @@ async def _show_conflict(request: Request, service: CaseService, caller: KeyHold
 
     found = await service.work.do(look)
     fields = form.fields | {"seen": str(found["case"].changed)}
-    return _page(request, "conflict.html", caller, status=409, action=form.action, fields=fields, **found)
-
-
-async def _keep(service: CaseService, caller: KeyHolder, held: HeldFile, token: str) -> Response:
-    case = Case(id="", asset=held.asset, **held.read.dates())
-    kept = await service.write(caller, lambda: add_case(service, held.read.windows, case, held.read.remarks))
-    return _to_case(kept.id, file=token)
+    return show_page(request, "conflict.html", caller, status=409, action=form.action, fields=fields, **found)
 
 
 def _held(service: CaseService, token: str) -> HeldFile:
@@ -545,17 +455,7 @@ def _held(service: CaseService, token: str) -> HeldFile:
 
 def _find_window(service: CaseService, case: str, token: str) -> tuple[Window, Gaps | None]:
     """The window of a case, or of a file that was looked at, and where nothing was read."""
-    return _fill(service, _held(service, token).read) if token else (service.library.window(case)[0], None)
-
-
-def _fill(service: CaseService, read: ReadRecording) -> tuple[Window, Gaps]:
-    """The window of a recording as the library sees it, and where nothing was read."""
-    filled = service.library.prepare(read.windows)[0]
-    return filled, find_gaps(service.library.naming()(read.windows)[0], filled)
-
-
-# For routes in other modules.
-show_page, keep_held, fill_recording = _page, _keep, _fill
+    return fill_recording(service, _held(service, token).read) if token else (service.library.window(case)[0], None)
 
 
 def _local(address: str) -> str:

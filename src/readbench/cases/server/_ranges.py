@@ -7,21 +7,20 @@ sources that were connected under a name can be read; no address comes from a re
 from __future__ import annotations
 
 import time as clock
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Form, Query, Request, Response
-from fastapi.responses import RedirectResponse
 
 from readbench.cases import ReadRecording, format_time
 from readbench.cases.connect import SignalSource, SourceFile, on_clock, parse_moment, parse_range, read_range
 from readbench.cases.server._bodies import ApiModel, check_effort, check_size
 from readbench.cases.server._gate import Reader
-from readbench.cases.server._keys import Role
-from readbench.cases.server._pages import fill_recording, keep_held, show_page
 from readbench.cases.server._service import CaseService, HeldFile, Served
+from readbench.cases.server._showing import fill_recording, look_at, show_page
 from readbench.cases.server._views import DrawnRecording, draw_recording
 from readbench.cases.watch import NoticeLog
 from readbench.engine.windows import WindowSet
@@ -69,11 +68,8 @@ async def list_assets(service: Served, _caller: Reader, source: Annotated[str, Q
     """The assets of a source."""
 
     def look() -> list[str]:
-        own = _open(service, source)
-        try:
+        with _open(service, source) as own:
             return sorted({channel.asset for channel in own.channels()})
-        finally:
-            own.close()
 
     return await service.work.do(look)
 
@@ -92,11 +88,8 @@ async def draw_range(
 
     def draw() -> DrawnRange:
         first, last = _span(start, end)
-        own = _open(service, source)
-        try:
+        with _open(service, source) as own:
             found = own.read(first, last, asset=asset or None, step=(last - first) / POINTS)
-        finally:
-            own.close()
         assets = found.assets
         whose = asset if asset in assets or not assets else assets[0]
         series = found.of_asset(whose)
@@ -131,22 +124,15 @@ async def look_at_range(
     """Search with a range, with the time before it from the same source."""
 
     def read() -> ReadRecording:
-        own, (first, last) = _open(service, source), _span(start, end)
-        try:
-            begun = f"{parse_moment(onset):.3f}" if onset.strip() else ""
+        first, last = _span(start, end)
+        begun = f"{parse_moment(onset):.3f}" if onset.strip() else ""
+        with _open(service, source) as own:
             found = read_range(service.library, own, first, last, asset=asset, onset=begun, zone="UTC")
-        finally:
-            own.close()
         return replace(found, windows=check_effort(check_size(found.windows, service.settings), service))
 
     found = await service.work.do(read)
-    held = HeldFile(
-        f"{source}, {format_time(float(found.windows.times[0]), 'UTC')}", str(found.windows.assets[0]), found
-    )
-    token = service.looked_at.hold(held)
-    if keep and caller.role >= Role.WRITE:
-        return await keep_held(service, caller, held, token)
-    return RedirectResponse(f"/looked/{token}", 303)
+    name = f"{source}, {format_time(float(found.windows.times[0]), 'UTC')}"
+    return await look_at(service, caller, HeldFile(name, str(found.windows.assets[0]), found), keep=bool(keep))
 
 
 @router.get("/notices")
@@ -173,8 +159,8 @@ def _beside(service: CaseService, given: Path | None, name: str) -> Path | None:
     return given or (None if "://" in where else Path(where) / name)
 
 
-def _open(service: CaseService, name: str) -> SignalSource:
-    return sources_of(service).get(name).open()
+def _open(service: CaseService, name: str) -> closing[SignalSource]:
+    return closing(sources_of(service).get(name).open())
 
 
 def _span(start: str, end: str) -> tuple[float, float]:

@@ -34,6 +34,8 @@ from readbench.common.times import zone_of
 from readbench.engine.preparation import resample, thin_series
 from readbench.engine.windows import Window
 
+WHOLE = 0.95
+"""Share of a window from which "where it departs most" is all of it."""
 MOST_POINTS = 512
 """Points of a channel that are drawn."""
 
@@ -254,7 +256,8 @@ def propose_onset(departures: NDArray[np.float64]) -> float | None:
 def departing_span(departures: NDArray[np.float64]) -> tuple[float, float] | None:
     """First and last part of a window in which the channels that depart at all are farthest from normal.
 
-    Farthest is the upper half of how far they ever are, and never less than what counts as departing.
+    Farthest is the upper half of how far they ever are, and never less than what counts as departing. None where that
+    is the whole window: then it points at nothing.
 
     Args:
         departures: (C, T) in standard deviations.
@@ -269,7 +272,9 @@ def departing_span(departures: NDArray[np.float64]) -> tuple[float, float] | Non
     width = max(1, steps // 64)
     level = np.convolve(np.sqrt((moving**2).mean(axis=0)), np.ones(width) / width, mode="same")
     far = np.flatnonzero(level >= max(DEPARTS, (level.min() + level.max()) / 2))
-    return (float(far[0] / steps), float((far[-1] + 1) / steps)) if len(far) else None
+    if not len(far) or far[-1] + 1 - far[0] >= WHOLE * steps:
+        return None
+    return float(far[0] / steps), float((far[-1] + 1) / steps)
 
 
 def _bounded(departures: NDArray[np.float64]) -> NDArray[np.float64]:
