@@ -9,7 +9,7 @@ import pytest
 
 from readbench.benchmark.metrics import evaluate
 from readbench.benchmark.report import BLOCKS, check_submissions, find_stale, published_bundle, read_results
-from readbench.benchmark.report._blocks import MARKED
+from readbench.benchmark.report._blocks import find_blocks
 from readbench.benchmark.runs import Cell, PublishedFolder
 
 ROOT = Path(__file__).parents[1]
@@ -18,7 +18,7 @@ MOST_BYTES = 20_000_000
 DOCUMENTS = [
     path
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-    if MARKED.search(path.read_text(encoding="utf-8"))
+    if find_blocks(path.read_text(encoding="utf-8"))
 ]
 
 
@@ -36,7 +36,7 @@ def test_every_marked_block_shows_what_the_rows_give() -> None:
 
 def test_documents_name_blocks_that_exist() -> None:
     for path in DOCUMENTS:
-        for found in MARKED.finditer(path.read_text(encoding="utf-8")):
+        for found in find_blocks(path.read_text(encoding="utf-8")):
             assert found["name"] in BLOCKS, path
 
 

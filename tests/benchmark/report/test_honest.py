@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from readbench import evaluate
+from readbench.benchmark.metrics import expect
 from readbench.benchmark.protocol import load_task
 from readbench.benchmark.report import (
     BLOCKS,
@@ -26,11 +28,15 @@ from readbench.benchmark.report import (
     place_methods,
     places_table,
     read_results,
+    retained_shares,
+    retained_table,
     state_method,
     write_block,
 )
-from readbench.benchmark.runs import publish, run
+from readbench.benchmark.runs import open_folder, publish, run
 from readbench.cli import app
+from readbench.engine.method import Method
+from readbench.engine.registry import Entry
 from readbench.engine.spec import COMPOSED, parse
 from readbench.errors import DataError, RunError, UnknownNameError, UsageError
 from tests.benchmark.report.made_up import made_up_run
@@ -127,6 +133,24 @@ def test_a_block_shows_what_the_rows_give_and_an_edited_number_is_found(base: Pa
     assert "the block classical is not what the rows" in done.output
     assert CliRunner().invoke(app, ["documents", str(base / "results"), str(document)]).exit_code == 0
     assert document.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        "    <!-- results: no-such-block -->\n    ...\n    <!-- end -->\n",
+        "```html\n<!-- results: no-such-block -->\n<!-- end -->\n```\n",
+        "~~~\n<!-- results: classical -->\n~~~\n",
+    ],
+)
+def test_marks_that_are_indented_or_in_a_fence_are_examples(example: str, base: Path, tmp_path: Path) -> None:
+    results = read_results(base / "results")
+    assert fill_blocks(example, results) == example
+    document = tmp_path / "page.md"
+    document.write_text(f"{example}\n<!-- results: rows -->\nold\n<!-- end -->\n\n{example}")
+    assert [stale.name for stale in find_stale([document], results)] == ["rows"]
+    filled = fill_blocks(document.read_text(), results)
+    assert filled == f"{example}\n<!-- results: rows -->\n{write_block('rows', results)}<!-- end -->\n\n{example}"
 
 
 def test_unknown_and_open_blocks_are_errors(base: Path) -> None:
@@ -226,3 +250,59 @@ def test_missing_rows_leave_a_block_that_says_so(base: Path, tmp_path: Path) -> 
     assert results.missing()["euclidean"] == 2
     assert "Planned, not computed (cells)" in write_block("rows", results)
     assert np.isnan(results.values["NDCG@10"][..., results.methods.index("euclidean")]).sum() == 2
+
+
+@pytest.fixture(scope="module")
+def parted(base: Path) -> Path:
+    """Published rows with recordings and with assets held out, and a method that is planned on one seed."""
+    plan = small_plan(methods=("random", "stats"), levels=(0,), seeds=(7, 8), corpus_cap=60)
+    run(plan, base / "few", cache=base / "cache")
+    run(replace(plan, methods=("euclidean",), seeds=(8,)), base / "part", cache=base / "cache")
+    run(replace(plan, split_by="asset"), base / "away", cache=base / "cache")
+    publish([base / "few"], base / "parted")
+    publish([base / "part"], base / "parted", partly=True)
+    publish([base / "away"], base / "parted" / "assets")
+    return base / "parted"
+
+
+def test_a_method_that_is_planned_on_a_part_lacks_nothing_elsewhere(base: Path, parted: Path) -> None:
+    results = read_results(parted)
+    assert results.missing() == {}
+    assert "5 of 5 planned cells" in write_block("rows", results)
+    assert results.methods.index("euclidean") not in results.complete()
+    assert "`parted/assets`, whole assets held out: 4 of 4 planned cells" in write_block("rows", results)
+    again = publish([base / "few"], parted)
+    assert (again.computed, again.planned) == (5, 5)
+    planned = publish([base / "few"], parted, ["euclidean"])
+    assert (planned.computed, planned.planned) == (5, 6)
+
+
+def test_what_is_left_on_unseen_assets_is_corrected_for_chance(parted: Path) -> None:
+    results = read_results(parted)
+    found = retained_shares(results)
+    assert set(found) == {"random", "stats"}
+    assert found["stats"].share is None  # one dataset is no sample of datasets
+    wanted = []
+    for path in (parted, parted / "assets"):
+        own, folder = read_results(path), open_folder(path)
+        tasks = [folder.read_qrels("sim_tanks", seed) for seed in (7, 8)]
+        chance = np.mean([expect(q.query_labels, q.at(0)[1], "NDCG@10").mean() for q in tasks])
+        score = own.at("NDCG@10", 0)[0, :, own.methods.index("stats")].mean()
+        wanted.append((score - chance) / (1 - chance))
+    assert found["stats"].means == pytest.approx(wanted)
+    assert abs(found["random"].means[0]) < 0.1
+    places = places_table(results)
+    assert places is not None
+    assert "Unseen assets retain" in places.header
+    table = retained_table(results)
+    assert table is not None
+    assert table.rows[0][0] == "Stats"
+    assert retained_table(read_results(parted / "assets")) is None
+
+
+def test_label_use_is_known_of_methods_whose_packages_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Entry, "missing_modules", lambda entry: list(entry.requires))
+    with pytest.raises(UsageError, match="needs"):
+        Method("mr-hydra")
+    found = {text: state_method.__wrapped__(text).label_text for text in ("mr-hydra", "ts2vec", "ts2vec+gpc")}
+    assert found == {"mr-hydra": "all", "ts2vec": "none", "ts2vec+gpc": "pool of 20"}

@@ -197,7 +197,8 @@ def test_a_run_without_the_methods_has_no_such_table(tmp_path: Path) -> None:
     few = TableStudy(read_results(made_up_run(tmp_path, ("random", "dtw-i", "dtw-i+gpc"), levels=(0,))))
     tables = {table.name: table for table in paper_tables(few)}
     names = {"backbones", "metrics", "rerankers", "reranker-levels"}
-    assert tables.keys() == names | {f"{name}-paper" for name in names} | {"composition"}
+    always = {"composition", "labelling", "settings-retrievers", "settings-encoders", "settings-fusion"}
+    assert tables.keys() == names | {f"{name}-paper" for name in names} | always
     assert tables["rerankers"].columns == ["Pool", "Base", "+GPC"]
     assert [row[0] for row in tables["rerankers"].rows] == ["DTW-I"]
 

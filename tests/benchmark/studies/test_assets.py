@@ -72,7 +72,7 @@ def test_the_table_compares_with_the_first_method(measured: list[AssetResult]) -
 
 def test_macro_counts_every_fault_the_same() -> None:
     result = AssetResult(
-        AssetCell("d", "asset", 0, 0, "m"),
+        AssetCell("d", "m", 0, "asset", 0),
         ndcg=np.array([1.0, 1.0, 1.0, 0.0]),
         hit=np.ones(4),
         hits=np.ones(4, np.int64),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +16,17 @@ from readbench.benchmark.protocol import (
     Composition,
     Protocol,
     Recording,
+    SourceInfo,
     build,
     build_onsets,
     compose_onsets,
     find_source,
     windows_of,
 )
-from readbench.benchmark.protocol._onsets import cut_onsets, find_onsets
+from readbench.benchmark.protocol._onsets import OnsetSource, cut_onsets, find_onsets
 from readbench.benchmark.report import draw_early, early_table, notice_table
 from readbench.benchmark.runs import EARLY, Plan, suite
-from readbench.benchmark.studies import EarlyCell, EarlyResult, measure_early
+from readbench.benchmark.studies import EarlyResult, SeededCell, measure_early
 from readbench.benchmark.studies._early import read_answers, set_threshold
 from readbench.cli import app
 from readbench.engine.method import Ranking
@@ -80,6 +82,30 @@ def test_a_short_time_before_is_played_backwards() -> None:
     assert own.values[0, LENGTH:].tolist() == list(range(3, 3 + LENGTH))
 
 
+@dataclass
+class NamedSource:
+    """One faulty recording that brings normal rows along, of a source of some name."""
+
+    name: str
+
+    @property
+    def info(self) -> SourceInfo:
+        return replace(find_source("sim_tanks").info, name=self.name, protocol=Protocol(length=LENGTH))
+
+    def fingerprint(self, root: Path | None) -> str:
+        return f"{self.name} {root}"
+
+    def recordings(self, _root: Path | None) -> Iterator[Recording]:
+        yield recording([1] * 30, before=20)
+
+
+@pytest.mark.parametrize(("name", "count"), [("itu_5gc", 1), ("rcaeval", 0)])
+def test_rows_of_another_day_are_not_the_time_before_an_onset(name: str, count: int) -> None:
+    source = OnsetSource(NamedSource(name))
+    assert len(list(source.recordings(None))) == count
+    assert source.fingerprint(None) != OnsetSource(NamedSource("other")).fingerprint(None)
+
+
 def test_onsets_are_of_the_held_out_side(tmp_path: Path) -> None:
     source = find_source(SOURCE)
     built, onsets = build(source, None, tmp_path), build_onsets(source, None, tmp_path)
@@ -129,7 +155,7 @@ def result(
     count = len(own[0])
     names = np.array([str(i) for i in range(count)])
     shares = np.array(SHARES[: len(own)])
-    cell = EarlyCell(dataset, 0, method)
+    cell = SeededCell(dataset, method, 0)
     return EarlyResult(
         cell,
         rho=20,

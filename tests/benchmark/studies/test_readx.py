@@ -43,7 +43,7 @@ def result(
     ndcg, expected = (np.array([[values.get(pool, none) for pool in POOLS]] * 2) for values in (scores, chance))
     names = np.array([f"{asset}/{i}" for i in range(len(faults))])
     return ReadxResult(
-        ReadxCell(dataset, 0, asset, method),
+        ReadxCell(dataset, method, 0, asset),
         rho=0,
         simulated=True,
         queries=names,

@@ -29,6 +29,8 @@ SHARES = (0.0, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 3 / 4, 1.0)
 """Ends of the windows after the onset, as shares of their length."""
 REACH = {"itu_5gc": 0.5}
 """Sources whose recordings end sooner than one window after the onset, and the last share that they all have."""
+APART = frozenset({"bearings", "phmap23", "rcaeval"})
+"""Sources that may bring normal operation of another day along: what lies just before their faults is not known."""
 LEAST_LEAD = 0.25
 """Fewest normal rows before an onset, as a share of the window's length."""
 ONSETS = 40
@@ -91,12 +93,14 @@ class OnsetSource:
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the source's windows, and of where its onsets are cut."""
-        return digest("onsets", build_fingerprint(self.source, root), shares_of(self.info.name), LEAST_LEAD)
+        apart = ("apart",) if self.info.name in APART else ()
+        return digest("onsets", build_fingerprint(self.source, root), shares_of(self.info.name), LEAST_LEAD, *apart)
 
     def recordings(self, root: Path | None) -> Iterator[Recording]:
         """Stream the onsets, in the order of the source; a recording without one is an empty one."""
         for recording in self.source.recordings(root):
-            yield from cut_onsets(recording, self.info.protocol, shares_of(self.info.name))
+            known = replace(recording, before=None) if self.info.name in APART else recording
+            yield from cut_onsets(known, self.info.protocol, shares_of(self.info.name))
 
 
 def cut_onsets(recording: Recording, protocol: Protocol, shares: tuple[float, ...]) -> Iterator[Recording]:

@@ -31,7 +31,14 @@ from readbench.benchmark.report._compare import (
     markdown,
     pairs_of,
 )
-from readbench.benchmark.report._conclusions import CLAIMS, Claim, ClaimFinding, conclusion_table, judge_claims
+from readbench.benchmark.report._conclusions import (
+    CLAIMS,
+    OWN_CLAIMS,
+    Claim,
+    ClaimFinding,
+    conclusion_table,
+    judge_claims,
+)
 from readbench.benchmark.report._early import draw_early, early_table, notice_table, write_early
 from readbench.benchmark.report._figures import (
     FIGURES,
@@ -71,7 +78,9 @@ from readbench.benchmark.report._readx import (
     write_readx,
 )
 from readbench.benchmark.report._results import Leaderboard, Results, leaderboard, read_results
+from readbench.benchmark.report._retained import RetainedShare, retained_shares, retained_table
 from readbench.benchmark.report._scale import measured_tables, two_stage_table, write_scale
+from readbench.benchmark.report._settings import labelling_table, settings_tables
 from readbench.benchmark.report._standings import rank_submissions, rejected_table, standings_table, write_standings
 from readbench.benchmark.report._statements import LABEL_WORDS, MethodStatement, state_method
 from readbench.benchmark.report._table import Mark, ReportTable, latex
@@ -98,6 +107,7 @@ __all__ = [
     "FINEST",
     "LABEL_WORDS",
     "MARKS",
+    "OWN_CLAIMS",
     "AgainstRow",
     "CheckedSubmission",
     "Claim",
@@ -115,6 +125,7 @@ __all__ = [
     "Places",
     "ReportTable",
     "Results",
+    "RetainedShare",
     "RunOverview",
     "StaleBlock",
     "TableStudy",
@@ -158,6 +169,7 @@ __all__ = [
     "is_partial",
     "judge_claims",
     "keep_gallery",
+    "labelling_table",
     "latex",
     "leaderboard",
     "leaderboard_table",
@@ -183,6 +195,9 @@ __all__ = [
     "readx_table",
     "rejected_table",
     "remarks",
+    "retained_shares",
+    "retained_table",
+    "settings_tables",
     "show_blocks",
     "show_report",
     "show_table",

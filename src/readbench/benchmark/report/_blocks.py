@@ -7,7 +7,7 @@ A document marks where a block stands:
     <!-- end -->
 
 `fill_blocks` writes what is between the marks anew. A block shows only what the rows give; what is planned and not
-computed is left out of it, and counted.
+computed is left out of it, and counted. Marks begin their line; indented or in a fence, as here, they are examples.
 """
 
 from __future__ import annotations
@@ -20,20 +20,33 @@ from pathlib import Path
 
 import numpy as np
 
-from readbench.benchmark.report._conclusions import conclusion_table
-from readbench.benchmark.report._methods import canonical, describe, mark_dataset, marks_of
-from readbench.benchmark.report._origins import explain_marks, find_real
-from readbench.benchmark.report._places import place_methods, places_table, tell_place
-from readbench.benchmark.report._results import Results, dataset_scores, figure_of, leaderboard
+from readbench.benchmark.report._conclusions import OWN_CLAIMS, conclusion_table
+from readbench.benchmark.report._grid import TableStudy, grid_tables
+from readbench.benchmark.report._methods import canonical, describe
+from readbench.benchmark.report._paper_tables import GRIDS, composition_table
+from readbench.benchmark.report._places import places_table, tell_untested
+from readbench.benchmark.report._results import Results, leaderboard
+from readbench.benchmark.report._retained import UNSEEN, read_beside, retained_table
+from readbench.benchmark.report._row_tables import dataset_rows, front_table, orders_table, rival_table, short_table
+from readbench.benchmark.report._settings import PAGES, labelling_table, settings_table
 from readbench.benchmark.report._significance import friedman_sentences
 from readbench.benchmark.report._statements import LABEL_WORDS, LabelUse, state_method
 from readbench.benchmark.runs import SUITES
+from readbench.engine.spec import COMPOSED
 from readbench.errors import DataError, UnknownNameError
 
 Block = Callable[[Results], str]
-MARKED = re.compile(r"(?P<open><!-- results: (?P<name>[a-z0-9-]+) -->\n).*?(?P<close><!-- end -->)", re.DOTALL)
-HEAD = 12
-"""Methods of each kind in the short table."""
+MARKED = re.compile(
+    r"^(?P<open><!-- results: (?P<name>[a-z0-9-]+) -->\n)(?:(?!<!-- results: ).)*?^(?P<close><!-- end -->)",
+    re.DOTALL | re.MULTILINE,
+)
+OPENED = re.compile(r"^<!-- results: ", re.MULTILINE)
+FENCED = re.compile(r"^(?P<fence>`{3,}|~{3,})[^\n]*\n.*?^(?P=fence)[`~]*[ \t]*$", re.DOTALL | re.MULTILINE)
+"""Code, in which marks are examples."""
+EMBEDDED = "embedded"
+"""Folder of published rows on the simulators that ship with the package."""
+TABLES = ("backbones", "normal-residuals", "fusion", "fusion-modes", "rerankers", "composition-of-stages", "sbd")
+"""Tables of a report that may stand in a document, as `table-NAME`."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +65,22 @@ def fill_blocks(text: str, results: Results, document: str = "") -> str:
         results: published rows.
         document: its name, for errors.
     """
-    opened = text.count("<!-- results: ")
-    if opened != len(MARKED.findall(text)):
+    blocks = find_blocks(text)
+    if len(OPENED.findall(_blank_code(text))) != len(blocks):
         raise DataError(f"{document or 'The document'} opens a block of results that `<!-- end -->` does not close.")
-    return MARKED.sub(lambda found: found["open"] + write_block(found["name"], results) + found["close"], text)
+    for found in reversed(blocks):
+        text = text[: found.end("open")] + write_block(found["name"], results) + text[found.start("close") :]
+    return text
+
+
+def find_blocks(text: str) -> list[re.Match[str]]:
+    """The marked blocks of a document, without the examples in its code."""
+    return list(MARKED.finditer(_blank_code(text)))
+
+
+def _blank_code(text: str) -> str:
+    """The text of the same length and lines, with nothing in its fences."""
+    return FENCED.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
 def find_stale(documents: Sequence[Path], results: Results) -> list[StaleBlock]:
@@ -63,8 +88,9 @@ def find_stale(documents: Sequence[Path], results: Results) -> list[StaleBlock]:
     return [
         StaleBlock(document, found["name"])
         for document in documents
-        for found in MARKED.finditer(document.read_text(encoding="utf-8"))
-        if found[0] != found["open"] + write_block(found["name"], results) + found["close"]
+        for text in [document.read_text(encoding="utf-8")]
+        for found in find_blocks(text)
+        if text[found.end("open") : found.start("close")] != write_block(found["name"], results)
     ]
 
 
@@ -81,55 +107,29 @@ def _write(name: str, results: Results) -> str:
 
 
 def _rows_block(results: Results) -> str:
-    missing = results.missing()
-    values = results.values[results.headline]
-    planned = int(np.prod(values.shape))
-    computed = planned - sum(missing.values()) - len(results.failures)
     versions = results.manifest["versions"]
     packages = ", ".join(
         f"{name} {versions[name]}" for name in ("python", "numpy", "numba", "scipy") if name in versions
     )
-    lines = [
-        f"{computed} of {planned} planned cells: {describe(results)}, split seeds {_listed(results.seeds)}, levels",
-        f"{_listed(results.levels)} %, {len(results.methods)} methods. Code {results.manifest['code']}; {packages}.",
-    ]
-    if missing:
+    lines = [f"{_count(results)} Code {results.manifest['code']}; {packages}."]
+    if missing := results.missing():
         names = "; ".join(f"`{results.short_title(method)}` {count}" for method, count in missing.items())
         lines.append(f"\nPlanned, not computed (cells): {names}.")
+    beside = {UNSEEN: "whole assets held out", EMBEDDED: "simulators that ship with the package"}
+    for name, what in beside.items():
+        if found := read_beside(results, name):
+            lines.append(f"\n`{results.folder.name}/{name}`, {what}: {_count(found)}")
     return "\n".join(lines)
 
 
-def _short_block(results: Results) -> str:
-    """What a front page shows: the best of each kind with its place."""
-    last = results.levels[-1]
-    found = place_methods(results)
-    rows, seen = [], dict[LabelUse, int]()
-    for row in found.rows:
-        seen[row.stated.labels] = seen.get(row.stated.labels, 0) + 1
-        if seen[row.stated.labels] > HEAD:
-            continue
-        m = results.methods.index(row.method)
-        polluted = float(results.at(results.headline, last)[:, :, m].mean())
-        hits = next((value for name, value in row.others.items() if name.startswith("HR")), float("nan"))
-        normals = "; normals known" if row.stated.normals else ""
-        names = [f"{row.stated.label_text}{normals}", results.short_title(row.method)]
-        rows.append([*names, _short(row.mean), _short(polluted), _short(hits), tell_place(row), row.group])
-    header = [
-        "Labels",
-        "Method",
-        f"{results.headline}, ρ = {results.levels[0]} %",
-        f"{last} %",
-        "HR@10",
-        "Place",
-        "Tie",
-    ]
-    unit = "datasets and split groups" if found.over_datasets else "split groups"
-    note = (
-        f"Over {describe(results)} and {len(results.seeds)} split seeds. Place: 95 % interval of the rank among those"
-        f" that read the same labels (paired bootstrap over {unit}); whoever shares a letter is not"
-        " surely behind its first."
+def _count(results: Results) -> str:
+    """How much of what is planned is there."""
+    missing = sum(results.missing().values())
+    computed = int(np.sum(~np.isnan(results.values[results.headline])))
+    return (
+        f"{computed} of {computed + missing + len(results.failures)} planned cells: {describe(results)}, split seeds"
+        f" {_listed(results.seeds)}, levels {_listed(results.levels)} %, {len(results.methods)} methods."
     )
-    return _markdown(header, rows, labels=2) + f"\n{note}"
 
 
 def _table_of(suite: str, uses: Sequence[LabelUse]) -> Block:
@@ -138,40 +138,20 @@ def _table_of(suite: str, uses: Sequence[LabelUse]) -> Block:
     def write(results: Results) -> str:
         named = dict.fromkeys(canonical(text) for text in SUITES[suite]())
         planned = [m for m in named if m in results.methods and state_method(m).labels in uses]
-        held = [m for m in planned if results.held(results.methods.index(m))]
+        held = [m for m in planned if results.held(results.methods.index(m), results.levels[0])]
         if not held:
             return f"No row of the suite `{suite}` is computed yet."
-        return _by_dataset(results, held)
+        return dataset_rows(results, held, labels=len(uses) > 1)
 
     return write
 
 
-def _by_dataset(results: Results, methods: Sequence[str]) -> str:
-    first, real = results.levels[0], [results.datasets.index(d) for d in find_real(results.origins)]
-    scores = dataset_scores(results, first)
-    rows = []
-    for method in methods:
-        m = results.methods.index(method)
-        held = results.held(m)
-        figures = [figure_of(results.at(results.headline, rho)[held, :, m]) for rho in results.levels]
-        there = [d for d in held if d in real]
-        means = [figure_of(results.at(results.headline, rho)[there, :, m]) for rho in results.levels if real]
-        spread = "" if np.isnan(figures[0].spread) else f" ±{_short(figures[0].spread)}"
-        part = "" if len(held) == len(results.datasets) else f" ({len(held)} of {len(results.datasets)})"
-        own = [_short(scores[d, m]) if d in held else "–" for d in range(len(results.datasets))]
-        numbers = [f"{_short(figures[0].mean)}{spread}{part}", *(_short(f.mean) for f in figures[1:])]
-        rows.append([results.short_title(method), *numbers, *(_short(f.mean) for f in means), *own])
-    order = sorted(range(len(rows)), key=lambda i: -figure_of(_at(results, methods[i], first)).mean)
-    header = ["", *(f"ρ = {rho} %" for rho in results.levels), *(f"real: {rho} %" for rho in results.levels if real)]
-    header += [mark_dataset(results, dataset) for dataset in results.datasets]
-    notes = " ".join(explain_marks(marks_of(results, dataset) for dataset in results.datasets))
-    return _markdown(header, [rows[i] for i in order], labels=1) + (f"\n{notes}" if notes else "")
-
-
-def _at(results: Results, method: str, rho: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    m = results.methods.index(method)
-    values: np.ndarray[tuple[int, int], np.dtype[np.float64]] = results.at(results.headline, rho)[results.held(m), :, m]
-    return values
+def _embedded_block(results: Results) -> str:
+    found = read_beside(results, EMBEDDED)
+    if found is None:
+        return "No row on embedded data is published yet."
+    held = [m for i, m in enumerate(found.methods) if found.held(i, found.levels[0])]
+    return dataset_rows(found, held, labels=True)
 
 
 def _places_block(use: LabelUse) -> Block:
@@ -185,38 +165,64 @@ def _places_block(use: LabelUse) -> Block:
 
 
 def _friedman_block(results: Results) -> str:
-    return "\n".join(f"* {line}" for line in friedman_sentences(leaderboard(results)))
+    return "\n".join(f"* {line}" for line in (*friedman_sentences(leaderboard(results)), *tell_untested(results)))
 
 
-def _conclusions_block(results: Results) -> str:
-    return conclusion_table(results).markdown()
+def _grid_block(name: str) -> Block:
+    grid = next(grid for grid in GRIDS if grid.name == name)
+
+    def write(results: Results) -> str:
+        tables = grid_tables(grid, TableStudy(results))
+        return "\n".join(t.markdown() for t in tables) or f"No row for the table `{name}` is complete yet."
+
+    return write
+
+
+def _settings_block(number: int) -> Block:
+    def write(results: Results) -> str:
+        table = settings_table(PAGES[number], results)
+        return table.markdown() if table else "No part of this kind."
+
+    return write
+
+
+def _labelling_block(results: Results) -> str:
+    table = labelling_table(results)
+    return table.markdown() if table else "Nothing is known of these datasets."
+
+
+def _retained_block(results: Results) -> str:
+    table = retained_table(results)
+    return table.markdown() if table else "No rows with whole assets held out are published yet."
+
+
+def _rival_block(results: Results) -> str:
+    return rival_table(results, "ts2vec", ("sonde", COMPOSED["ours"]))
 
 
 BLOCKS: dict[str, Block] = {
     "rows": _rows_block,
-    "leaderboard": _short_block,
+    "front": front_table,
+    "leaderboard": short_table,
     "classical": _table_of("classical", ("none", "all")),
     "label-free": _table_of("label-free", ("none",)),
     "with-labels": _table_of("flagship", ("pool", "all")),
+    "embedded": _embedded_block,
+    "orders": orders_table,
+    "against-ts2vec": _rival_block,
+    "unseen-assets": _retained_block,
     "places-none": _places_block("none"),
     "places-pool": _places_block("pool"),
     "places-all": _places_block("all"),
     "friedman": _friedman_block,
-    "conclusions": _conclusions_block,
+    "conclusions": lambda results: conclusion_table(results).markdown(),
+    "own-claims": lambda results: conclusion_table(results, OWN_CLAIMS, "own-claims").markdown(),
+    "composition": lambda results: composition_table(results).markdown(),
+    "labelling": _labelling_block,
+    **{page.name: _settings_block(number) for number, page in enumerate(PAGES)},
+    **{f"table-{name}": _grid_block(name) for name in TABLES},
 }
 """What may stand between marks, by name."""
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]], labels: int) -> str:
-    rule = ["---"] * labels + ["---:"] * (len(header) - labels)
-    lines = [header, rule, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
-def _short(value: float) -> str:
-    """A number without its leading zero."""
-    text = "–" if np.isnan(value) else f"{value:.3f}"
-    return text.removeprefix("0") if text.startswith("0.") else text
 
 
 def _listed(items: Sequence[object]) -> str:

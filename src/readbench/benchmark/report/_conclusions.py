@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import MIN_DATASETS, ConfidenceInterval, bootstrap_datasets, wilcoxon
 from readbench.benchmark.report._methods import describe
-from readbench.benchmark.report._results import Results, dataset_scores
+from readbench.benchmark.report._results import Results
 from readbench.benchmark.report._significance import ALPHA, bracket
+from readbench.benchmark.report._statements import state_method
 from readbench.benchmark.report._table import ReportTable
+from readbench.engine.spec import COMPOSED
 
 ENCODERS = ("rocket", "sonde")
 POOLS = (
@@ -37,12 +39,16 @@ class Claim:
         pairs: (better, worse) methods; the effect is the mean of their differences.
         rho: at this level.
         minus: and less the same at this level, where the claim is about a change; None where it is not.
+        metric: by which; the headline of the rows where it is empty.
+        unseen: only on datasets that were not in sight when settings of its methods were chosen.
     """
 
     says: str
     pairs: tuple[tuple[str, str], ...]
     rho: int
     minus: int | None = None
+    metric: str = ""
+    unseen: bool = False
 
 
 def _at_levels(says: str, better: str, worse: str) -> Iterator[Claim]:
@@ -70,6 +76,30 @@ def _claims() -> Iterator[Claim]:
 
 
 CLAIMS = tuple(_claims())
+
+
+def _own_claims() -> Iterator[Claim]:
+    """What this project says of its own systems."""
+    joint, flagship, pool = "mr-hydra(form=joint)", COMPOSED["flagship"], COMPOSED["flagship-pool"]
+    yield from _at_levels("Flagship finds more than MR-Hydra", flagship, joint)
+    yield Claim("The same, only datasets that were not in sight", ((flagship, joint),), 0, unseen=True)
+    yield from _at_levels("Context helps Flagship: than Flagship-window", flagship, COMPOSED["flagship-window"])
+    pooled = f"{pool.rpartition('+')[0]}+gpc"
+    yield from _at_levels("Flagship-pool finds more than GPC on the same pool", pool, pooled)
+    yield from _at_levels("Flagship-pool finds more than the paper's stack on Sonde", pool, "sonde+nr|dtw-i+gpc")
+    for method, other in product((COMPOSED["ours"], "sonde"), ("rocket", "dtw-i")):
+        name = "Ours" if method != "sonde" else "Sonde"
+        yield Claim(f"{name} finds more than {other}", ((method, other),), 0)
+        yield Claim("The same, only datasets that were not in sight", ((method, other),), 0, unseen=True)
+    yield Claim("DTW-I helps Sonde: Ours finds more", ((COMPOSED["ours"], "sonde"),), 0)
+    spread = COMPOSED["flagship-spread"]
+    yield Claim("The list that follows the belief has more hits: HR@10", ((spread, flagship),), 0, metric="HR@10")
+    yield Claim("Its NDCG@10 is higher, too", ((spread, flagship),), 0)
+    yield Claim("Ours has more hits than Flagship: HR@10", ((COMPOSED["ours"], flagship),), 0, metric="HR@10")
+    yield Claim("Ours has more hits than Flagship-spread: HR@10", ((COMPOSED["ours"], spread),), 0, metric="HR@10")
+
+
+OWN_CLAIMS = tuple(_own_claims())
 
 
 @dataclass(frozen=True)
@@ -123,22 +153,28 @@ def _differences(results: Results, claim: Claim) -> NDArray[np.float64]:
     if any(name not in results.methods for name in names) or not levels <= set(results.levels):
         return np.empty(0)
     held = set.intersection(*(set(results.held(results.methods.index(name))) for name in names))
+    if claim.unseen:
+        held -= {i for i, d in enumerate(results.datasets) if any(d in state_method(m).chosen_on for m in names)}
+    if claim.metric and claim.metric not in results.metrics:
+        return np.empty(0)
     rows = sorted(held)
-    found = np.mean([_pair(results, a, b, claim.rho) for a, b in claim.pairs], axis=0)[rows]
+    metric = claim.metric or results.headline
+    found = np.mean([_pair(results, pair, claim.rho, metric) for pair in claim.pairs], axis=0)[rows]
     if claim.minus is not None:
-        found = found - np.mean([_pair(results, a, b, claim.minus) for a, b in claim.pairs], axis=0)[rows]
+        found = found - np.mean([_pair(results, pair, claim.minus, metric) for pair in claim.pairs], axis=0)[rows]
     return np.asarray(found, np.float64)
 
 
-def _pair(results: Results, better: str, worse: str, rho: int) -> NDArray[np.float64]:
-    scores = results.orient(dataset_scores(results, rho))
+def _pair(results: Results, pair: tuple[str, str], rho: int, metric: str) -> NDArray[np.float64]:
+    better, worse = pair
+    scores = results.metrics[metric].orient(results.at(metric, rho).mean(axis=1))
     own: NDArray[np.float64] = scores[:, results.methods.index(better)]
     return own - scores[:, results.methods.index(worse)] if worse else own
 
 
-def conclusion_table(results: Results) -> ReportTable:
+def conclusion_table(results: Results, claims: Sequence[Claim] = CLAIMS, name: str = "conclusions") -> ReportTable:
     """One row a claim."""
-    findings = judge_claims(results)
+    findings = judge_claims(results, claims)
     rows = []
     for found in findings:
         own = found.claim
@@ -152,4 +188,4 @@ def conclusion_table(results: Results) -> ReportTable:
         " drawn anew, on how many datasets it is positive, Wilcoxon's p for this claim alone"
     )
     header = ["Claim", "ρ", "Effect", "Positive on", "p", "Verdict"]
-    return ReportTable("conclusions", caption, header, rows, labels=2)
+    return ReportTable(name, caption, header, rows, labels=2)

@@ -22,6 +22,7 @@ from readbench.benchmark.report._budgets import CURVES, BudgetCurve, curves, dra
 from readbench.benchmark.report._grid import TableStudy
 from readbench.benchmark.report._methods import describe, mark_dataset
 from readbench.benchmark.report._opinions import draw_curve
+from readbench.benchmark.report._origins import count_origins
 from readbench.benchmark.report._paper_tables import best_composed
 from readbench.benchmark.report._results import by_method, dataset_scores, read_stated_probabilities
 from readbench.benchmark.report._significance import ALPHA
@@ -522,22 +523,25 @@ def reliability_diagram(study: TableStudy) -> Figure | None:
     """Queries of all datasets and seeds at the first level; None where no method of the run has an opinion."""
     results = study.results
     rho = results.levels[0]
-    panels = list(by_method(read_stated_probabilities(results), rho).items())[:MOST_PANELS]
+    known = read_stated_probabilities(results)
+    panels = list(by_method(known, rho).items())[:MOST_PANELS]
     if not panels:
         return None
+    on = {method: [d for m, level, d in known if (m, level) == (method, rho)] for method, _ in panels}
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     figure = sheet(max(3.0 * columns, 4.4) + 0.4, 3.1 * rows + 0.6)
     axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True, sharey=True)).ravel()
     for axis, (method, stated) in zip(axes, panels, strict=False):
-        draw_curve(
-            axis, f"{results.short_title(method)}\nECE {stated.curve.error:.3f}, floor {stated.floor:.3f}", stated.curve
-        )
+        count, total = len(on[method]), len(results.datasets)
+        name = results.short_title(method) + (f" ({count} of {total} datasets)" if count < total else "")
+        draw_curve(axis, f"{name}\nECE {stated.curve.error:.3f}, floor {stated.floor:.3f}", stated.curve)
     for axis in axes[len(panels) :]:
         axis.set_axis_off()
     figure.supxlabel("stated probability of the most likely fault type", fontsize=9)
     figure.supylabel("share of right answers", fontsize=9)
-    entitle(figure, f"Reliability at ρ={rho}%, {describe(results)}")
+    origins = [origin for dataset, origin in results.origins.items() if any(dataset in own for own in on.values())]
+    entitle(figure, f"Reliability at ρ={rho}%, {count_origins(origins)}")
     return figure
 
 

@@ -1,9 +1,9 @@
 """The tables of a report: which rows and columns each has, and which table of the paper it stands beside.
 
 Rows and columns of the tables that cross methods with something are found among the methods of a run; `GRIDS` is the
-list of these tables. Two tables are of another form: what the datasets of a run are made of, beside the paper's
-composition table (`composition_table`), and whether stated certainty holds, method by method (`calibration_table`).
-`paper_tables` makes all that a run has methods for.
+list of these tables. Some are of another form: what the datasets of a run are made of, beside the paper's composition
+table (`composition_table`), whether stated certainty holds, method by method (`calibration_table`), and what is in
+`_settings`. `paper_tables` makes all that a run has methods for.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from readbench.benchmark.report._results import (
     by_method,
     read_stated_probabilities,
 )
+from readbench.benchmark.report._settings import labelling_table, settings_tables
 from readbench.benchmark.report._table import ReportTable
 from readbench.benchmark.runs import StatedProbabilities
 from readbench.engine.registry import BUILT_IN
@@ -458,10 +459,11 @@ def _figures(stated: StatedProbabilities) -> list[str]:
 
 
 def paper_tables(study: TableStudy) -> list[ReportTable]:
-    """The tables of the catalogue, each followed by the paper's values where it has some, and the composition."""
-    calibration = calibration_table(study.results)
+    """The tables of the catalogue, each followed by the paper's values where it has some, composition, and settings."""
+    results = study.results
     tables = [table for grid in GRIDS for table in grid_tables(grid, study)]
-    return [*tables, *([calibration] if calibration else []), composition_table(study.results)]
+    more = (calibration_table(results), composition_table(results), labelling_table(results))
+    return [*tables, *(table for table in more if table), *settings_tables(results)]
 
 
 def absent_tables(tables: Iterable[ReportTable]) -> dict[str, str]:

@@ -25,10 +25,11 @@ from readbench.benchmark.metrics import (
 )
 from readbench.benchmark.report._methods import describe, under
 from readbench.benchmark.report._results import Results, dataset_scores, metrics_beside
+from readbench.benchmark.report._retained import retained_shares, tell_retained
 from readbench.benchmark.report._significance import ALPHA, bracket, read_query_values
 from readbench.benchmark.report._statements import LABEL_USES, LABEL_WORDS, LabelUse, MethodStatement, state_method
 from readbench.benchmark.report._table import ReportTable
-from readbench.benchmark.runs import TIMES
+from readbench.benchmark.runs import TIMES, open_folder
 
 MOST_TIED = 12
 """Tie groups are named by letters; more are not."""
@@ -50,8 +51,10 @@ class MethodPlace:
             datasets.
         needed: datasets in all that would show that difference; None where it cannot be said.
         others: metric -> mean, beside the headline.
-        seconds: wall time of a task: mean over datasets, seeds and levels of all stages, as measured when scores were
-            computed; vectors that were found in the cache cost nothing.
+        seconds: wall time of a task: mean over datasets of the median over seeds and levels of all stages, as measured
+            when scores were computed; so what was compiled in the first task does not count.
+        dollars: that language models cost in all its cells; 0 where it asks none.
+        gpu: whether its text asks for one.
     """
 
     method: str
@@ -65,6 +68,8 @@ class MethodPlace:
     needed: int | None
     others: dict[str, float]
     seconds: float
+    dollars: float = 0.0
+    gpu: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +114,7 @@ def _places(results: Results, methods: Sequence[str], ranked: RankedMethods) -> 
     order = sorted(range(len(methods)), key=lambda i: -scores[:, columns[i]].mean())
     first = scores[:, columns[order[0]]]
     beside = metrics_beside(results.metrics, results.headline)
+    usage = open_folder(results.folder).read_usage()
     found = []
     for i in order:
         own: NDArray[np.float64] = scores[:, columns[i]]
@@ -125,10 +131,18 @@ def _places(results: Results, methods: Sequence[str], ranked: RankedMethods) -> 
                 behind=None if same else bootstrap_datasets(first, own, seed=0),
                 needed=None if same else datasets_to_separate(first - own),
                 others={m.title: float(results.at(m.name, results.levels[0])[:, :, columns[i]].mean()) for m in beside},
-                seconds=float(np.sum([results.values[name][..., columns[i]] for name in TIMES], axis=0).mean()),
+                seconds=_seconds(results, columns[i]),
+                dollars=usage.get(methods[i], {}).get("cost", 0.0),
+                gpu="device=cuda" in methods[i],
             )
         )
     return found
+
+
+def _seconds(results: Results, method: int) -> float:
+    """Mean over datasets of the median over seeds and levels of all stages together."""
+    times = np.sum([results.values[name][..., method] for name in TIMES], axis=0)
+    return float(np.mean(np.median(times.reshape(len(times), -1), axis=1)))
 
 
 def _letter(number: int) -> str:
@@ -148,16 +162,34 @@ def places_table(results: Results, uses: Sequence[LabelUse] = LABEL_USES) -> Rep
         return None
     beside = [name for name in rows[0].others if name.startswith("HR")]
     needs = any(row.needed for row in rows)
+    retained, paid, gpu = retained_shares(results), any(row.dollars for row in rows), any(row.gpu for row in rows)
     header = ["Labels", "Method", "Normals", results.headline, *beside, "Place", "Tie", "Behind the first"]
-    header += ["Datasets needed"] * needs + ["Seconds", "Chosen on"]
+    header += ["Datasets needed"] * needs + ["Unseen assets retain"] * bool(retained)
+    header += ["Seconds", *(["Dollars"] * paid), *(["GPU"] * gpu), "Chosen on"]
     cells = []
     for row in rows:
         line = [row.stated.label_text, results.short_title(row.method), "known" if row.stated.normals else "-"]
         line += [f"{row.mean:.3f}", *(f"{row.others[name]:.3f}" for name in beside), tell_place(row), row.group]
         line += [f"{row.behind.mean:+.3f} {bracket(row.behind)}" if row.behind else "-"]
         line += [tell_needed(row, len(results.datasets))] * needs
-        cells.append([*line, f"{row.seconds:.3g}", " ".join(row.stated.chosen_on) or "none"])
-    return ReportTable("places", _caption(results, found, needs=needs), header, cells, labels=3)
+        line += [tell_retained(retained.get(row.method))] * bool(retained)
+        line += [f"{row.seconds:.3g}", *([f"{row.dollars:.2f}"] * paid), *(["yes" if row.gpu else "-"] * gpu)]
+        cells.append([*line, " ".join(row.stated.chosen_on) or "none"])
+    caption = _caption(results, found, needs=needs) + _tell_columns(header) + under(results)
+    return ReportTable("places", caption, header, cells, labels=3)
+
+
+COLUMNS = {
+    "Unseen assets retain": "share of what is beyond chance that is left where whole assets are held out",
+    "Seconds": "wall time of a task, mean over datasets of the median over splits and levels",
+    "Dollars": "of language models, all cells together",
+    "Chosen on": "datasets that were in sight when settings were chosen",
+}
+"""What columns are, told where a table has them."""
+
+
+def _tell_columns(header: Sequence[str]) -> str:
+    return "".join(f"; {name}: {words}" for name, words in COLUMNS.items() if name in header)
 
 
 def tell_place(row: MethodPlace) -> str:
@@ -182,9 +214,7 @@ def _caption(results: Results, found: Places, *, needs: bool) -> str:
         " surely behind the first of a letter has it"
     )
     words += "; Datasets needed: to show the difference to the first with a chance of 80 %" if needs else ""
-    words += "; Seconds: wall time of a task as measured, vectors found in the cache being free"
-    words += "; Chosen on: datasets that were in sight when settings were chosen"
-    return words + under(results)
+    return words
 
 
 def tell_untested(results: Results) -> list[str]:

@@ -36,6 +36,7 @@ from readbench.benchmark.runs import (
     Cell,
     RunFolder,
     StatedProbabilities,
+    is_planned,
     metric_columns,
     open_folder,
 )
@@ -164,10 +165,11 @@ class Results:
         """Indices of the methods with a value in every cell: those that can be ranked against each other."""
         return np.flatnonzero(~np.isnan(self.values[self.headline]).any(axis=(0, 1, 2, 3)))
 
-    def held(self, method: int) -> list[int]:
-        """Indices of the datasets on which a method has every cell of the headline."""
-        lacking = np.isnan(self.values[self.headline][..., method]).any(axis=(1, 2, 3))
-        return np.flatnonzero(~lacking).tolist()
+    def held(self, method: int, rho: int | None = None) -> list[int]:
+        """Indices of the datasets on which a method has every cell of the headline, or every one at a level."""
+        values = self.values[self.headline][..., method]
+        wanted = values if rho is None else values[:, :, [self.levels.index(rho)]]
+        return np.flatnonzero(~np.isnan(wanted).any(axis=(1, 2, 3))).tolist()
 
     def missing(self) -> dict[str, int]:
         """Method -> cells that are planned and neither computed nor failed; those without any are left out."""
@@ -180,7 +182,8 @@ class Results:
             own = self.budgets(method)
             if labels not in own and labels != self.labels[-1]:
                 continue
-            if str(Cell(dataset, seed, rho, method, labels if labels in own else own[-1])) not in failed:
+            cell = Cell(dataset, seed, rho, method, labels if labels in own else own[-1])
+            if str(cell) not in failed and is_planned(cell, self.manifest):
                 found[method] = found.get(method, 0) + 1
         return found
 

@@ -8,6 +8,7 @@ settings were chosen. A part that is not in the file uses no normals and has the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -61,11 +62,10 @@ def state_method(text: str) -> MethodStatement:
     ('none', 'pool of 20', True)
     """
     try:
-        method = Method(text)
+        legs_read, depths = _read_labels(text)
     except ReadbenchError:
         return MethodStatement("unknown", 0, normals=False, chosen_on=(), said=())
-    depths = [part.component.depth for part in method.rerankers if part.component.uses_labels]
-    use: LabelUse = "all" if method.legs_use_labels or None in depths else "pool" if depths else "none"
+    use: LabelUse = "all" if legs_read or None in depths else "pool" if depths else "none"
     budget = max((depth for depth in depths if depth is not None), default=0) if use == "pool" else 0
     stated = [(row, stage) for name, stage in _named_parts(text) if (row := _statements().get(name))]
     chosen = dict.fromkeys(name for row, _ in stated for name in row["chosen_on"].split())
@@ -75,6 +75,24 @@ def state_method(text: str) -> MethodStatement:
         normals=any(_holds(row["normals"], stage) for row, stage in stated) or _scaled_by_normals(text),
         chosen_on=tuple(sorted(chosen)),
         said=tuple(dict.fromkeys(f"{row['part']}: {row['said']}" for row, _ in stated)),
+    )
+
+
+def _read_labels(text: str) -> tuple[bool, list[int | None]]:
+    """Whether a leg reads labels, and how many candidates those rerankers see that do.
+
+    A method whose packages are not installed cannot be built; its parts say it all the same.
+    """
+    with suppress(ReadbenchError):
+        method = Method(text)
+        depths = [part.component.depth for part in method.rerankers if part.component.uses_labels]
+        return method.legs_use_labels, depths
+    spec = parse(text)
+    legs = [RETRIEVERS.get(leg.stage.name).factory for leg in spec.legs if leg.stage.name in RETRIEVERS]
+    rerankers = [RERANKERS.get(stage.name).build(**dict(stage.parameters)) for stage in spec.rerankers]
+    return (
+        any(getattr(leg, "uses_labels", False) is True for leg in legs),
+        [reranker.depth for reranker in rerankers if reranker.uses_labels],
     )
 
 

@@ -34,6 +34,7 @@ from readbench.benchmark.report._origins import explain_marks, find_real
 from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
 from readbench.benchmark.report._places import places_table, tell_untested
 from readbench.benchmark.report._results import Leaderboard, LeaderboardRow, Results, dataset_scores, leaderboard
+from readbench.benchmark.report._retained import retained_table
 from readbench.benchmark.report._significance import (
     PairedComparison,
     bracket,
@@ -219,6 +220,8 @@ def overview(results: Results) -> RunOverview:
     places = places_table(results)
     tables = [leaderboard_table(results, board), *([places] if places else []), dataset_table(results, board)]
     tables += [budget_table(curve) for curve in curves(results)]
+    unseen = retained_table(results)
+    tables += [unseen] if unseen else []
     tables += [comparison_table(results, compared)] if compared else []
     answers = answer_table(results)
     tables += [answers] if answers else []

@@ -8,6 +8,7 @@ fingerprints.csv    the fingerprint of each of these cells
 lists/DATASET.parquet          one row per cell: the first places of the list of each query, as numbers of corpus items
 tasks/DATASET/seed-S.parquet   ids and labels of queries and corpus, and the split groups of the queries
 opinions.parquet    what methods with a calibrated opinion stated of each query
+usage.csv           where language models ran: what they took
 ```
 
 Values of single queries are not stored: they follow from lists and labels, and are computed when they are asked for.
@@ -33,7 +34,7 @@ from numpy.typing import NDArray
 from readbench import __version__
 from readbench.benchmark.metrics import PerQuery, evaluate
 from readbench.benchmark.runs._budget import ALL
-from readbench.benchmark.runs._folder import MANIFEST, OPINIONS, Filters, RunFolder, write_csv, write_table
+from readbench.benchmark.runs._folder import MANIFEST, OPINIONS, USAGE, Filters, RunFolder, write_csv, write_table
 from readbench.benchmark.runs._merge import JOINED, plan_of
 from readbench.benchmark.runs._opinions import OPINION
 from readbench.benchmark.runs._plan import WHOLE, Cell, Plan
@@ -250,7 +251,19 @@ class PublishSummary:
     size: int
 
 
-def publish(folders: Sequence[Path], out: Path, planned: Sequence[str] = ()) -> PublishSummary:
+PLANNED_ON = "planned_on"
+"""In `run.json`: method -> the datasets, seeds and levels that it is planned on, where these are not all."""
+PARTLY = {"datasets": "dataset", "seeds": "seed", "levels": "rho"}
+"""Axes of a plan that a method may have a part of, and their fields of a cell."""
+
+
+def is_planned(cell: Cell, manifest: dict[str, Any]) -> bool:
+    """Whether a cell of the plan of published rows is to be there once."""
+    own = manifest.get(PLANNED_ON, {}).get(cell.method)
+    return own is None or all(getattr(cell, name) in own[axis] for axis, name in PARTLY.items())
+
+
+def publish(folders: Sequence[Path], out: Path, planned: Sequence[str] = (), *, partly: bool = False) -> PublishSummary:
     """Put the finished cells of run folders into one folder of published rows, those that are there already included.
 
     All must be on the same tasks. The rows of a method come from one state of code, packages and weights: where a later
@@ -260,6 +273,8 @@ def publish(folders: Sequence[Path], out: Path, planned: Sequence[str] = ()) -> 
         folders: of runs, parts of runs, or published rows; the last goes first.
         out: is made where it is not there.
         planned: canonical texts of methods that are to be there too, and are counted as missing until they are.
+        partly: methods that come new with these folders are planned only on the datasets, seeds and levels that the
+            folders plan them on: what else there is of them is not missing.
     """
     given = [*([out] if (Path(out) / LISTS).is_dir() else []), *folders]
     parts = [_open(path) for path in given]
@@ -271,7 +286,7 @@ def publish(folders: Sequence[Path], out: Path, planned: Sequence[str] = ()) -> 
     chosen = {cell: own for cell in plan.cells() if (own := _choose(cell, parts, owners)) is not None}
     if not chosen:
         raise RunError(f"None of {', '.join(map(str, given))} has a finished cell.")
-    manifest = _join_manifests(plan, parts, owners)
+    manifest = _join_manifests(plan, parts, owners) | {PLANNED_ON: _find_partly(plan, parts, planned, partly=partly)}
     folder = PublishedFolder(out)
     tasks = {(cell.dataset, cell.seed): (cell, part) for cell, part in chosen.items()}
     contents = [_write_lists(folder, dataset, chosen) for dataset in plan.datasets]
@@ -281,8 +296,9 @@ def publish(folders: Sequence[Path], out: Path, planned: Sequence[str] = ()) -> 
         write()
     _write_rows(folder, chosen)
     _write_opinions(folder, chosen)
+    _write_usage(folder, chosen)
     folder.write_manifest(manifest)
-    missing = [cell for cell in plan.cells() if cell not in chosen]
+    missing = [cell for cell in plan.cells() if cell not in chosen and is_planned(cell, manifest)]
     write_bytes(folder.path / ABOUT, _about(plan, chosen, missing).encode())
     size = sum(file.stat().st_size for file in _own_files(folder.path))
     return PublishSummary(folder.path, len(chosen), len(chosen) + len(missing), replaced, size)
@@ -337,6 +353,23 @@ def _join_plans(parts: Sequence[_Part]) -> Plan:
     for name in ("seeds", "levels"):
         fields[name] = tuple(sorted(fields[name]))
     return replace(parts[0].plan, **fields)
+
+
+def _find_partly(plan: Plan, parts: Sequence[_Part], planned: Sequence[str], *, partly: bool) -> dict[str, Any]:
+    """Method -> axes, of the methods that are planned on a part of the plan."""
+    found: dict[str, dict[str, list[Any]]] = {}
+    known = {m for part in parts if isinstance(part.folder, PublishedFolder) for m in part.plan.methods}
+    for method in plan.methods:
+        own = [part.manifest[PLANNED_ON][method] for part in parts if method in part.manifest.get(PLANNED_ON, {})]
+        whole = method in planned or (method in known and not own) or (not partly and method not in known)
+        if whole:
+            continue
+        runs = (part for part in parts if not isinstance(part.folder, PublishedFolder))
+        own += [asdict(part.plan) for part in runs if method in part.plan.methods]
+        axes = {axis: [v for v in getattr(plan, axis) if any(v in one[axis] for one in own)] for axis in PARTLY}
+        if any(len(axes[axis]) < len(getattr(plan, axis)) for axis in PARTLY):
+            found[method] = axes
+    return found
 
 
 def _made_by(part: _Part, method: str) -> object:
@@ -491,6 +524,14 @@ def _write_opinions(folder: PublishedFolder, chosen: dict[Cell, _Part]) -> None:
         write_table(folder.path / OPINIONS, pa.concat_tables(tables), level=15)
 
 
+def _write_usage(folder: PublishedFolder, chosen: dict[Cell, _Part]) -> None:
+    """What language models took, as in a run folder; no file where none was asked."""
+    parts = [part for part in dict.fromkeys(chosen.values()) if (part.folder.path / USAGE).exists()]
+    rows = [(part, row) for part in parts for row in part.folder.read_csv(USAGE)]
+    if kept := [row for part, row in rows if chosen.get(_cell(row)) is part]:
+        write_csv(folder.path / USAGE, tuple(kept[0]), kept)
+
+
 def _about(plan: Plan, chosen: dict[Cell, Any], missing: Sequence[Cell]) -> str:
     """`README.md`: what is here and what is not."""
     total = len(chosen) + len(missing)
@@ -514,7 +555,7 @@ def _about(plan: Plan, chosen: dict[Cell, Any], missing: Sequence[Cell]) -> str:
 
 
 def _own_files(folder: Path) -> Iterator[Path]:
-    names = (ABOUT, "run.json", "scores.csv", FINGERPRINTS, OPINIONS)
+    names = (ABOUT, "run.json", "scores.csv", FINGERPRINTS, OPINIONS, USAGE)
     yield from (folder / name for name in names if (folder / name).exists())
     for place in (LISTS, "tasks"):
         yield from (folder / place).rglob("*.parquet")

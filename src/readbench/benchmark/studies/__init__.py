@@ -11,7 +11,7 @@ from readbench.benchmark.studies._active_learning import (
 )
 from readbench.benchmark.studies._assets import CONSTANT, AssetCell, AssetResult, measure_assets
 from readbench.benchmark.studies._compound import CompoundResult, measure_compound
-from readbench.benchmark.studies._early import EARLY_METRICS, FALSE_NOTICES, EarlyCell, EarlyResult, measure_early
+from readbench.benchmark.studies._early import EARLY_METRICS, FALSE_NOTICES, EarlyResult, measure_early
 from readbench.benchmark.studies._opinions import (
     HeldOut,
     OpinionQuality,
@@ -35,7 +35,7 @@ from readbench.benchmark.studies._scale import (
     measure_scale,
 )
 from readbench.benchmark.studies._scale_world import World
-from readbench.benchmark.studies._study import Failure, Study, StudyResult, run_study
+from readbench.benchmark.studies._study import Failure, SeededCell, Study, StudyResult, run_study
 from readbench.benchmark.studies._ucr import accuracy, measure_archive, read_archive_set
 
 __all__ = [
@@ -51,7 +51,6 @@ __all__ = [
     "AssetCell",
     "AssetResult",
     "CompoundResult",
-    "EarlyCell",
     "EarlyResult",
     "Failure",
     "Findings",
@@ -65,6 +64,7 @@ __all__ = [
     "ScaleCell",
     "ScaleMeasurement",
     "ScaleStudy",
+    "SeededCell",
     "Study",
     "StudyResult",
     "TwoStage",

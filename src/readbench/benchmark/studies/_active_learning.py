@@ -20,7 +20,7 @@ from readbench.benchmark.metrics import DEFAULT_METRIC, evaluate
 from readbench.benchmark.protocol import Task
 from readbench.benchmark.runs import RANKING_DEPTH, Cell, Executor, Plan, Setting, Setup, build_first, load_cell_task
 from readbench.benchmark.studies._opinions import identify_cell, require_opinions
-from readbench.benchmark.studies._study import Failure, Rows, Study, run_study
+from readbench.benchmark.studies._study import Failure, Rows, Study, measure_results
 from readbench.common.progress import SILENT, Progress, within
 from readbench.engine.method import FittedMethod, Knowledge
 from readbench.engine.rerankers import next_cases
@@ -87,8 +87,7 @@ def measure_labelling(
     build_first(plan.datasets, setting, progress)
     identify = partial(identify_cell, setting=setting, roots=(simulate_labelling,))
     measure = partial(measure_lesson, setting=setting)
-    found = run_study(Study(list(plan.cells()), identify, measure), out, executor, progress)
-    return [LearningCurve.of(cell, row) for cell, rows in found.rows.items() for row in rows], found.failures
+    return measure_results(Study(list(plan.cells()), identify, measure), LearningCurve.of, out, executor, progress)
 
 
 def measure_lesson(cell: Cell, progress: Progress, setting: Setting) -> Rows:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from readbench.benchmark.metrics import evaluate
 from readbench.benchmark.protocol import SplitUnit, Task
 from readbench.benchmark.runs import Executor, Plan, Setting, build_first, fingerprint_of, load_cell_task
-from readbench.benchmark.studies._study import Failure, Rows, Study, run_study
+from readbench.benchmark.studies._study import Failure, Rows, SeededCell, Study, measure_results
 from readbench.common.progress import SILENT, Progress, within
 from readbench.engine.method import Method
 from readbench.engine.vectors import VectorFolder
@@ -30,17 +30,16 @@ CONSTANT = "constant"
 
 
 @dataclass(frozen=True)
-class AssetCell:
+class AssetCell(SeededCell):
     """A method on one task."""
 
-    dataset: str
     split_by: SplitUnit
-    seed: int
     rho: int
-    method: str
 
-    def __str__(self) -> str:
-        return f"{self.dataset} by {self.split_by} {self.seed} at {self.rho} {self.method}"
+    @property
+    def place(self) -> str:
+        """Dataset, what is held out, seed and level."""
+        return f"{self.dataset} by {self.split_by} {self.seed} at {self.rho}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +103,7 @@ def measure_assets(
     setting = Setting.of(plan, out, root, cache)
     build_first(plan.datasets, setting, progress)
     cells = [
-        AssetCell(dataset, split_by, seed, rho, method)
+        AssetCell(dataset, method, seed, split_by, rho)
         for dataset in plan.datasets
         for split_by in splits
         for seed in plan.seeds
@@ -112,8 +111,7 @@ def measure_assets(
         for rho in plan.levels
     ]
     study = Study(cells, partial(identify_cell, setting=setting), partial(measure_cell, setting=setting))
-    found = run_study(study, out, executor, progress)
-    return [AssetResult.of(cell, row) for cell, rows in found.rows.items() for row in rows], found.failures
+    return measure_results(study, AssetResult.of, out, executor, progress)
 
 
 def identify_cell(cell: AssetCell, setting: Setting) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import build
 from readbench.benchmark.runs import Executor, fingerprint_of
-from readbench.benchmark.studies._study import Failure, Rows, Study, run_study
+from readbench.benchmark.studies._study import Failure, MethodCell, Rows, Study, measure_results
 from readbench.common.files import cache_root, data_root
 from readbench.common.progress import SILENT, Progress, within
 from readbench.engine.method import Method
@@ -29,17 +29,6 @@ from readbench.errors import DataError
 COMPOUND_DEPTH = 10
 JOINT = " + "
 """What separates the causes in the name of a class."""
-
-
-@dataclass(frozen=True)
-class CompoundCell:
-    """A method on one source."""
-
-    dataset: str
-    method: str
-
-    def __str__(self) -> str:
-        return f"{self.dataset} {self.method}"
 
 
 @dataclass(frozen=True)
@@ -54,7 +43,7 @@ class CompoundResult:
         whole: share of the queries all of whose causes are.
     """
 
-    cell: CompoundCell
+    cell: MethodCell
     queries: int
     precision: float
     shown: float
@@ -92,10 +81,9 @@ def measure_compound(
         progress: told how far it has come.
     """
     data, cached = data_root(root), cache or cache_root()
-    cells = [CompoundCell(dataset, method) for dataset in datasets for method in methods]
+    cells = [MethodCell(dataset, method) for dataset in datasets for method in methods]
     study = Study(cells, partial(_identify, root=data, cache=cached), partial(_measure, root=data, cache=cached))
-    found = run_study(study, out, executor, progress)
-    return [CompoundResult(cell, **row) for cell, rows in found.rows.items() for row in rows], found.failures
+    return measure_results(study, lambda cell, row: CompoundResult(cell, **row), out, executor, progress)
 
 
 def pose_compound(dataset: str, root: Path | None, cache: Path) -> CompoundTask:
@@ -130,13 +118,13 @@ def judge_compound(queries: WindowSet, corpus: WindowSet, order: NDArray[np.int6
     }
 
 
-def _identify(cell: CompoundCell, root: Path | None, cache: Path) -> str:
+def _identify(cell: MethodCell, root: Path | None, cache: Path) -> str:
     task, method = pose_compound(cell.dataset, root, cache), Method(cell.method)
     parts = (task.queries.fingerprint(), task.corpus.fingerprint(), task.normals.fingerprint())
     return fingerprint_of(judge_compound, spec=method.spec, also=(*parts, *method.content_keys))
 
 
-def _measure(cell: CompoundCell, progress: Progress, root: Path | None, cache: Path) -> Rows:
+def _measure(cell: MethodCell, progress: Progress, root: Path | None, cache: Path) -> Rows:
     """In a worker: one row."""
     task = pose_compound(cell.dataset, root, cache)
     method = Method(cell.method, vectors=VectorFolder(cache), progress=within(progress, "encoding"))

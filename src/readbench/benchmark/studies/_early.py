@@ -34,7 +34,7 @@ from readbench.benchmark.runs import (
     fingerprint_of,
     rank_level,
 )
-from readbench.benchmark.studies._study import Failure, Rows, Study, run_study
+from readbench.benchmark.studies._study import Failure, Rows, SeededCell, Study, measure_results
 from readbench.common.progress import SILENT, Progress, within
 from readbench.common.provenance import Root
 from readbench.engine.method import Method, Ranking
@@ -51,18 +51,6 @@ FIRST = 10
 FEWEST_QUIET = 10
 """Normal windows that a threshold needs, and as many again to see what it does; without them no notice is counted."""
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class EarlyCell:
-    """A method on the onsets of one dataset."""
-
-    dataset: str
-    seed: int
-    method: str
-
-    def __str__(self) -> str:
-        return f"{self.dataset} seed {self.seed} {self.method}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +72,7 @@ class EarlyResult:
         faults: (O,) fault types.
     """
 
-    cell: EarlyCell
+    cell: SeededCell
     rho: int
     simulated: bool
     shares: Floats
@@ -97,7 +85,7 @@ class EarlyResult:
     faults: NDArray[np.str_]
 
     @classmethod
-    def of(cls, cell: EarlyCell, row: dict[str, Any]) -> Self:
+    def of(cls, cell: SeededCell, row: dict[str, Any]) -> Self:
         """From a row that `measure_early` keeps."""
         return cls(
             cell,
@@ -164,13 +152,12 @@ def measure_early(
             usable.append(dataset)
         except (DataError, OSError) as error:
             failures.append(Failure(dataset, str(error)))
-    cells = [EarlyCell(name, seed, method) for method in plan.methods for name in usable for seed in plan.seeds]
+    cells = [SeededCell(name, method, seed) for method in plan.methods for name in usable for seed in plan.seeds]
     levels = tuple(plan.levels)
     identify = partial(identify_cell, setting=setting, levels=levels)
     measure = partial(measure_cell, setting=setting, levels=levels)
-    found = run_study(Study(cells, identify, measure), out, executor, progress)
-    results = [EarlyResult.of(cell, row) for cell, rows in found.rows.items() for row in rows]
-    return results, (*failures, *found.failures)
+    results, failed = measure_results(Study(cells, identify, measure), EarlyResult.of, out, executor, progress)
+    return results, (*failures, *failed)
 
 
 @lru_cache(maxsize=2)
@@ -183,7 +170,7 @@ def _load(dataset: str, seed: int, setting: Setting) -> tuple[OnsetTask, Setup]:
     return own, Setup.of(own.task, setting.cache)
 
 
-def identify_cell(cell: EarlyCell, setting: Setting, levels: tuple[int, ...]) -> str:
+def identify_cell(cell: SeededCell, setting: Setting, levels: tuple[int, ...]) -> str:
     """Fingerprint of the windows, and of a method on them."""
     own, setup = _load(cell.dataset, cell.seed, setting)
     method = Method(cell.method)
@@ -192,7 +179,7 @@ def identify_cell(cell: EarlyCell, setting: Setting, levels: tuple[int, ...]) ->
     return fingerprint_of(rank_level, judge_early, *judges, spec=method.spec, also=also)
 
 
-def measure_cell(cell: EarlyCell, progress: Progress, setting: Setting, levels: tuple[int, ...]) -> Rows:
+def measure_cell(cell: SeededCell, progress: Progress, setting: Setting, levels: tuple[int, ...]) -> Rows:
     """In a worker: one row a level."""
     own, setup = _load(cell.dataset, cell.seed, setting)
     method = setup.method(parse(cell.method), within(progress, "encoding"))

@@ -25,7 +25,7 @@ from readbench.benchmark.runs import (
     fingerprint_of,
     load_cell_task,
 )
-from readbench.benchmark.studies._study import Failure, Rows, Study, run_study
+from readbench.benchmark.studies._study import Failure, Rows, Study, measure_results
 from readbench.common.calibration import auroc, coverage, expected_calibration_error, false_alarm_rate
 from readbench.common.progress import SILENT, Progress, within
 from readbench.common.provenance import Root
@@ -210,8 +210,7 @@ def measure_opinions(
     build_first(plan.datasets, setting, progress)
     identify = partial(identify_cell, setting=setting, roots=(form_opinions, novel_faults, quality), also=novelty)
     measure = partial(measure_cell, setting=setting, novelty=novelty)
-    found = run_study(Study(list(plan.cells()), identify, measure), out, executor, progress)
-    return [OpinionQuality.of(cell, row) for cell, rows in found.rows.items() for row in rows], found.failures
+    return measure_results(Study(list(plan.cells()), identify, measure), OpinionQuality.of, out, executor, progress)
 
 
 def identify_cell(cell: Cell, setting: Setting, roots: tuple[Root, ...], also: object = None) -> str:

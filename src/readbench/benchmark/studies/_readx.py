@@ -38,7 +38,7 @@ from readbench.benchmark.runs import (
     fingerprint_of,
     rank_level,
 )
-from readbench.benchmark.studies._study import Failure, Rows, Study, run_study
+from readbench.benchmark.studies._study import Failure, Rows, SeededCell, Study, measure_results
 from readbench.common.progress import SILENT, Progress, within
 from readbench.common.provenance import Root
 from readbench.engine.method import Method
@@ -57,16 +57,15 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ReadxCell:
+class ReadxCell(SeededCell):
     """A method on the faults of one asset."""
 
-    dataset: str
-    seed: int
     asset: str
-    method: str
 
-    def __str__(self) -> str:
-        return f"{self.dataset} seed {self.seed} {self.asset} {self.method}"
+    @property
+    def place(self) -> str:
+        """Dataset, seed and asset."""
+        return f"{super().place} {self.asset}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +136,9 @@ def measure_readx(
                 failures.append(Failure(f"{dataset} {method}", str(error)))
     levels = tuple(plan.levels)
     identify = partial(identify_cell, setting=setting, levels=levels)
-    found = run_study(
-        Study(cells, identify, partial(measure_cell, setting=setting, levels=levels)), out, executor, progress
-    )
-    results = [ReadxResult.of(cell, row) for cell, rows in found.rows.items() for row in rows]
-    return results, (*failures, *found.failures)
+    measure = partial(measure_cell, setting=setting, levels=levels)
+    results, failed = measure_results(Study(cells, identify, measure), ReadxResult.of, out, executor, progress)
+    return results, (*failures, *failed)
 
 
 def _cells_of(dataset: str, method: str, seeds: Iterable[int], setting: Setting) -> Iterable[ReadxCell]:
@@ -152,7 +149,7 @@ def _cells_of(dataset: str, method: str, seeds: Iterable[int], setting: Setting)
         return
     for seed in seeds:
         chosen = np.random.default_rng([seed, 0xA5]).permutation(len(assets))[:MOST_ASSETS]
-        yield from (ReadxCell(dataset, seed, assets[number], method) for number in sorted(chosen))
+        yield from (ReadxCell(dataset, method, seed, assets[number]) for number in sorted(chosen))
 
 
 @lru_cache(maxsize=64)

@@ -25,10 +25,39 @@ from readbench.common.progress import SILENT, Progress, within
 from readbench.errors import ReadbenchError
 
 CellType = TypeVar("CellType", bound=Hashable)
+ResultType = TypeVar("ResultType")
 Rows = list[dict[str, Any]]
 """What was found in a cell, as plain JSON."""
 Identify = Callable[[CellType], str]
 Measure = Callable[[CellType, Progress], Rows]
+
+
+@dataclass(frozen=True)
+class MethodCell:
+    """A method at one place of a study; both name the cell."""
+
+    dataset: str
+    method: str
+
+    @property
+    def place(self) -> str:
+        """Where it is measured."""
+        return self.dataset
+
+    def __str__(self) -> str:
+        return f"{self.place} {self.method}"
+
+
+@dataclass(frozen=True)
+class SeededCell(MethodCell):
+    """A method on one split of a dataset."""
+
+    seed: int
+
+    @property
+    def place(self) -> str:
+        """The dataset and the seed of its split."""
+        return f"{self.dataset} seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -99,6 +128,18 @@ def run_study(
         tuple(failures[cell] for cell in study.cells if cell in failures),
         reused,
     )
+
+
+def measure_results(
+    study: Study[CellType],
+    read: Callable[[CellType, dict[str, Any]], ResultType],
+    out: Path,
+    executor: Executor | None = None,
+    progress: Progress = SILENT,
+) -> tuple[list[ResultType], tuple[Failure, ...]]:
+    """What a study found as results, and what failed; `read` makes one of a cell and each of its rows."""
+    found = run_study(study, out, executor, progress)
+    return [read(cell, row) for cell, rows in found.rows.items() for row in rows], found.failures
 
 
 @dataclass(frozen=True)

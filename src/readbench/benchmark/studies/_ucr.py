@@ -16,7 +16,7 @@ import numpy as np
 from readbench.benchmark.protocol import Recording
 from readbench.benchmark.runs import Executor, fingerprint_of
 from readbench.benchmark.sources import Ctsr
-from readbench.benchmark.studies._study import Failure, Rows, Study, run_study
+from readbench.benchmark.studies._study import Failure, MethodCell, Rows, Study, run_study
 from readbench.common.files import cache_root, data_root
 from readbench.common.progress import SILENT, Progress, within
 from readbench.engine.method import Method
@@ -31,17 +31,6 @@ class ArchiveSet:
     name: str
     train: WindowSet
     test: WindowSet
-
-
-@dataclass(frozen=True)
-class ArchiveCell:
-    """A method on one dataset of the archive."""
-
-    dataset: str
-    method: str
-
-    def __str__(self) -> str:
-        return f"{self.dataset} {self.method}"
 
 
 def measure_archive(
@@ -68,21 +57,21 @@ def measure_archive(
     """
     data, kept = data_root(root), (cache or cache_root()).absolute()
     names = Ctsr().divided(data)
-    cells = [ArchiveCell(name, method) for name in names for method in methods]
+    cells = [MethodCell(name, method) for name in names for method in methods]
     study = Study(cells, partial(identify_cell, root=data), partial(measure_cell, root=data, cache=kept))
     found = run_study(study, out, executor, progress)
     values = {(cell.dataset, cell.method): row["accuracy"] for cell, rows in found.rows.items() for row in rows}
     return {name: [values.get((name, own), np.nan) for own in methods] for name in names}, found.failures
 
 
-def identify_cell(cell: ArchiveCell, root: Path | None) -> str:
+def identify_cell(cell: MethodCell, root: Path | None) -> str:
     """Fingerprint of the files of a dataset and of a method."""
     method = Method(cell.method)
     files = Ctsr().only(cell.dataset).fingerprint(root)
     return fingerprint_of(accuracy, read_archive_set, spec=method.spec, also=(files, *method.content_keys))
 
 
-def measure_cell(cell: ArchiveCell, progress: Progress, root: Path | None, cache: Path) -> Rows:
+def measure_cell(cell: MethodCell, progress: Progress, root: Path | None, cache: Path) -> Rows:
     """In a worker: one row with the accuracy."""
     archive = read_archive_set(cell.dataset, root)
     return [{"accuracy": accuracy(cell.method, archive, cache, within(progress, "encoding"))}]

@@ -159,7 +159,7 @@ function columns(axis, top) {
     {
       key: "labels",
       title: "Labels",
-      class: "minor",
+      class: "minor knowledge",
       describe: "Which labels it reads: none, those of a query's first hits (pool), or all; and whether it knows normals",
       value: ({ method }) => method.labels,
       cell: ({ method }) => method.labels,

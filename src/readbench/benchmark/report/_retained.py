@@ -1,0 +1,142 @@
+"""What is left of a method on assets that the corpus has not seen: published rows beside those of a split by asset.
+
+Rows of tasks that hold out whole assets stand in the folder `assets` of published rows. On each dataset that both have,
+a score is corrected for chance: c = (NDCG - e) / (1 - e), where e is what random lists are expected to reach on that
+task. The retained share of a method is the mean of c over datasets with unseen assets, divided by that with recordings
+held out; its interval draws datasets anew. The queries of the two tasks are not the same ones: the suite `readx` asks
+the same queries on both sides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readbench.benchmark.metrics import MIN_DATASETS, ConfidenceInterval, expect, sums_interval
+from readbench.benchmark.report._methods import describe, mark_dataset
+from readbench.benchmark.report._results import Results, dataset_scores, read_results
+from readbench.benchmark.report._statements import state_method
+from readbench.benchmark.report._table import ReportTable
+from readbench.benchmark.runs import PublishedFolder, open_folder
+from readbench.engine.registry import METRICS
+
+UNSEEN = "assets"
+"""Folder of published rows under a split by asset."""
+LEAST_BEYOND_CHANCE = 0.05
+"""Corrected score with recordings held out below which there is nothing to retain."""
+
+
+@dataclass(frozen=True, eq=False)
+class RetainedShare:
+    """One method with recordings and with assets held out.
+
+    Args:
+        method: canonical text.
+        seen: (D,) corrected scores with recordings held out; NaN on datasets that it lacks in either.
+        unseen: (D,) with assets held out, likewise.
+        share: means of the latter over the former, datasets being drawn; None where there is little to retain.
+    """
+
+    method: str
+    seen: NDArray[np.float64]
+    unseen: NDArray[np.float64]
+    share: ConfidenceInterval | None
+
+    @property
+    def held(self) -> NDArray[np.bool_]:
+        """(D,) datasets that it has in both."""
+        return ~np.isnan(self.seen + self.unseen)
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Over these datasets, with recordings and with assets held out."""
+        return float(self.seen[self.held].mean()), float(self.unseen[self.held].mean())
+
+
+@lru_cache(maxsize=4)
+def read_unseen(results: Results) -> Results | None:
+    """The rows of the same methods under a split by asset; None where there are none."""
+    return read_beside(results, UNSEEN)
+
+
+def read_beside(results: Results, name: str) -> Results | None:
+    """Published rows in a folder of published rows; None where there are none."""
+    folder = results.folder / name
+    return read_results(folder, results.headline) if isinstance(open_folder(folder), PublishedFolder) else None
+
+
+@lru_cache(maxsize=4)
+def retained_shares(results: Results) -> dict[str, RetainedShare]:
+    """Method -> what it retains at the first level, over the datasets that it has in both."""
+    away = read_unseen(results)
+    if away is None or METRICS.get(results.headline).chance is None:
+        return {}
+    datasets = [name for name in away.datasets if name in results.datasets]
+    seen, unseen = (_corrected(one, datasets) for one in (results, away))
+    found = {}
+    for m, method in enumerate(away.methods):
+        if method not in results.methods:
+            continue
+        own, kept = seen[:, results.methods.index(method)], unseen[:, m]
+        there = ~np.isnan(own + kept)
+        if not there.any():
+            continue
+        enough = there.sum() >= MIN_DATASETS and own[there].mean() >= LEAST_BEYOND_CHANCE
+        pairs = np.stack([kept[there], own[there]], axis=1)
+        share = sums_interval(pairs, _divide, clusters=np.flatnonzero(there), seed=0) if enough else None
+        lacking = np.where(there, 0.0, np.nan)
+        found[method] = RetainedShare(method, own + lacking, kept + lacking, share)
+    return found
+
+
+def _divide(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(sums[0], sums[1], out=np.full_like(sums[0], np.inf), where=sums[1] > 0)
+
+
+def _corrected(results: Results, datasets: list[str]) -> NDArray[np.float64]:
+    """(datasets, methods) scores at the first level, corrected for chance; means over seeds."""
+    folder, rho = open_folder(results.folder), results.levels[0]
+    scores = dataset_scores(results, rho)
+    rows = []
+    for dataset in datasets:
+        chances = []
+        for seed in results.seeds:
+            qrels = folder.read_qrels(dataset, seed)
+            chances.append(expect(qrels.query_labels, qrels.at(rho)[1], results.headline).mean())
+        chance = float(np.mean(chances))
+        rows.append((scores[results.datasets.index(dataset)] - chance) / (1 - chance))
+    return np.stack(rows)
+
+
+def tell_retained(found: RetainedShare | None) -> str:
+    """A share with its interval."""
+    if found is None or found.share is None:
+        return "-"
+    count, total = int(found.held.sum()), len(found.held)
+    part = f" ({count} of {total})" if count < total else ""
+    return f"{found.share.mean:.2f} [{found.share.low:.2f}, {found.share.high:.2f}]{part}"
+
+
+def retained_table(results: Results) -> ReportTable | None:
+    """One row a method: corrected scores with recordings and with assets held out, and on each dataset the latter."""
+    away, shares = read_unseen(results), retained_shares(results)
+    if away is None or not shares:
+        return None
+    order = sorted(shares.values(), key=lambda one: (not one.held.all(), -one.means[1]))
+    datasets = [name for name in away.datasets if name in results.datasets]
+    rows = []
+    for one in order:
+        names = [results.short_title(one.method), state_method(one.method).label_text]
+        means = [*(f"{value:.3f}" for value in one.means), tell_retained(one)]
+        rows.append([*names, *means, *("–" if np.isnan(value) else f"{value:.3f}" for value in one.unseen)])
+    caption = (
+        f"{results.headline} beyond chance at ρ={results.levels[0]}% with recordings held out and with whole assets"
+        f" held out, mean over {describe(away)} and {len(away.seeds)} split seeds; retained: the second over the first,"
+        " with its 95 % interval when datasets are drawn anew; each dataset with assets held out"
+    )
+    header = ["Method", "Labels", "Recordings", "Assets", "Retained"]
+    header += [mark_dataset(results, name) for name in datasets]
+    return ReportTable("unseen-assets", caption, header, rows)
