@@ -66,7 +66,7 @@ wheels: $(STAMP)
 audit: $(STAMP)
 	$(BIN)/python -m tools.licences
 	test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/pip install --quiet pip-audit; }
-	.venv-audit/bin/pip-audit --path $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+	.venv-audit/bin/pip-audit --format json --path $$($(BIN)/python $(PURELIB)) | $(BIN)/python -m tools.audit
 
 submissions: $(VENV)/.installed
 	$(BIN)/readbench check-submissions submissions
@@ -86,7 +86,7 @@ test-random: $(STAMP)
 TORCH ?= 2.6.0
 OTHER := .venv-torch-$(TORCH)
 PURELIB := -c "import sysconfig; print(sysconfig.get_paths()['purelib'])"
-NETWORKS := mantis chronos2 chronos_bolt tirex timesfm ts2vec programs weights sonde
+NETWORKS := mantis chronos tirex timesfm ts2vec programs weights sonde
 test-torch: $(STAMP)
 	test -x $(OTHER)/bin/python || $(PYTHON) -m venv $(OTHER)
 	$(OTHER)/bin/pip install --quiet torch==$(TORCH)

@@ -3,14 +3,15 @@
 The pages are written for the repository, where their links work as they are. `mkdocs.yml` names this file as its hook:
 
 * `index.md` is README.md, `changelog.md` is CHANGELOG.md; other files that pages lead to come along;
-* `api.md` gets the docstrings of every public name, `cli.md` every command with its arguments and options, `sources.md`
-  what the code says of each source;
+* `api.md` gets the docstrings of every public name, `cli.md` every command with its arguments and options, `methods.md`
+  every method and part with its parameters, `sources.md` what the code says of each source;
 * comments that tell the tests how to run a block are left out;
 * a page that the navigation does not name stands under "How-to".
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import re
@@ -40,8 +41,9 @@ API = {
     ),
     "Your own parts": (
         *("engine.registry.Registry.register", "ParameterRange", "protocols", "abilities"),
-        *("Source", "SourceInfo", "Recording", "Channel", "Protocol", "testing"),
+        *("Source", "SourceInfo", "Recording", "Channel", "Protocol", "benchmark.metrics.Judgement", "testing"),
     ),
+    "Language models": ("engine.llm._settings.Profile",),
     "Errors": ("errors",),
 }
 """The public names by subject, as they are imported from `readbench`."""
@@ -84,8 +86,10 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401
         markdown += "\n" + "\n".join(describe_api())
     if name == "cli.md":
         markdown += "\n" + "\n".join(describe_commands())
+    if name == "methods.md":
+        markdown += "\n" + "\n".join(describe_methods())
     if name == "sources.md":
-        markdown += "\n" + "\n".join(describe_sources())
+        markdown += "\n" + "\n".join([*describe_sources(), *describe_live_sources()])
     return markdown
 
 
@@ -136,24 +140,69 @@ def _defined_at(package: Any, name: str) -> str:  # noqa: ANN401
     return str(place)
 
 
+def describe_methods() -> Iterator[str]:
+    """Whole methods and what they stand for; then every part: its kind, parameters and docstring."""
+    from readbench.cli.catalogue import WHOLE, components  # noqa: PLC0415
+    from readbench.engine.spec import COMPOSED  # noqa: PLC0415
+
+    yield "\n## Whole methods\n\n| name | stands for | |\n|---|---|---|"
+    for name, summary in WHOLE.items():
+        yield f"| `{name}` | `{COMPOSED[name].replace('|', chr(92) + '|')}` | {summary} |"
+    kinds: dict[str, list[Any]] = {}
+    for kind, entry in components():
+        kinds.setdefault(kind, []).append(entry)
+    for kind, entries in kinds.items():
+        yield f"\n## {kind[0].upper()}{kind[1:]}s\n"
+        for entry in entries:
+            yield f"\n### {entry.name}\n"
+            yield _docstring(inspect.getdoc(entry.factory) or entry.summary) + "\n"
+            shown = ", ".join(f"`{own}={parameter.default}`" for own, parameter in entry.parameters.items())
+            needs = f"Needs `pip install 'readbench[{entry.extra}]'`." if entry.extra else ""
+            yield " ".join(part for part in (f"Parameters: {shown}." if shown else "", needs) if part) + "\n"
+
+
+def _docstring(text: str) -> str:
+    """A docstring as Markdown: what it says of each argument becomes a list."""
+    before, _, arguments = text.partition("\nArgs:\n")
+    listed = re.sub(r"\n {5,}", " ", arguments)
+    return before + "\n\n" + re.sub(r"^ *(\w+): ", r"* `\1`: ", listed, flags=re.MULTILINE)
+
+
 def describe_sources() -> Iterator[str]:
-    """Every source that is not simulated here: facts, what its module says, its parameters."""
+    """Every source: facts, how its files are got, what its module says, its parameters."""
+    from readbench.benchmark.exchange import OFFICIAL  # noqa: PLC0415
     from readbench.engine.registry import SOURCES  # noqa: PLC0415
     from readbench.engine.spec import build_source  # noqa: PLC0415
 
     for name in SOURCES.names():
         source = build_source(name)
         info = source.info
-        if info.simulated and not info.url:
-            continue
         yield f"\n## {name}\n"
         yield f"*{info.title}; {info.domain}.* {info.description}\n"
-        yield f"Licence: {info.licence}. Source: {info.citation}. <{info.url}>\n"
+        sizes = [f"{len(info.channels) or 'varying'} channels", f"windows of {info.protocol.length or 'varying'} steps"]
+        faults = f"{len(info.faults)} fault types" if info.faults else "fault types by file"
+        yield f"{', '.join(sizes)}, {faults}; split by {info.split_unit}, asset: {info.asset_unit or 'none'}.\n"
+        yield f"Licence: {info.licence}. Source: {info.citation}. {f'<{info.url}>' if info.url else ''}\n"
+        official = OFFICIAL.get(name)
+        if official and official.files:
+            yield f"Get it: `readbench data fetch {name} --accept-licence`.\n"
+        elif official and official.steps:
+            yield f"Get it by hand:\n\n```text\n{official.steps.format(folder=f'READBENCH_DATA/{name}').strip()}\n```\n"
         module = inspect.getmodule(type(source))
         yield inspect.cleandoc((module.__doc__ or "") if module else "") + "\n"
         parameters = list(inspect.signature(type(source)).parameters.values())
         if parameters:
             yield "Parameters: " + ", ".join(f"`{own.name}={own.default}`" for own in parameters) + ".\n"
+
+
+def describe_live_sources() -> Iterator[str]:
+    """What the modules of `readbench cases connect` say of their addresses and options; read, not imported."""
+    yield "\n## Live sources\n\nAddresses and options of `readbench cases connect`.\n"
+    for path in sorted((ROOT / "src" / "readbench" / "cases" / "connect").glob("_[a-z]*.py")):
+        said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        if "://" in said:
+            title, _, rest = said.partition("\n")
+            yield f"\n### {title.rstrip('.')}\n\n{rest}\n"
 
 
 def describe_commands() -> Iterator[str]:

@@ -9,6 +9,8 @@ not see, says why it is not run, or what has to be there first:
     values = [1.0, 2.0]
     -->
 
+    <!-- setup: NAME -->    a file of tests/pages, where this is long
+
     <!-- output -->         what the page's python blocks before this one print, numbers to two hundredths
 """
 
@@ -77,8 +79,12 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text()
     found = []
     for match in re.finditer(r"^```(\w*)[^\n]*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-        above = re.search(r"<!--\s*(not run:|setup\b|output\b)((?:(?!-->).)*)-->\n\Z", text[: match.start()], re.DOTALL)
+        above = re.search(
+            r"<!--\s*(not run:|setup:|setup\b|output\b)((?:(?!-->).)*)-->\n\Z", text[: match.start()], re.DOTALL
+        )
         kind, said = (above[1], above[2].strip()) if above else ("", "")
+        if kind == "setup:":
+            kind, said = "setup", (ROOT / "tests" / "pages" / said).read_text()
         found.append(
             Block(
                 page=page,
@@ -256,7 +262,10 @@ def test_every_module_and_file_named_exists() -> None:
 
 
 def importable(name: str) -> bool:
-    """Whether a dotted name is a module, or what one holds."""
+    """Whether a dotted name is a module, or what one holds; a module that needs packages that are not here counts."""
+    place = name.replace(".", "/")
+    if any((root / own).exists() for root in (ROOT, ROOT / "src") for own in (f"{place}.py", f"{place}/__init__.py")):
+        return True
     try:
         pkgutil.resolve_name(name)
     except (ImportError, AttributeError):

@@ -269,6 +269,9 @@ def publish_command(
         list[str] | None,
         typer.Option(help="A method that is planned too; may be repeated.", show_default="of the runs"),
     ] = None,
+    partly: Annotated[
+        bool, typer.Option("--partly", help="Plan new methods of these runs only on what these runs are on.")
+    ] = False,
 ) -> None:
     """Put the finished cells of runs into one small folder of published rows.
 
@@ -277,7 +280,7 @@ def publish_command(
     from readbench.benchmark.runs import publish
     from readbench.engine.spec import parse, split_specs
 
-    done = publish(folders, out, [str(parse(text)) for text in split_specs(methods or [])])
+    done = publish(folders, out, [str(parse(text)) for text in split_specs(methods or [])], partly=partly)
     console = Console(stderr=True)
     for method in done.replaced:
         _line(console, f"{method}: its earlier rows came from other code, packages or weights and were left out")

@@ -12,13 +12,17 @@ import shutil
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from readbench.common.files import cache_root
+from readbench.common.files import cache_root, exclusive, open_atomic
 from readbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LIMIT = "READBENCH_CACHE_GB"
 """The variable that says how large the cache may become."""
@@ -104,6 +108,30 @@ def mark_used(path: Path) -> None:
     """Note that a file was read: many systems do not write down when."""
     with suppress(OSError):  # removed meanwhile, or a place that may only be read
         os.utime(path)
+
+
+def keep_arrays(path: Path, compute: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """Arrays from a file of the cache, or computed and kept there; a damaged file is computed again.
+
+    Processes that want the same file wait for each other, so that it is computed once.
+
+    Args:
+        path: the file, `.npz`.
+        compute: gives the arrays by name.
+    """
+    import numpy as np  # noqa: PLC0415 - slow to import; who looks after the cache needs none
+
+    with exclusive(path.with_suffix(".lock")):
+        try:
+            with path.open("rb") as file, np.load(file) as stored:  # numpy leaves a damaged file open
+                arrays = {name: stored[name] for name in stored.files}
+        except UNREADABLE:
+            arrays = compute()
+            with open_atomic(path) as fresh:
+                np.savez(fresh, **arrays)  # type: ignore[arg-type]  # numpy's stub takes its flag for one of the arrays
+        else:
+            mark_used(path)
+    return arrays
 
 
 def parse_size(text: str) -> float:

@@ -75,6 +75,7 @@ NAMED_COLOURS = {
     "ours-before": "#EE7733",
     "flagship": "#000000",
     "flagship-spread": "#444444",
+    "flagship-fast": "#7A6A4F",
     "flagship-window": "#555577",
     "flagship-pool": "#884466",
     "mr-hydra": "#006655",

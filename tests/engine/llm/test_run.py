@@ -117,7 +117,8 @@ def test_unanswered_questions_are_marked_everywhere_and_fail_the_cell_where_most
     assert results.title(method).endswith(mark)
     assert results.title(BASE) == "ED"
     shown = [*overview(results).tables, *paper_tables(TableStudy(results)), *method_tables(TableStudy(results))]
-    named = [table for table in shown if "LLM" in table.markdown() or "Classify" in table.markdown()]
+    judged = [table for table in shown if not table.name.startswith("settings-")]  # those speak of parts, not of runs
+    named = [table for table in judged if "LLM" in table.markdown() or "Classify" in table.markdown()]
     assert {"leaderboard", "datasets", "answers", "language-models"} <= {table.name for table in named}
     assert all(mark in table.markdown() for table in named)
     assert mark in write_site(tmp_path / "run", tmp_path / "site").read_text()
