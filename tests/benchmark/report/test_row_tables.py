@@ -17,6 +17,7 @@ from readbench.benchmark.report import (
     settings_tables,
     write_block,
 )
+from readbench.benchmark.report._row_tables import splits_table
 from readbench.benchmark.report._settings import RULES
 from readbench.engine.registry import SOURCES
 from readbench.engine.spec import COMPOSED, parse
@@ -85,6 +86,21 @@ def test_both_orders_are_judged_by_hits_too(tmp_path: Path) -> None:
         "| Flagship-spread",
         "| MR-Hydra(form=joint)",
     ]
+
+
+def test_many_splits_say_how_far_they_differ_and_on_which_datasets(tmp_path: Path) -> None:
+    def scores(dataset: str, seed: int, rho: int, method: str, metric: str) -> float:
+        return 0.3 + 0.1 * seed + 0.2 * (method == "dtw-i") + 0 * rho * len(dataset + metric)
+
+    folder = made_up_run(tmp_path, methods=("euclidean", "dtw-i"), failed=("hai", "dtw-i"), scores=scores)
+    results = read_results(folder)
+    lines = splits_table(results).splitlines()
+    low, high = (f".{3 + seed}00" for seed in (min(results.seeds), max(results.seeds)))
+    assert f"({low} to {high})" in lines[2]
+    assert lines[2].startswith("| ED |")
+    assert lines[3].startswith("| DTW-I |")
+    assert "(3 of 4)" in lines[3]
+    assert lines[3].count("–") == 1
 
 
 def test_our_defaults_are_the_papers_settings(tmp_path: Path) -> None:

@@ -27,7 +27,14 @@ from readbench.benchmark.report._paper_tables import GRIDS, composition_table
 from readbench.benchmark.report._places import places_table, tell_untested
 from readbench.benchmark.report._results import Results, leaderboard
 from readbench.benchmark.report._retained import UNSEEN, read_beside, retained_table
-from readbench.benchmark.report._row_tables import dataset_rows, front_table, orders_table, rival_table, short_table
+from readbench.benchmark.report._row_tables import (
+    dataset_rows,
+    front_table,
+    orders_table,
+    rival_table,
+    short_table,
+    splits_table,
+)
 from readbench.benchmark.report._settings import PAGES, labelling_table, settings_table
 from readbench.benchmark.report._significance import friedman_sentences
 from readbench.benchmark.report._statements import LABEL_WORDS, LabelUse, state_method
@@ -45,6 +52,8 @@ FENCED = re.compile(r"^(?P<fence>`{3,}|~{3,})[^\n]*\n.*?^(?P=fence)[`~]*[ \t]*$"
 """Code, in which marks are examples."""
 EMBEDDED = "embedded"
 """Folder of published rows on the simulators that ship with the package."""
+SPLITS = "splits"
+"""Folder of published rows on more split seeds, of datasets on which splits differ much."""
 TABLES = ("backbones", "normal-residuals", "fusion", "fusion-modes", "rerankers", "composition-of-stages", "sbd")
 """Tables of a report that may stand in a document, as `table-NAME`."""
 
@@ -115,7 +124,11 @@ def _rows_block(results: Results) -> str:
     if missing := results.missing():
         names = "; ".join(f"`{results.short_title(method)}` {count}" for method, count in missing.items())
         lines.append(f"\nPlanned, not computed (cells): {names}.")
-    beside = {UNSEEN: "whole assets held out", EMBEDDED: "simulators that ship with the package"}
+    beside = {
+        UNSEEN: "whole assets held out",
+        EMBEDDED: "simulators that ship with the package",
+        SPLITS: "more split seeds",
+    }
     for name, what in beside.items():
         if found := read_beside(results, name):
             lines.append(f"\n`{results.folder.name}/{name}`, {what}: {_count(found)}")
@@ -152,6 +165,11 @@ def _embedded_block(results: Results) -> str:
         return "No row on embedded data is published yet."
     held = [m for i, m in enumerate(found.methods) if found.held(i, found.levels[0])]
     return dataset_rows(found, held, labels=True)
+
+
+def _splits_block(results: Results) -> str:
+    found = read_beside(results, SPLITS)
+    return splits_table(found) if found else "No rows on more split seeds are published yet."
 
 
 def _places_block(use: LabelUse) -> Block:
@@ -208,6 +226,7 @@ BLOCKS: dict[str, Block] = {
     "label-free": _table_of("label-free", ("none",)),
     "with-labels": _table_of("flagship", ("pool", "all")),
     "embedded": _embedded_block,
+    "splits": _splits_block,
     "orders": orders_table,
     "against-ts2vec": _rival_block,
     "unseen-assets": _retained_block,

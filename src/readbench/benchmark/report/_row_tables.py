@@ -146,6 +146,33 @@ def dataset_rows(results: Results, methods: Sequence[str], *, labels: bool = Fal
     return markdown_table(header, rows, labels=1 + labels) + (f"\n{notes}" if notes else "")
 
 
+def splits_table(results: Results) -> str:
+    """Methods over many splits of few datasets: the mean over splits and, on each dataset, how far splits differ.
+
+    Args:
+        results: rows on more split seeds than the published ones.
+    """
+    first = results.levels[0]
+    held = {m: results.held(results.methods.index(m), first) for m in results.methods}
+    shown = [m for m in held if held[m]]
+    shown.sort(key=lambda m: (len(held[m]) < len(results.datasets), -_mean(results, m, first)))
+    rows = []
+    for method in shown:
+        values = results.at(results.headline, first)[:, :, results.methods.index(method)]
+        single = [
+            f"{short(own.mean())} ({short(own.min())} to {short(own.max())})" if d in held[method] else "–"
+            for d, own in enumerate(values)
+        ]
+        mean = f"{short(_mean(results, method, first))}{part_of(results, held[method])}"
+        rows.append([results.short_title(method), tell_knowledge(method), mean, *single])
+    header = ["", "Labels", "Mean", *(mark_dataset(results, dataset) for dataset in results.datasets)]
+    note = (
+        f"{results.headline} at ρ = {first} % over {len(results.seeds)} split seeds; in brackets the lowest and the"
+        " highest split."
+    )
+    return markdown_table(header, rows, labels=2) + f"\n{note}"
+
+
 def orders_table(results: Results) -> str:
     """A few methods by several metrics at the first and the last level: what one order wins, another loses."""
     metrics = [name for name in ORDER_METRICS if name in results.metrics]
