@@ -54,7 +54,7 @@ class TestMeanRanks:
 
     def test_a_difference_in_the_last_bit_is_a_tie(self) -> None:
         """The same per-query values summed in another order."""
-        tenths, shuffled = sum([0.1, 0.2, 0.3]), sum([0.3, 0.2, 0.1])
+        tenths, shuffled = 0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1
         assert tenths != shuffled
         assert mean_ranks([[tenths, shuffled]] * 2).tolist() == [1.5, 1.5]
 

@@ -10,8 +10,8 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
-from importlib.abc import Traversable
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 PACKAGE, FOLDER = __name__, "static"
 """Where the files lie, for servers of static files."""
