@@ -4,7 +4,7 @@ import { choice, parameters } from "#site/choice.js";
 import { data, joint } from "#site/data.js";
 import { filters } from "#site/filters.js";
 import { count, duration, kinds, named, score, signed } from "#site/format.js";
-import { axisOf, dot, tint, whisker } from "#site/marks.js";
+import { axisOf, breakable, dot, tint, whisker } from "#site/marks.js";
 import { replace, to } from "#site/route.js";
 import { difference, estimate, overDatasets, ranked, real, seconds, smallerIsBetter } from "#site/stats.js";
 import { sortable } from "#site/table.js";
@@ -254,7 +254,13 @@ const name = (method) =>
     "a",
     { class: "method", href: to(["method", method.text]) },
     dot(method),
-    h("span", {}, method.title, h("small", {}, method.family), h("small", { class: "slim" }, `labels: ${method.labels}`)),
+    h(
+      "span",
+      {},
+      breakable(method.title),
+      h("small", {}, method.family),
+      h("small", { class: "slim" }, `labels: ${method.labels}`),
+    ),
   );
 
 const figure = (

@@ -10,6 +10,10 @@ export const tint = (method) => (method.colour === "#000000" ? "var(--ink)" : me
 /** A dot of the family's colour before the name of a method. */
 export const dot = (method) => h("span", { class: "dot", style: { background: tint(method) }, "aria-hidden": "true" });
 
+/** The text of a composed method, which may break before its joints. */
+export const breakable = (title) =>
+  title.split(/(?=[|+])/).flatMap((part, i) => (i ? [h("wbr"), part] : [part]));
+
 /** A mean with its interval on an axis that all rows share; `best` is marked by a line. */
 export function whisker({ mean, half }, axis, best, paint) {
   if (mean === null) return null;
