@@ -1,10 +1,10 @@
 """Synthetic plants: what signals look like in normal operation, what goes wrong with them, and augmentation.
 
-**Carriers** are series while nothing is wrong: nine families, each in several views of one program. Every family is a
+**Carriers** are series while nothing is wrong: ten families, each in several views of one program. Every family is a
 function (draws, n, views) -> (n, views, T), standardised. The views of a program differ as two windows of the same
 signal do: phases, noise and small parameter changes.
 
-**Mechanisms** are sixteen ways in which a fault changes a signal, whatever the signal is.
+**Mechanisms** are eighteen ways in which a fault changes a signal, whatever the signal is.
 
 **Plants** are channels driven by a few hidden processes, in normal operation and under faults that propagate. A plant
 has M hidden processes (carriers). Each channel reads a lagged mixture of them and has a life of its own. A *process*
@@ -222,6 +222,32 @@ def counters(draws: Draws, n: int, views: int) -> Tensor:
     return standardise(_pick(draws.choice(3, n, 1, 1), [wrapped, bit, held]))
 
 
+def rotating(draws: Draws, n: int, views: int, harmonics: int = 4) -> Tensor:
+    """Machines that turn: harmonics of the shaft, a mesh of teeth, and in some the impacts of a damaged bearing."""
+    speed = draws.stretched(draws.scale(2, 60, n), views, 0.03)[..., None]
+    wander = draws.scale(0.001, 0.05, n, 1, 1) * torch.sin(TURN * (2 * draws.time + draws.uniform(n, views, 1)))
+    turns = speed * (draws.time + wander) + draws.uniform(n, views, 1)
+    height = draws.stretched(draws.scale(0.03, 1, n, harmonics), views, 0.1)
+    phase = draws.uniform(n, harmonics)
+    total = draws.scale(0.02, 1, n, 1, 1) * draws.noise(n, views, LENGTH, torch.ones(1, device=draws.device))
+    for k in range(harmonics):
+        total = total + height[..., k, None] * torch.cos(TURN * ((k + 1) * turns + phase[:, None, k, None]))
+    teeth = 3 + draws.choice(20, n, 1, 1)
+    mesh = torch.cos(TURN * teeth * turns) * (teeth * speed < LENGTH / 2.2)
+    total = total + draws.scale(0.03, 1, n, 1, 1) * mesh * (1 + draws.uniform(n, 1, 1) * torch.cos(TURN * turns))
+    strikes = _ringing(
+        draws.scale(2.2, 8, n, 1, 1) * turns, draws.scale(0.05, 0.5, n, 1, 1), draws.scale(2, 9, n, 1, 1)
+    )
+    loaded = 1 + draws.uniform(n, 1, 1) * torch.cos(TURN * turns)
+    return standardise(total + draws.coin(0.5, n, 1, 1) * draws.scale(0.3, 6, n, 1, 1) * loaded * strikes)
+
+
+def _ringing(turns: Tensor, decay: Tensor, pitch: Tensor) -> Tensor:
+    """A blow at every whole turn, which rings on: `pitch` swings a turn, dying away with `decay` of a turn."""
+    part = turns - turns.floor()
+    return torch.exp(-part / decay) * torch.sin(TURN * pitch * part)
+
+
 FAMILIES: dict[str, tuple[Family, float]] = {
     "smooth": (smooth, 4.0),
     "coloured": (coloured, 3.0),
@@ -232,6 +258,7 @@ FAMILIES: dict[str, tuple[Family, float]] = {
     "bumps": (bumps, 2.0),
     "switching": (switching, 1.5),
     "counters": (counters, 0.7),
+    "rotating": (rotating, 1.5),
 }
 """Name -> family and its weight in the mixture."""
 
@@ -279,6 +306,25 @@ def _worn(draws: Draws, series: Tensor) -> Tensor:
     series = torch.where(draws.coin(0.1, n, 1, 1), held, series)
     loud = draws.scale(0.002, 0.5, n, 1, 1) * draws.coin(0.6, n, 1, 1)
     return series + loud * draws.normal(n, views, LENGTH)
+
+
+FEWEST_READINGS = 12
+"""Of a coarsely sampled window."""
+
+
+def sampled(draws: Draws, series: Tensor, share: float) -> Tensor:
+    """(n, ..., T) series of which a share is recorded at few points, with straight lines in between.
+
+    What a recorder with few readings a window gives, once it is brought to T points.
+    """
+    if not share:
+        return series
+    first = (len(series), *[1] * (series.dim() - 1))
+    steps = draws.scale(FEWEST_READINGS, LENGTH, *first).round() - 1
+    place = draws.time * steps
+    left = place.floor().clamp(max=steps - 1).expand_as(series)
+    before, after = read_at(series, left / steps), read_at(series, (left + 1) / steps)
+    return torch.where(draws.coin(share, *first), before + (place - left) * (after - before), series)
 
 
 def _pick(which: Tensor, options: list[Tensor]) -> Tensor:
@@ -443,6 +489,18 @@ def _response(series: Tensor, action: Action) -> Tensor:
     return series + action.signed * (1 - ringing)
 
 
+def _impacts(series: Tensor, action: Action) -> Tensor:
+    """Blows at a rate, each of which rings on."""
+    turns = action.speed * action.draws.time + action.phase
+    return series + action.size * _ringing(turns, torch.full_like(action.size, 0.15), torch.full_like(action.size, 5.0))
+
+
+def _modulation(series: Tensor, action: Action) -> Tensor:
+    """Now louder, now quieter, at a rate."""
+    swing = torch.sin(TURN * (0.5 * action.speed * action.draws.time + action.phase))
+    return series * (1 + torch.tanh(0.4 * action.size) * swing)
+
+
 Mechanism = Callable[[Tensor, Action], Tensor]
 """From standardised series (F, V, T) to what they would be if the fault acted throughout."""
 
@@ -465,6 +523,8 @@ MECHANISMS: dict[str, Mechanism] = {
     "response": _response,
     "dead": lambda series, action: torch.zeros_like(series) + action.signed,
     "delay": lambda series, action: read_at(series, (action.draws.time - 0.02 * action.size).expand_as(series)),
+    "impacts": _impacts,
+    "modulation": _modulation,
 }
 """Name -> mechanism; a fault's `kind` is its number here."""
 
@@ -497,8 +557,20 @@ def plants(
     normals: int,
     families: tuple[str, ...] = tuple(FAMILIES),
     units: int = 1,
+    coarse: float = 0.0,
 ) -> Plants:
-    """Draw plants and their windows: fleets of so many units each, or with one unit plants that share nothing."""
+    """Draw plants and their windows: fleets of so many units each, or with one unit plants that share nothing.
+
+    Args:
+        draws: random numbers.
+        count: plants.
+        channels: of each.
+        faults: of each, two windows each.
+        normals: normal windows of each.
+        families: which carriers.
+        units: of a fleet.
+        coarse: share of the plants with few readings a window.
+    """
     views, fleets = 2 * faults + normals, count // units
     hidden = _processes(draws, fleets, units, views, families)
     own = carriers(draws, count * channels, views, families).view(count, channels, views, LENGTH)
@@ -513,7 +585,7 @@ def plants(
     reading = standardise(reading.reshape(count, channels, -1)).view_as(reading)
     sensor = draws.choice(channels, fleets, faults)[fleet]
     reading = _at(draws, reading, fault, sensor, ~in_process[fleet], faults)
-    reading = _operated(draws, reading)
+    reading = sampled(draws, _operated(draws, reading), coarse)
     usual = reading[:, :, 2 * faults :].reshape(count, channels, -1)
     centre, spread = usual.mean(-1)[..., None, None], usual.std(-1)[..., None, None]
     scaled = ((reading - centre) / (spread + 1e-3)).clamp(-30, 30).transpose(1, 2)

@@ -23,9 +23,10 @@ from torch import Tensor, nn
 from torch.nn import functional as ops
 
 from readbench.common.files import write_atomically
+from readbench.engine.encoders._channels import LEAST_DEVIATION, SHARPNESS
 from readbench.engine.encoders._sonde import SHIPPED, find_shipped_weights, open_session
 from readbench.engine.encoders.sonde_network import DIGITS, LENGTH, Draws, Learner, NetworkShape, SondeNetwork, load
-from research.training.data import FAMILIES, Plants, SyntheticFault, augment, carriers, inject, plants
+from research.training.data import FAMILIES, Plants, SyntheticFault, augment, carriers, inject, plants, sampled
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,15 @@ class Config:
         pairs: programs per step, two windows each.
         plants: plants per step; 0 leaves out the search for faults.
         channels: of a plant.
+        channel_counts: how many channels the plants of a step may have instead; there are fewer plants of more channels.
         faults: of a plant, two windows each.
         normals: normal windows of a plant.
         units: plants of a fleet; 1 draws plants that have nothing to do with one another.
         families: which carriers.
         mechanisms: share of the programs that carry a fault.
+        coarse: share of programs and plants with few readings a window.
+        standardised: measure departures in the searches for faults as the encoder does: by the deviation of the
+            plant's normal vectors, loud channels louder; else by their difference alone.
         rate: highest learning rate.
         warmup: steps until it is reached; then it falls along a cosine.
         decay: weight decay of matrices.
@@ -63,11 +68,14 @@ class Config:
     pairs: int = 3072
     plants: int = 48
     channels: int = 6
+    channel_counts: tuple[int, ...] = ()
     faults: int = 6
     normals: int = 4
     units: int = 1
     families: tuple[str, ...] = tuple(FAMILIES)
     mechanisms: float = 0.5
+    coarse: float = 0.0
+    standardised: bool = False
     rate: float = 1.5e-3
     warmup: int = 200
     decay: float = 0.05
@@ -120,7 +128,7 @@ def same_program(first: Tensor, second: Tensor, temperature: float) -> Tensor:
     return ops.cross_entropy(likeness, partner)
 
 
-def same_fault(faulty: Tensor, normal: Tensor, temperature: float) -> Tensor:
+def same_fault(faulty: Tensor, normal: Tensor, temperature: float, *, standardised: bool = False) -> Tensor:
     """The search itself, as a loss: within a plant the two windows of one fault find one another.
 
     Windows are compared by the cosine of what departs from the plant's mean normal vector, all channels side by side.
@@ -129,8 +137,9 @@ def same_fault(faulty: Tensor, normal: Tensor, temperature: float) -> Tensor:
         faulty: (P, F, 2, C, D) vectors of the channels.
         normal: (P, V, C, D).
         temperature: of the softmax over the plant's other windows, normal ones included.
+        standardised: measure departures as the encoder does.
     """
-    likeness = departures(faulty, normal) / temperature
+    likeness = departures(faulty, normal, standardised=standardised) / temperature
     _, count, every = likeness.shape
     own = torch.eye(count, every, dtype=torch.bool, device=likeness.device)
     likeness = likeness.masked_fill(own, -1e4)
@@ -138,16 +147,31 @@ def same_fault(faulty: Tensor, normal: Tensor, temperature: float) -> Tensor:
     return ops.cross_entropy(likeness.transpose(1, 2), partner.expand(len(likeness), -1))
 
 
-def departures(faulty: Tensor, normal: Tensor) -> Tensor:
+def departures(faulty: Tensor, normal: Tensor, *, standardised: bool = False) -> Tensor:
     """(P, 2 F, 2 F + V) cosines of departures from normal, of the faulty windows to all windows of their plant."""
-    usual = normal.float().mean(1, keepdim=True)
-    windows = torch.cat([faulty.float().flatten(1, 2), normal.float()], 1)
-    units = ops.normalize((windows - usual).flatten(2), dim=-1)
+    units = ops.normalize(away_from_normal(faulty, normal, standardised=standardised).flatten(2), dim=-1)
     count = faulty.shape[1] * 2
     return units[:, :count] @ units.transpose(1, 2)
 
 
-def same_fault_elsewhere(faulty: Tensor, normal: Tensor, present: Tensor, units: int, temperature: float) -> Tensor:
+def away_from_normal(faulty: Tensor, normal: Tensor, *, standardised: bool = False) -> Tensor:
+    """(P, 2 F + V, C, D) how far the channels of all windows of a plant are from their mean normal vector.
+
+    Standardised, it is the encoder's own measure (`NormalOperation` in `readbench.engine.encoders`).
+    """
+    usual = normal.float().mean(1, keepdim=True)
+    away = torch.cat([faulty.float().flatten(1, 2), normal.float()], 1) - usual
+    if not standardised:
+        return away
+    residual = away / ((normal.float() - usual).square().mean(1, keepdim=True).add(1e-6).sqrt() + LEAST_DEVIATION)
+    far = residual.square().mean(-1, keepdim=True)
+    loudness = SHARPNESS * math.log10(1 + normal.shape[2])
+    return residual * torch.log1p(far) ** loudness / torch.sqrt(far + 1e-6)
+
+
+def same_fault_elsewhere(
+    faulty: Tensor, normal: Tensor, present: Tensor, units: int, temperature: float, *, standardised: bool = False
+) -> Tensor:
     """The search on a machine that the library has never seen: windows of one fault find one another across units.
 
     Candidates are all windows of the *other* units of the fleet; several are right. A window is what departs from the
@@ -160,18 +184,17 @@ def same_fault_elsewhere(faulty: Tensor, normal: Tensor, present: Tensor, units:
         present: (P, C) which channels a unit has.
         units: plants of a fleet, which stand one after the other.
         temperature: of the softmax.
+        standardised: measure departures as the encoder does.
     """
-    likeness = elsewhere(faulty, normal, present, units) / temperature
+    likeness = elsewhere(faulty, normal, present, units, standardised=standardised) / temperature
     own, right = partners_elsewhere(faulty.shape[1], normal.shape[1], units, likeness.device)
     likeness = likeness.masked_fill(own, -1e4)
     return (likeness.logsumexp(-1) - likeness.masked_fill(~right, -1e4).logsumexp(-1)).mean()
 
 
-def elsewhere(faulty: Tensor, normal: Tensor, present: Tensor, units: int) -> Tensor:
+def elsewhere(faulty: Tensor, normal: Tensor, present: Tensor, units: int, *, standardised: bool = False) -> Tensor:
     """(fleets, units 2 F, units (2 F + V)) likeness of the faulty windows of fleets to all their windows."""
-    usual = normal.float().mean(1, keepdim=True)
-    windows = torch.cat([faulty.float().flatten(1, 2), normal.float()], 1)
-    away = (windows - usual) * present[:, None, :, None]
+    away = away_from_normal(faulty, normal, standardised=standardised) * present[:, None, :, None]
     parts = torch.cat([ops.normalize(away.flatten(2), dim=-1), 0.5**0.5 * ops.normalize(away.mean(2), dim=-1)], -1)
     parts = parts.unflatten(0, (-1, units))
     asked = parts[:, :, : faulty.shape[1] * 2].flatten(1, 2)
@@ -392,15 +415,17 @@ class Training:
         if faulty:
             changed = inject(self.draws, series[:faulty], SyntheticFault.draw(self.draws, faulty))
             series = torch.cat([changed, series[faulty:]])
+        series = sampled(self.draws, series, config.coarse)
         return torch.nan_to_num(series).clamp(-30, 30)
 
     def _plants(self) -> Plants | None:
         config = self.config
         if not config.plants:
             return None
-        return plants(
-            self.draws, config.plants, config.channels, config.faults, config.normals, config.families, config.units
-        )
+        counts = config.channel_counts or (config.channels,)
+        channels = counts[int(self.draws.choice(len(counts), 1))]
+        sizes = config.plants * config.channels // channels, channels, config.faults, config.normals
+        return plants(self.draws, *sizes, config.families, config.units, config.coarse)
 
     @torch.no_grad()
     def _follow(self) -> None:
@@ -431,9 +456,11 @@ def _searches(faulty: Tensor, normal: Tensor, plant: Plants, config: Config) -> 
     """The losses of the searches for faults that have a weight."""
     losses = {}
     if config.plant_weight:
-        losses["fault"] = same_fault(faulty, normal, config.temperature)
+        losses["fault"] = same_fault(faulty, normal, config.temperature, standardised=config.standardised)
     if config.fleet_weight and plant.units > 1:
-        losses["fleet"] = same_fault_elsewhere(faulty, normal, plant.present, plant.units, config.temperature)
+        losses["fleet"] = same_fault_elsewhere(
+            faulty, normal, plant.present, plant.units, config.temperature, standardised=config.standardised
+        )
     return losses
 
 

@@ -26,12 +26,12 @@ SEED = 2_000_003
 
 
 @torch.no_grad()
-def fault_found(body: Body, device: str, count: int = 8, channels: int = 6, faults: int = 6, normals: int = 4) -> float:
+def fault_found(body: Body, device: str, count: int = 8, channels: int = 6, faults: int = 6, normals: int = 8) -> float:
     """Share of faulty windows whose nearest window of the plant has the same fault."""
-    drawn = plants(Draws(device, SEED), count, channels, faults, normals)
+    drawn = plants(Draws(device, SEED), count, channels, faults, normals, coarse=0.5)
     faulty = body(drawn.faulty.flatten(0, 3)).unflatten(0, drawn.faulty.shape[:4])
     normal = body(drawn.normal.flatten(0, 2)).unflatten(0, drawn.normal.shape[:3])
-    likeness = departures(faulty, normal)
+    likeness = departures(faulty, normal, standardised=True)
     own = torch.eye(*likeness.shape[1:], dtype=torch.bool, device=likeness.device)
     nearest = likeness.masked_fill(own, -2).argmax(-1)
     partner = torch.arange(likeness.shape[1], device=likeness.device) ^ 1
@@ -40,14 +40,14 @@ def fault_found(body: Body, device: str, count: int = 8, channels: int = 6, faul
 
 @torch.no_grad()
 def found_elsewhere(
-    body: Body, device: str, count: int = 16, channels: int = 6, faults: int = 6, normals: int = 4, units: int = 2
+    body: Body, device: str, count: int = 16, channels: int = 6, faults: int = 6, normals: int = 8, units: int = 2
 ) -> float:
     """Share of faulty windows whose nearest window on other units of the fleet has the same fault."""
-    drawn = plants(Draws(device, SEED), count, channels, faults, normals, units=units)
+    drawn = plants(Draws(device, SEED), count, channels, faults, normals, units=units, coarse=0.5)
     faulty = body(drawn.faulty.flatten(0, 3)).unflatten(0, drawn.faulty.shape[:4])
     normal = body(drawn.normal.flatten(0, 2)).unflatten(0, drawn.normal.shape[:3])
     own, right = partners_elsewhere(faults, normals, units, torch.device(device))
-    nearest = elsewhere(faulty, normal, drawn.present, units).masked_fill(own, -2).argmax(-1)
+    nearest = elsewhere(faulty, normal, drawn.present, units, standardised=True).masked_fill(own, -2).argmax(-1)
     return float(right.expand(len(nearest), -1, -1).gather(-1, nearest[..., None]).float().mean())
 
 
