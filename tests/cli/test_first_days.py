@@ -115,7 +115,7 @@ def test_a_file_that_is_named_like_a_module_is_refused(here: Path) -> None:
 
 def test_our_whole_methods_and_the_suites_are_told() -> None:
     methods = {fact["name"]: fact for fact in json.loads(typed("methods", "--json").stdout)}
-    assert methods["ours"]["stands_for"] == "sonde|ws(alpha=0.7)|dtw-i"
+    assert methods["ours"]["stands_for"] == "sonde(size=small)|ws(alpha=0.7)|rocket+nr"
     assert methods["flagship"]["kind"] == "whole method"
     shown = typed("methods").stdout
     assert "flagship-pool" in shown

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 WHOLE = {
-    "ours": "Our best without labels.",
+    "ours": "Our best without labels: the small Sonde beside MiniRocket.",
+    "ours-dtw": "What Ours was: Sonde beside dynamic time warping.",
     "ours-before": "The same, with the time before a window.",
     "flagship": "Our best with labels: ordered by the probability of each fault type.",
     "flagship-spread": "The same, with a list that follows the belief; what a case library answers by.",

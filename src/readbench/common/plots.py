@@ -72,6 +72,7 @@ NAMED_COLOURS = {
     "chronos-2": "#661100",
     "tirex": "#AA4466",
     "ours": "#CC3311",
+    "ours-dtw": "#BB5566",
     "ours-before": "#EE7733",
     "flagship": "#000000",
     "flagship-spread": "#444444",

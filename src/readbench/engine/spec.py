@@ -30,7 +30,8 @@ from readbench.errors import SpecError, UnknownNameError
 
 DEFAULT_FUSION = "rrf"
 COMPOSED = {
-    "ours": "sonde|ws(alpha=0.7)|dtw-i",
+    "ours": "sonde(size=small)|ws(alpha=0.7)|rocket+nr",
+    "ours-dtw": "sonde|ws(alpha=0.7)|dtw-i",
     "ours-before": "sonde|ws(alpha=0.7)|dtw-i|ws(alpha=0.2)|departure",
     "flagship": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i|ws|departure+verdict(views=pooled)",
     "flagship-spread": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i|ws|departure+verdict(views=pooled,spread=0.3)",
@@ -40,8 +41,8 @@ COMPOSED = {
     "flagship-window": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict",
     "flagship-pool": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict(pool=20)",
 }
-"""Whole methods by name, as canonical texts: our best without labels, alone and with the time before; with all labels,
-with the time before, ordered by probability, with a list that follows the belief, the same by the small encoder, and
+"""Whole methods by name, as canonical texts: our best without labels, what it was before, and that with the time before;
+with all labels, with the time before, ordered by probability, with a list that follows the belief, the same by the small encoder, and
 with the window alone; with the labels of 20 candidates a query."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _PLAIN_VALUE = re.compile(r"[^\s,()|+='\"]+")
@@ -118,7 +119,7 @@ def parse(text: str) -> MethodSpec:
     """Read a method text, or the name of a composed method; errors name the position or the nearest known names.
 
     >>> str(parse("ours"))
-    'sonde|ws(alpha=0.7)|dtw-i'
+    'sonde(size=small)|ws(alpha=0.7)|rocket+nr'
     """
     return _Reader(COMPOSED.get(text.strip().lower(), text)).method()
 

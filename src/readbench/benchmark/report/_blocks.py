@@ -215,7 +215,7 @@ def _retained_block(results: Results) -> str:
 
 
 def _rival_block(results: Results) -> str:
-    return rival_table(results, "ts2vec", ("sonde", COMPOSED["ours"]))
+    return rival_table(results, "ts2vec", ("sonde", COMPOSED["ours-dtw"], COMPOSED["ours"]))
 
 
 BLOCKS: dict[str, Block] = {

@@ -78,6 +78,9 @@ def _claims() -> Iterator[Claim]:
 CLAIMS = tuple(_claims())
 
 
+SMALL = "sonde(size=small)"
+
+
 def _own_claims() -> Iterator[Claim]:
     """What this project says of its own systems."""
     joint, flagship, pool = "mr-hydra(form=joint)", COMPOSED["flagship"], COMPOSED["flagship-pool"]
@@ -91,7 +94,9 @@ def _own_claims() -> Iterator[Claim]:
         name = "Ours" if method != "sonde" else "Sonde"
         yield Claim(f"{name} finds more than {other}", ((method, other),), 0)
         yield Claim("The same, only datasets that were not in sight", ((method, other),), 0, unseen=True)
-    yield Claim("DTW-I helps Sonde: Ours finds more", ((COMPOSED["ours"], "sonde"),), 0)
+    yield from _at_levels("Ours finds more than Ours-DTW, which it was", COMPOSED["ours"], COMPOSED["ours-dtw"])
+    yield from _at_levels("MiniRocket helps the small Sonde: Ours finds more", COMPOSED["ours"], SMALL)
+    yield Claim("DTW-I helps Sonde: Ours-DTW finds more", ((COMPOSED["ours-dtw"], "sonde"),), 0)
     spread = COMPOSED["flagship-spread"]
     yield Claim("The list that follows the belief has more hits: HR@10", ((spread, flagship),), 0, metric="HR@10")
     yield Claim("Its NDCG@10 is higher, too", ((spread, flagship),), 0)

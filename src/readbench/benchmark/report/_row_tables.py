@@ -19,7 +19,7 @@ from readbench.benchmark.runs import open_folder
 from readbench.errors import UsageError
 
 FRONT = (
-    "flagship", "flagship-spread", "mr-hydra(form=joint)", "flagship-pool", "sonde", "ours", "rocket", "dtw-i",
+    "flagship", "flagship-spread", "mr-hydra(form=joint)", "flagship-pool", "ours", "sonde", "rocket", "dtw-i",
     "euclidean", "random",
 )  # fmt: skip
 """Methods of the table on a front page."""

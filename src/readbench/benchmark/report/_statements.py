@@ -97,10 +97,12 @@ def _read_labels(text: str) -> tuple[bool, list[int | None]]:
 
 
 def _named_parts(text: str) -> Iterator[tuple[str, Stage | None]]:
-    """Names that statements may be about: the stages of a method, and the composed one that it is or varies."""
+    """Names that statements may be about: the stages of a method, with their parameters too, and the composed one that it is or varies."""
     spec = parse(text)
     for leg in spec.legs:
         yield leg.stage.name, leg.stage
+        if leg.stage.parameters:
+            yield str(leg.stage), leg.stage
         yield from ((stage.name, stage) for stage in leg.transforms)
     yield from ((stage.name, stage) for stage in spec.rerankers)
     legs = str(spec).split("+")[0]

@@ -134,6 +134,7 @@ def flagship() -> Iterable[str]:
         "rocket",
         "sonde",
         "ours",
+        "ours-dtw",
         "ours-before",
         "flagship",
         "flagship-spread",
@@ -149,7 +150,7 @@ def flagship() -> Iterable[str]:
 
 def label_free() -> Iterable[str]:
     """Everything that reads no label: a floor, a shape distance, encoders, and our systems."""
-    return ("euclidean", "dtw-i", "rocket", "ts2vec", "sonde", "departure", "ours", "ours-before")
+    return ("euclidean", "dtw-i", "rocket", "ts2vec", "sonde", "sonde(size=small)", "departure", "ours", "ours-before")
 
 
 def classical() -> Iterable[str]:
