@@ -549,7 +549,7 @@ class Plants:
     units: int = 1
 
 
-def plants(
+def plants(  # noqa: PLR0913 - what a fleet is made of
     draws: Draws,
     count: int,
     channels: int,
@@ -557,6 +557,7 @@ def plants(
     normals: int,
     families: tuple[str, ...] = tuple(FAMILIES),
     units: int = 1,
+    *,
     coarse: float = 0.0,
 ) -> Plants:
     """Draw plants and their windows: fleets of so many units each, or with one unit plants that share nothing.

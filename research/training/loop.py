@@ -1,9 +1,9 @@
 """Training of the encoder: its settings, its objective and its loop.
 
 `Config` is everything that decides a training run; it is stored with the weights. The encoder learns to know a program
-again, to know a fault again in its plant and on other units of the plant's fleet, to redraw what is hidden, and, where
-there is a teacher, to give the vectors that the teacher gives. Parts whose weight is zero cost nothing. The loop
-(`Training`) draws, encodes and learns, with a checkpoint now and then, from which a killed run goes on.
+again, to know a fault again in its plant and on other units of the plant's fleet, and to redraw what is hidden. Parts
+whose weight is zero cost nothing. The loop (`Training`) draws, encodes and learns, with a checkpoint now and then, from
+which a killed run goes on.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as ops
 
 from readbench.common.files import write_atomically
 from readbench.engine.encoders._channels import LEAST_DEVIATION, SHARPNESS
-from readbench.engine.encoders._sonde import SHIPPED, find_shipped_weights, open_session
-from readbench.engine.encoders.sonde_network import DIGITS, LENGTH, Draws, Learner, NetworkShape, SondeNetwork, load
+from readbench.engine.encoders.sonde_network import DIGITS, LENGTH, Draws, Learner, NetworkShape, SondeNetwork
 from research.training.data import FAMILIES, Plants, SyntheticFault, augment, carriers, inject, plants, sampled
 
 
@@ -37,8 +35,9 @@ class Config:
         steps: optimiser steps.
         pairs: programs per step, two windows each.
         plants: plants per step; 0 leaves out the search for faults.
-        channels: of a plant.
-        channel_counts: how many channels the plants of a step may have instead; there are fewer plants of more channels.
+        channels: of a plant, where there are so many plants.
+        channel_counts: how many channels the plants of a step may have instead, each in fewer or more plants; empty
+            for always the same.
         faults: of a plant, two windows each.
         normals: normal windows of a plant.
         units: plants of a fleet; 1 draws plants that have nothing to do with one another.
@@ -55,8 +54,6 @@ class Config:
         plant_weight: of the search for faults in the loss.
         fleet_weight: of the search for faults on other units in the loss.
         picture_weight: of redrawing in the loss.
-        teacher: file of weights whose vectors are learned too, `shipped` for those of the package; empty for none.
-        teacher_weight: of the difference to the teacher's vectors in the loss.
         average: decay of the running mean of weights that is kept.
         reuse: steps that one draw of programs and plants serves, augmented anew in each.
         seed: of weights and data.
@@ -65,27 +62,25 @@ class Config:
     """
 
     steps: int = 900
-    pairs: int = 3072
-    plants: int = 48
+    pairs: int = 1536
+    plants: int = 32
     channels: int = 6
-    channel_counts: tuple[int, ...] = ()
+    channel_counts: tuple[int, ...] = (2, 4, 8, 16, 32)
     faults: int = 6
-    normals: int = 4
+    normals: int = 8
     units: int = 1
     families: tuple[str, ...] = tuple(FAMILIES)
     mechanisms: float = 0.5
-    coarse: float = 0.0
-    standardised: bool = False
+    coarse: float = 0.5
+    standardised: bool = True
     rate: float = 1.5e-3
-    warmup: int = 200
+    warmup: int = 100
     decay: float = 0.05
     temperature: float = 0.07
     program_weight: float = 1.0
     plant_weight: float = 0.2
     fleet_weight: float = 0.0
     picture_weight: float = 0.3
-    teacher: str = ""
-    teacher_weight: float = 1.0
     average: float = 0.999
     reuse: int = 2
     seed: int = 0
@@ -98,6 +93,10 @@ class Config:
             raise ValueError(f"families must be some of {known}. Got {given!r} instead.")
         if self.units < 1 or self.plants % self.units:
             raise ValueError(f"plants must be a multiple of units. Got {self.plants} and {self.units} instead.")
+        if uneven := [c for c in self.channel_counts if self.plants * self.channels % (c * self.units)]:
+            raise ValueError(
+                f"{self.plants} plants of {self.channels} channels make no fleets of {uneven[0]} channels."
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -105,17 +104,13 @@ class Config:
 
 
 TINY = Config(
-    steps=6, pairs=8, plants=2, channels=2, faults=2, normals=2, warmup=2,
+    steps=6, pairs=8, plants=2, channels=2, channel_counts=(), faults=2, normals=2, warmup=2,
     shape=NetworkShape(width=32, depth=1, heads=2, hidden=64, patches=16, projection=16),
 )  # fmt: skip
 """Seconds on any machine: what the tests train."""
 
-SMALL = Config(
-    steps=4500, pairs=64, plants=6, channels=4, faults=5, normals=4, units=2, rate=2e-3, warmup=100, reuse=2,
-    program_weight=0.0, picture_weight=0.0, plant_weight=0.05, fleet_weight=0.05, teacher=SHIPPED, digits=7,
-    shape=NetworkShape(width=128, depth=4, heads=4, hidden=256, stem=(24, 48), vector=512),
-)  # fmt: skip
-"""The small encoder: taught by the shipped one, and by faults on other units; 50 minutes of one processor core."""
+SMALL = Config(steps=2850, digits=7, shape=NetworkShape(width=128, depth=4, heads=4, hidden=256, stem=(24, 48)))
+"""The small encoder: a seventh of the parameters, a sixth of the cost."""
 
 
 def same_program(first: Tensor, second: Tensor, temperature: float) -> Tensor:
@@ -210,51 +205,6 @@ def partners_elsewhere(faults: int, normals: int, units: int, device: torch.devi
     return own, (fault[asked, None] == fault) & ~own
 
 
-class Teacher:
-    """The vectors of a network that was trained before, standardised number by number.
-
-    Centre and spread are those of the first batch; `fold` moves them into the pupil's last layer at the end, so that
-    the pupil gives vectors on the teacher's scale.
-
-    Args:
-        path: `sonde.onnx` of the teacher.
-        device: `cuda` or `cpu`.
-    """
-
-    def __init__(self, path: Path, device: str) -> None:
-        self._body = load(path).to(device).requires_grad_(requires_grad=False) if device == "cuda" else None
-        self._path = path
-        self.centre: Tensor | None = None
-        self.spread: Tensor | None = None
-
-    @torch.no_grad()
-    def __call__(self, series: Tensor) -> Tensor:
-        """(B, 512) standardised vectors of series (B, T)."""
-        vectors = self._vectors(series).float()
-        if self.centre is None or self.spread is None:
-            self.centre, self.spread = vectors.mean(0), vectors.std(0) + 1e-3
-        return (vectors - self.centre) / self.spread
-
-    def fold(self, body: SondeNetwork) -> SondeNetwork:
-        """The pupil with the teacher's centre and spread in its head."""
-        if self.centre is not None and self.spread is not None:
-            with torch.no_grad():
-                body.head.weight.mul_(self.spread[:, None])
-                body.head.bias.mul_(self.spread).add_(self.centre)
-        return body
-
-    def _vectors(self, series: Tensor) -> Tensor:
-        if self._body is not None:
-            return self._body(series)
-        session = open_session(self._path)
-        parts = [session.run(["vectors"], {"series": part.numpy()})[0] for part in series.split(BATCH)]
-        return torch.from_numpy(np.concatenate(parts))
-
-
-BATCH = 32
-"""Series that the teacher reads at a time on a CPU."""
-
-
 def hidden_patches(draws: Draws, series: Tensor, patches: int) -> tuple[Tensor, Tensor]:
     """Series (B, T) with up to 60 % of their patches at the mean, and which points those are (B, T)."""
     share = draws.uniform(len(series), 1, high=0.6)
@@ -292,10 +242,8 @@ class Training:
         self.draws = Draws(device, config.seed)
         self.learner = Learner(config.shape).to(device)
         self.average = copy.deepcopy(self.learner.body).eval().requires_grad_(requires_grad=False)
-        self.teacher = _teacher(config, device)
         self.optimiser = torch.optim.AdamW(_groups(self.learner, config), betas=(0.9, 0.98), fused=device == "cuda")
         self._batch: tuple[Tensor, Plants | None] | None = None
-        self._lesson: Tensor | None = None
         self.step = 0
         if self.checkpoint.exists():
             self._restore(torch.load(self.checkpoint, map_location=device, weights_only=True))
@@ -316,7 +264,7 @@ class Training:
                 saved = now
                 self._save()
         self._save()
-        return self.teacher.fold(self.average) if self.teacher else self.average
+        return self.average
 
     def advance(self) -> dict[str, Tensor]:
         """One step; returns the losses."""
@@ -351,11 +299,6 @@ class Training:
             losses["program"] = same_program(first, second, config.temperature)
         if mask is not None:
             losses["picture"] = reconstruction_error(picture[:count], series, mask)
-        if self.teacher:
-            if self._lesson is None:  # plants of the step before have been shown to the teacher already
-                self._lesson = self.teacher(every[count:])
-            taught = torch.cat([self.teacher(inputs), self._lesson])
-            losses["teacher"] = ops.mse_loss(vectors.float(), taught)
         if plant is not None:
             faulty, normal = vectors[count:].split([len(part) for part in channels])
             losses |= _searches(
@@ -382,7 +325,6 @@ class Training:
             "optimiser": self.optimiser.state_dict(),
             "random": self.draws.generator.get_state(),
             "step": self.step,
-            "scale": None if self.teacher is None else (self.teacher.centre, self.teacher.spread),
         }
         with write_atomically(self.checkpoint) as partial:
             torch.save(state, partial)
@@ -398,13 +340,11 @@ class Training:
         self.optimiser.load_state_dict(state["optimiser"])
         self.draws.generator.set_state(state["random"].cpu())
         self.step = state["step"]
-        if self.teacher:
-            self.teacher.centre, self.teacher.spread = state["scale"]
 
     def _drawn(self) -> tuple[Tensor, Plants | None]:
         """Programs and plants: fresh ones, or those of the step before."""
         if self._batch is None or self._draws_next():
-            self._batch, self._lesson = (self._programs(), self._plants()), None
+            self._batch = self._programs(), self._plants()
         return self._batch
 
     def _programs(self) -> Tensor:
@@ -425,7 +365,7 @@ class Training:
         counts = config.channel_counts or (config.channels,)
         channels = counts[int(self.draws.choice(len(counts), 1))]
         sizes = config.plants * config.channels // channels, channels, config.faults, config.normals
-        return plants(self.draws, *sizes, config.families, config.units, config.coarse)
+        return plants(self.draws, *sizes, config.families, config.units, coarse=config.coarse)
 
     @torch.no_grad()
     def _follow(self) -> None:
@@ -447,7 +387,6 @@ def _weighted(losses: dict[str, Tensor], config: Config) -> Tensor:
         "picture": config.picture_weight,
         "fault": config.plant_weight,
         "fleet": config.fleet_weight,
-        "teacher": config.teacher_weight,
     }
     return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
 
@@ -462,15 +401,6 @@ def _searches(faulty: Tensor, normal: Tensor, plant: Plants, config: Config) -> 
             faulty, normal, plant.present, plant.units, config.temperature, standardised=config.standardised
         )
     return losses
-
-
-def _teacher(config: Config, device: str) -> Teacher | None:
-    """The one that the settings name."""
-    if not config.teacher:
-        return None
-    if not config.shape.vector:
-        raise ValueError("A pupil needs a head: give its shape `vector`, the numbers of the teacher's vectors.")
-    return Teacher(find_shipped_weights() if config.teacher == SHIPPED else Path(config.teacher), device)
 
 
 def _groups(learner: Learner, config: Config) -> list[dict[str, Any]]:

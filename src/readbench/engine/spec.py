@@ -41,9 +41,9 @@ COMPOSED = {
     "flagship-window": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict",
     "flagship-pool": "sonde|ws(alpha=0.7)|rocket|ws(alpha=0.7)|dtw-i+verdict(pool=20)",
 }
-"""Whole methods by name, as canonical texts: our best without labels, what it was before, and that with the time before;
-with all labels, with the time before, ordered by probability, with a list that follows the belief, the same by the small encoder, and
-with the window alone; with the labels of 20 candidates a query."""
+"""Whole methods by name, as canonical texts: our best without labels, what it was before, and that with the time before
+a window; with all labels and the time before, ordered by probability, with a list that follows the belief, the same by
+the small encoder, and with the window alone; with the labels of 20 candidates a query."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _PLAIN_VALUE = re.compile(r"[^\s,()|+='\"]+")
 

@@ -89,6 +89,19 @@ def test_a_draw_serves_as_many_steps_as_it_should(tmp_path: Path) -> None:
     assert [later is not earlier for earlier, later in pairwise(batches)] == [False, False, True, False, False, True]
 
 
+def test_plants_have_other_numbers_of_channels_and_never_more_series(tmp_path: Path) -> None:
+    config = replace(TINY, plants=4, channels=2, channel_counts=(1, 4), reuse=1)
+    training, seen = Training(config, tmp_path, "cpu"), set()
+    for _ in range(8):
+        training.advance()
+        assert training._batch is not None
+        assert training._batch[1] is not None
+        seen.add(training._batch[1].normal.shape[::2])
+    assert seen == {(8, 1), (2, 4)}
+    with pytest.raises(ValueError, match="make no fleets of 3 channels"):
+        replace(TINY, channel_counts=(3,))
+
+
 def test_the_averaged_weights_equal_a_slow_loop(tmp_path: Path) -> None:
     training = Training(replace(TINY, average=0.3), tmp_path, "cpu")
     expected = {name: weight.clone() for name, weight in training.learner.body.named_parameters()}

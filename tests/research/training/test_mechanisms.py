@@ -64,6 +64,8 @@ EFFECTS: dict[str, Measure] = {
     "coarse": lambda _, new: torch.tensor([[len(v.unique()) < 12 for v in pair] for pair in new]),
     "response": lambda old, new: (new - old).amax(-1) > (new - old)[..., -1] + 0.1,
     "dead": lambda _, new: (new.std(-1) < 1e-6) & (new.mean(-1) > 1),
+    "impacts": lambda old, new: (new - old).abs().amax(-1) > 3 * (new - old).abs().median(-1).values,
+    "modulation": lambda old, new: ((new / old - 1).abs().amax(-1) - 0.7).abs() < 0.3,
     "delay": lambda old, new: (new[..., 150:] - old[..., 119:-31]).abs().mean(-1) < (new - old).abs().mean(-1),
 }
 

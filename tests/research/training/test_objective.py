@@ -7,8 +7,16 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from readbench.engine.encoders._channels import NormalOperation
 from readbench.engine.encoders.sonde_network import LENGTH, Draws
-from research.training.loop import departures, hidden_patches, reconstruction_error, same_fault, same_program
+from research.training.loop import (
+    away_from_normal,
+    departures,
+    hidden_patches,
+    reconstruction_error,
+    same_fault,
+    same_program,
+)
 
 TEMPERATURE = 0.07
 FAULTY, NORMAL = torch.randn(2, 3, 2, 4, 5, generator=torch.Generator().manual_seed(0)), torch.randn(2, 6, 4, 5)
@@ -48,6 +56,18 @@ def test_the_search_for_faults_ignores_what_every_window_of_a_plant_shares() -> 
     usual = 100 * torch.randn(2, 1, 4, 5)
     moved = same_fault(FAULTY + usual[:, None], NORMAL + usual, TEMPERATURE)
     assert float(moved) == pytest.approx(float(same_fault(FAULTY, NORMAL, TEMPERATURE)), rel=1e-3)
+
+
+def test_departures_in_the_loss_are_those_of_the_encoder() -> None:
+    """`NormalOperation`, which measures windows in use, on each plant by itself."""
+    names = np.array(["a", "b", "c", "d"])
+    normal = torch.randn(2, 12, 4, 5, generator=torch.Generator().manual_seed(1)) * 3
+    for plant, found in enumerate(away_from_normal(FAULTY, normal, standardised=True).numpy()):
+        usual = NormalOperation.of(normal[plant].reshape(-1, 5).numpy(), np.tile(names, 12))
+        windows = torch.cat([FAULTY[plant].flatten(0, 1), normal[plant]]).numpy()
+        for window, own in zip(windows, found, strict=True):
+            expected = usual.departures(window, names, np.full(4, 4))
+            np.testing.assert_allclose(own, expected, rtol=2e-3, atol=1e-4)
 
 
 def test_windows_that_find_one_another_cost_nothing() -> None:

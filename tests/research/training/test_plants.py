@@ -7,7 +7,17 @@ from torch import Tensor
 
 from readbench.engine.encoders.sonde_network import LENGTH, Draws
 from research.training import data as room
-from research.training.data import PROCESSES, Plants, SyntheticFault, _at, _mixture, inject, plants
+from research.training.data import (
+    FEWEST_READINGS,
+    PROCESSES,
+    Plants,
+    SyntheticFault,
+    _at,
+    _mixture,
+    inject,
+    plants,
+    sampled,
+)
 
 
 def drawn(seed: int = 0, count: int = 12, channels: int = 5, faults: int = 1) -> Plants:
@@ -94,6 +104,21 @@ def test_a_mixture_equals_a_slow_loop() -> None:
                 for m in range(PROCESSES):
                     expected += gain[p][c][m] * np.interp(grid - lags[m][p][c][0][0], grid, hidden[p, m, v])
                 np.testing.assert_allclose(found[p, c, v], expected, atol=2e-3)
+
+
+def test_coarsely_sampled_series_are_straight_between_few_readings() -> None:
+    series = torch.randn(200, 3, LENGTH, generator=torch.Generator().manual_seed(0))
+    found = sampled(Draws("cpu", 0), series, 0.5)
+    changed = (found != series).flatten(1).any(1)
+    assert 0.35 < changed.float().mean() < 0.65
+    assert torch.equal(sampled(Draws("cpu", 0), series, 0.0), series)
+    for number, own in enumerate(found[changed]):
+        again = Draws("cpu", 0)
+        steps = (again.scale(FEWEST_READINGS, LENGTH, 200, 1, 1).round() - 1)[changed][number]
+        grid, readings = np.linspace(0, 1, LENGTH), np.linspace(0, 1, int(steps) + 1)
+        for view, values in zip(own, series[changed][number], strict=True):
+            expected = np.interp(grid, readings, np.interp(readings, grid, values))
+            np.testing.assert_allclose(view, expected, atol=2e-3)
 
 
 def test_the_same_seed_gives_the_same_plants() -> None:

@@ -97,7 +97,7 @@ def _read_labels(text: str) -> tuple[bool, list[int | None]]:
 
 
 def _named_parts(text: str) -> Iterator[tuple[str, Stage | None]]:
-    """Names that statements may be about: the stages of a method, with their parameters too, and the composed one that it is or varies."""
+    """Names that statements may be about: stages, with their parameters too, and the composed method that it varies."""
     spec = parse(text)
     for leg in spec.legs:
         yield leg.stage.name, leg.stage
