@@ -185,8 +185,10 @@ def window_set(series: Sequence[TableSeries], *, normal: str = "normal") -> Wind
     faults = sorted({s.label for s in series} - {"", normal})
     classes = (normal, *faults)
     codes = {"": UNLABELLED} | {name: code for code, name in enumerate(classes)}
+    with np.errstate(over="ignore"):  # what single precision cannot hold is no reading, as infinity is none
+        values = [s.values.astype(np.float32) for s in series]
     return WindowSet.from_arrays(
-        [s.values for s in series],
+        values,
         channels=[s.channels for s in series],
         labels=[codes[s.label] for s in series],
         classes=classes,
