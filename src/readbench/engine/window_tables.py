@@ -516,7 +516,7 @@ class _Rows:
         table = Table(self.name, self.data.select(flat))
         counts = np.array([len(own) for own in names], np.int64)
         lengths = self._lengths(table, np.diff(offsets), counts)
-        if wrong := next((own for own in sets if len(set(own)) != len(own) or None in own), None):
+        if wrong := next((o for o in sets if len(set(o)) != len(o) or not all(isinstance(c, str) for c in o)), None):
             raise DataError(f"{self.name}: the channels of a window need distinct names. Got {wrong}.")
         laid = _Values(
             flat=self._floats(values.values, "values"),
