@@ -53,8 +53,8 @@ test-lowest:
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
-	  --editable '.[service,postgres,llm,sources]'
-	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --editable '.[dev]'
+	  --editable '.[service,postgres,llm,sources,dev]'
+	$(LOWEST)/bin/python -m tools.lowest
 	$(LOWEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
 
 # Wheel and sdist in dist/, and the tests that install them where nothing else is.

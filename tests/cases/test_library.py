@@ -63,6 +63,23 @@ def test_a_library_shows_what_it_holds(library: Library, tmp_path: Path) -> None
     assert "as of change 1" in repr(Library.open(tmp_path / "library", as_of=1))
 
 
+def test_what_a_library_answers_is_shown_on_five_lines(library: Library) -> None:
+    library.add_one(window("leak", np.random.default_rng(5)), CHANNELS, notes="Seal replaced. " * 80, id="w99")
+    answer = library.search("w0", method=FAST, k=10)
+    evidence = library.explain("w0", "w3")
+    said = [answer, answer.hits[0], answer.faults[0], answer.groups[0], evidence, evidence.channels[0]]
+    said += [library.case("w99"), library.details("w99"), library.stats(), library.overview(), *library.history()]
+    said += [library.search(np.zeros((3, 40)), channels=CHANNELS, method=FAST)]
+    for own in said:
+        lines = str(own).splitlines()
+        assert str(own) == repr(own)
+        assert 1 <= len(lines) <= 5, own
+        assert max(map(len, lines)) <= 500, own
+    assert f"faults: {answer.faults[0].label} 0." in str(answer)
+    assert f"hits: {answer.hits[0].case.id} (" in str(answer)
+    assert "cannot be judged: " in str(said[-1])
+
+
 def test_the_old_name_works_with_a_warning() -> None:
     with pytest.warns(DeprecationWarning, match="CaseLibrary is now Library"):
         assert readbench.cases.CaseLibrary is Library  # type: ignore[attr-defined]

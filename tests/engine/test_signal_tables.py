@@ -71,6 +71,12 @@ def test_times_that_begin_again_are_no_time_without_a_case() -> None:
     assert understand(text, Roles(case="run")).roles.time == "t"
 
 
+@pytest.mark.parametrize("last", ["1e9999", "-1e9999", "nan"])
+def test_endless_numbers_in_the_first_column_are_no_time(last: str) -> None:
+    assert understand(f"1,5\n2,6\n{last},7\n").roles.time == ""
+    assert understand("1,5\n2,6\n3,7\n").roles.time == "column 1"
+
+
 def test_a_column_that_holds_no_times_is_named() -> None:
     with pytest.raises(DataError, match="column 'state' holds no times: texts: on, off"):
         understand("state,x\non,1\noff,2\n", Roles(time="state"))

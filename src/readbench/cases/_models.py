@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator, Sized
+from textwrap import shorten
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,10 +14,39 @@ NORMAL_OPERATION = "normal operation"
 """Name of the option that a window shows no fault; it exists where a library knows enough normal windows."""
 
 
+MOST_SHOWN = 80
+"""Characters of a field in a representation; of a longer one its beginning or its size is shown."""
+
+
 class Record(BaseModel):
     """Base of everything here: frozen, and nothing beside the declared fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Fields that hold something, in short."""
+        shown = ((name, value) for name, value in super().__repr_args__() if value not in (None, "", (), {}))
+        return ((name, _Brief(value)) for name, value in shown)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+class _Brief:
+    """A value whose representation is never long."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        whole = repr(self.value)
+        if len(whole) <= MOST_SHOWN:
+            return whole
+        if isinstance(self.value, Record):
+            return f"{whole[:MOST_SHOWN].rpartition(',')[0]}, ...)"
+        if isinstance(self.value, str) or not isinstance(self.value, Sized):
+            return f"{whole[:MOST_SHOWN]}..."
+        return f"<{len(self.value)}>"
 
 
 class Case(Record):
@@ -224,6 +255,19 @@ class Answer(Record):
     plausibility: tuple[Remark, ...] = ()
     judgeable: bool = True
     groups: tuple[HitGroup, ...] = ()
+
+    def __repr__(self) -> str:
+        likely = ", ".join(f"{own.label} {own.probability:.2f}" for own in self.faults[:4])
+        first = ", ".join(f"{hit.case.id} ({hit.case.label or 'open'})" for hit in self.hits[:3])
+        odd = " ".join(own.words for own in self.plausibility)
+        told = {
+            "faults": likely,
+            "hits": first,
+            "odd" if self.judgeable else "cannot be judged": odd,
+            "remarks": " ".join(self.remarks),
+        }
+        head = f"Answer({len(self.hits)} hits; {self.compared} of {self.total} cases compared; change {self.change})"
+        return "\n".join([head, *(f"  {name}: {shorten(text, 300)}" for name, text in told.items() if text)])
 
 
 class AddedCase(Case):

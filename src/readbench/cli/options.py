@@ -25,6 +25,7 @@ DEFAULT_METHOD = "flagship"
 LIBRARY_METHOD = "flagship-spread"
 """What a library answers by: the flagship, with a list that follows the belief."""
 DEFAULT_SEEDS = "0,1,2"
+MOST_SEED = 2**32 - 1
 WHOLE = "1/1"
 SUFFIX = ".readbench.zip"
 SUITES = (
@@ -60,7 +61,10 @@ def _load_plugins(files: list[Path] | None) -> list[Path] | None:
         from readbench.engine.registry import load_plugin_file
 
         for file in files:
-            load_plugin_file(file)
+            try:
+                load_plugin_file(file)
+            except SystemExit as error:  # a script, not a module
+                raise UsageError(f"The plug-in {file} could not be loaded: SystemExit: {error}") from error
     return files
 
 
@@ -82,7 +86,7 @@ OneMethod = Annotated[
     str, typer.Option("--method", "--methods", help="A method that ends with +verdict, or one of ours that has it.")
 ]
 Seeds = Annotated[str, typer.Option("--seeds", "--seed", help="Split seeds, separated by commas.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Split seed.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=MOST_SEED, help="Split seed.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -112,7 +116,7 @@ KnownFacts = Annotated[
     typer.Option("--fact", help="A number known beforehand, `speed=29.5`; may be repeated.", show_default=False),
 ]
 Method = Annotated[str, typer.Option("--method", "--methods", help="Any method of the grammar.")]
-AsOf = Annotated[int | None, typer.Option(help="The library after this change.", show_default=False)]
+AsOf = Annotated[int | None, typer.Option(min=0, help="The library after this change.", show_default=False)]
 K = Annotated[int, typer.Option("-k", min=1, help="Most hits.")]
 Asset = Annotated[str, typer.Option(help="Machine, well, line ...")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.", show_default=False)]
@@ -150,13 +154,13 @@ def many_methods(shown: str, what: str = "A method") -> Callable[..., Any]:
 
 
 def numbers(text: str, option: str) -> tuple[int, ...]:
-    """Whole numbers from 0 on, separated by commas."""
+    """Whole numbers from 0 on, separated by commas; none larger than a seed may be."""
     try:
         found = tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError as error:
         raise UsageError(f"{option} takes whole numbers separated by commas. Got {text!r}.") from error
-    if any(number < 0 for number in found):
-        raise UsageError(f"{option} takes numbers from 0 on. Got {text!r}.")
+    if any(not 0 <= number <= MOST_SEED for number in found):
+        raise UsageError(f"{option} takes numbers from 0 on, up to {MOST_SEED}. Got {text!r}.")
     return found
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from readbench.cli.options import (
     DEFAULT_SEEDS,
+    MOST_SEED,
     SUITES,
     WHOLE,
     ExecutorName,
@@ -50,7 +51,7 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         str,
         typer.Option(help="Split seeds.", show_default=f"of the suite; with --methods {DEFAULT_SEEDS}"),
     ] = "",
-    seed: Annotated[int | None, typer.Option(min=0, help="One split seed.", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=MOST_SEED, help="One split seed.", show_default=False)] = None,
     label_budget: Annotated[
         str,
         typer.Option(

@@ -94,11 +94,9 @@ def keep_limit(root: Path | None = None) -> int:
     """Remove what is above the limit of `READBENCH_CACHE_GB` and not in use; the bytes removed, 0 without a limit."""
     if not (text := os.environ.get(LIMIT, "").strip()):
         return 0
-    try:
-        most = float(text) * 1e9
-    except ValueError as error:
-        raise UsageError(f"{LIMIT} takes a number of gigabytes, as in {LIMIT}=5. Got {text!r}.") from error
-    surplus = choose_surplus(list_cache(root), most, IN_USE_S)
+    if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", text):
+        raise UsageError(f"{LIMIT} takes a number of gigabytes, as in {LIMIT}=5. Got {text!r}.")
+    surplus = choose_surplus(list_cache(root), float(text) * 1e9, IN_USE_S)
     for own in surplus:
         own.remove()
     return sum(own.size for own in surplus)

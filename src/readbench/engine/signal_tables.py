@@ -209,8 +209,9 @@ class _Understanding:
                 return name
         first = self.table.columns[0]
         if first in numeric and first in names and first in {"column 1", "__index_level_0__"}:
-            steps = np.diff(self.table.numbers(first))
-            if len(steps) and (steps > 0).all() and np.ptp(steps) <= 0.01 * steps.mean():
+            numbers = self.table.numbers(first)
+            steps = np.diff(numbers[np.isfinite(numbers)])
+            if len(steps) == len(numbers) - 1 > 0 and (steps > 0).all() and np.ptp(steps) <= 0.01 * steps.mean():
                 return first
         return ""
 

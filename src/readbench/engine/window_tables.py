@@ -185,8 +185,10 @@ def window_set(series: Sequence[TableSeries], *, normal: str = "normal") -> Wind
     faults = sorted({s.label for s in series} - {"", normal})
     classes = (normal, *faults)
     codes = {"": UNLABELLED} | {name: code for code, name in enumerate(classes)}
+    with np.errstate(over="ignore"):  # what single precision cannot hold is no reading, as infinity is none
+        values = [s.values.astype(np.float32) for s in series]
     return WindowSet.from_arrays(
-        [s.values for s in series],
+        values,
         channels=[s.channels for s in series],
         labels=[codes[s.label] for s in series],
         classes=classes,
@@ -514,7 +516,7 @@ class _Rows:
         table = Table(self.name, self.data.select(flat))
         counts = np.array([len(own) for own in names], np.int64)
         lengths = self._lengths(table, np.diff(offsets), counts)
-        if wrong := next((own for own in sets if len(set(own)) != len(own) or None in own), None):
+        if wrong := next((o for o in sets if len(set(o)) != len(o) or not all(isinstance(c, str) for c in o)), None):
             raise DataError(f"{self.name}: the channels of a window need distinct names. Got {wrong}.")
         laid = _Values(
             flat=self._floats(values.values, "values"),

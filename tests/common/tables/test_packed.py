@@ -174,6 +174,8 @@ def test_wrong_arrays_are_refused(arrays: dict[str, Any], message: str) -> None:
         ({"values": [[1.0, 2.0, 3.0]], "channels": [["a", "b"]]}, "row 1: 3 values"),
         ({"values": [[1.0, 2.0]], "channels": [["a"]], "length": [3]}, "not its length"),
         ({"values": [[1.0, 2.0]], "channels": [["a", "a"]]}, "distinct names"),
+        ({"values": [[1.0, 2.0]], "channels": [[b"a", b"b"]]}, "distinct names"),
+        ({"values": [[1.0, 2.0]], "channels": [[1, 2]]}, "distinct names"),
         ({"values": [["x"]], "channels": [["a"]]}, "'values' holds no numbers"),
         ({"values": [[1.0, 2.0]], "channels": [["a", "b"]], "before": [[1.0]]}, "row 1: the time before has 1 values"),
         ({"values": [[1.0]], "channels": [["a"]], "before": [[1.0]], "before_length": [2]}, "or not its length"),

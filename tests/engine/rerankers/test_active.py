@@ -5,7 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from numpy.typing import NDArray
 
 from readbench.engine.protocols import View, unit_vectors
@@ -25,8 +25,10 @@ def drawn(seed: int, cases: int = 24, width: int = 5) -> tuple[list[Floats], NDA
     return items, labels, rng.integers(0, 6, cases)
 
 
-def naive(items: list[Floats], labels: NDArray[np.int32], groups: NDArray[np.int64], count: int) -> list[int]:
-    """Case by case, as the formula says it."""
+def naive_worths(
+    items: list[Floats], labels: NDArray[np.int32], groups: NDArray[np.int64], chosen: list[int]
+) -> dict[int, float]:
+    """What each open case is worth after some were chosen; case by case, as the formula says it."""
     cases = np.flatnonzero(labels > 0)
     doubt = dict.fromkeys(range(len(labels)), 1.0)
     if len(set(labels[cases].tolist())) > 1:
@@ -39,24 +41,27 @@ def naive(items: list[Floats], labels: NDArray[np.int32], groups: NDArray[np.int
 
     told = [x for x in range(len(labels)) if labels[x] >= 0]
     silent = [x for x in range(len(labels)) if labels[x] < 0]
-    chosen: list[int] = []
-    for _ in range(min(count, len(silent))):
-        worth = {}
-        for z in (z for z in silent if z not in chosen):
-            worth[z] = 0.0
-            for x in silent:
-                cover = max([0.0, *(alike(x, y) for y in (*told, *chosen))])
-                size = int((groups == groups[x]).sum())
-                worth[z] += (doubt[x] + FLOOR) / size * max(0.0, alike(z, x) - cover)
-        chosen.append(max(worth, key=lambda z: (worth[z], -z)))
-    return chosen
+    worth = {}
+    for z in (z for z in silent if z not in chosen):
+        worth[z] = 0.0
+        for x in silent:
+            cover = max([0.0, *(alike(x, y) for y in (*told, *chosen))])
+            size = int((groups == groups[x]).sum())
+            worth[z] += (doubt[x] + FLOOR) / size * max(0.0, alike(z, x) - cover)
+    return worth
 
 
 @settings(max_examples=25)
 @given(st.integers(0, 10_000))
+@example(7209)  # two cases are worth .332556, and differ by 2e-8
 def test_cases_are_those_of_the_slow_version(seed: int) -> None:
+    """Each is worth most after those before it; of cases within the rounding of single precision it may be any."""
     items, labels, groups = drawn(seed, cases=14)
-    assert next_cases(items, labels, groups, 5).tolist() == naive(items, labels, groups, 5)
+    chosen = next_cases(items, labels, groups, 5).tolist()
+    assert len(chosen) == min(5, int((labels < 0).sum()))
+    for place, case in enumerate(chosen):
+        worths = naive_worths(items, labels, groups, chosen[:place])
+        assert worths[case] >= max(worths.values()) - 1e-6
 
 
 @settings(max_examples=25)

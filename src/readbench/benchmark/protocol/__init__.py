@@ -38,6 +38,7 @@ from readbench.benchmark.protocol._source import (
     SplitUnit,
     vary_before,
 )
+from readbench.benchmark.protocol._split import MOST_SEED, check_seeds
 from readbench.benchmark.protocol._task import (
     TASK,
     Task,
@@ -50,6 +51,7 @@ from readbench.benchmark.protocol._task import (
 )
 
 __all__ = [
+    "MOST_SEED",
     "NORMAL_CLASS",
     "PAPER_COMPOSITION",
     "POOLS",
@@ -80,6 +82,7 @@ __all__ = [
     "build_fingerprint",
     "build_onsets",
     "builders_of",
+    "check_seeds",
     "compose_onsets",
     "compose_pools",
     "compose_task",

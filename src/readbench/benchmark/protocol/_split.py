@@ -10,14 +10,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.engine.windows import NORMAL
+from readbench.errors import UsageError
 
 MAX_DRAWS = 2000
+MOST_SEED = 2**32 - 1
+"""The largest number that every generator takes."""
+
+
+def check_seeds(seeds: Iterable[int]) -> None:
+    """Refuse split seeds that no generator takes."""
+    if wrong := [seed for seed in seeds if not 0 <= seed <= MOST_SEED]:
+        raise UsageError(
+            f"Split seeds are whole numbers from 0 on, up to {MOST_SEED}. Got {', '.join(map(str, wrong))}."
+        )
 
 
 @dataclass(frozen=True, eq=False)

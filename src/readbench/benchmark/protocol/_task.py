@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from readbench.benchmark.protocol._build import Built, build
 from readbench.benchmark.protocol._compose import Composition, Selection, select, select_ready
 from readbench.benchmark.protocol._source import Source, SourceInfo
-from readbench.benchmark.protocol._split import Split, split_by_group
+from readbench.benchmark.protocol._split import Split, check_seeds, split_by_group
 from readbench.common.files import digest, write_json
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.preparation import ChannelStats, lend_before
@@ -88,6 +88,7 @@ def load_task(
         settings: sizes of the task; the benchmark's by default.
         progress: told how far a build has come.
     """
+    check_seeds([seed])
     data, kept = (None if given is None else Path(given) for given in (root, cache))
     return compose_task(build(source, data, kept, progress), seed=seed, settings=settings or Composition())
 

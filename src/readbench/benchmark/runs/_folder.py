@@ -144,7 +144,9 @@ class RunFolder:
 
     def read_manifest(self) -> dict[str, Any]:
         """What `run.json` says; OSError or ValueError where it is not there or cannot be read."""
-        manifest: dict[str, Any] = json.loads((self.path / MANIFEST).read_text())
+        manifest = json.loads((self.path / MANIFEST).read_text())
+        if not isinstance(manifest, dict) or not isinstance(manifest.get("plan", {}), dict):
+            raise ValueError(f"{MANIFEST} does not tell of a run")  # noqa: TRY004 - as JSON that cannot be read
         return manifest
 
     @property

@@ -14,7 +14,7 @@ from functools import cached_property
 from textwrap import shorten
 from typing import TypeVar
 
-from readbench.benchmark.protocol import Composition, SplitUnit
+from readbench.benchmark.protocol import Composition, SplitUnit, check_seeds
 from readbench.benchmark.runs._budget import ALL, parse_budget
 from readbench.engine.method import Method
 from readbench.errors import ReadbenchError, UsageError
@@ -93,8 +93,7 @@ class Plan:
                 raise UsageError(f"The plan names the same of its {name} twice: {', '.join(map(str, values))}.")
         if any(not 0 <= rho < 100 for rho in self.levels):
             raise UsageError(f"Pollution levels are percentages from 0 to 99. Got {', '.join(map(str, self.levels))}.")
-        if any(seed < 0 for seed in self.seeds):
-            raise UsageError(f"Split seeds are whole numbers from 0 on. Got {', '.join(map(str, self.seeds))}.")
+        check_seeds(self.seeds)
         budgets = [parse_budget(text) for text in self.labels]
         if any(b.percent is not None for b in budgets) and any(b.per_query is not None for b in budgets):
             raise UsageError(
