@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from readbench.cases.connect._protocol import (
+    LATE_S,
     ChannelKey,
     QueueFollower,
     SourceAddress,
@@ -80,7 +81,12 @@ class MqttSource:
             follower.close()
         return SourceReadings({key: own for key, own in found.series.items() if asset in {None, key[0]}}, found.remarks)
 
-    def follow(self, since: float) -> SourceFollower:  # noqa: ARG002, C901 - it keeps no history; callbacks of the client
+    def follow(  # noqa: C901 - callbacks of the client
+        self,
+        since: float,  # noqa: ARG002 - it keeps no history
+        *,
+        late_s: float = LATE_S,  # noqa: ARG002 - what comes is given, however late
+    ) -> SourceFollower:
         """What comes from now on; a broker that went away is asked again by itself."""
         from paho.mqtt import client as paho  # noqa: PLC0415 - optional
 

@@ -183,8 +183,8 @@ class SignalSource(Protocol):
         """
         ...
 
-    def follow(self, since: float) -> SourceFollower:
-        """What comes from a time on."""
+    def follow(self, since: float, *, late_s: float = LATE_S) -> SourceFollower:
+        """What comes from a time on; readings that come so late after their time are still given."""
         ...
 
     def close(self) -> None:
