@@ -18,8 +18,9 @@ from scipy.signal import lfilter
 
 from readbench.cases import Library
 from readbench.cases.connect import LATE_S, SampledChannel, SourceChannel, SourceFollower, SourceReadings
-from readbench.cases.watch import DepartureDetector, Watcher, WatchSettings
+from readbench.cases.watch import Watcher, WatchSettings
 from readbench.common.processes import own_memory
+from readbench.engine.departures import DepartureDetector
 
 STATED = (1.0, 20.0)
 SEEDS = 4

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from readbench.cases._channels import conversion
 from readbench.cases.connect import SampledChannel, on_clock
-from readbench.cases.watch._departures import DepartureDetector
 from readbench.common.files import digest
 from readbench.engine.context import Context
+from readbench.engine.departures import DepartureDetector
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError
 

@@ -1,11 +1,11 @@
 """The watch: it follows a source, sees departures, asks the library as an event grows, and says what it believes.
 
-Each asset has a detector of departures (`_departures.py`). From the onset of an event on, the library is asked at
-`LOOKS` of a usual window about the window that ends then. When two looks in a row say the same fault firmly, or one
-says it very firmly, that is told. At the last of these looks something is told in any case, unless the library takes
-the event for normal operation. Where no fault was told and the asset goes on departing, the library is asked again,
-ever more rarely (`LATER`), and a fault of which it becomes firm is told, too. After a fault an asset says nothing more
-until it was quiet for half a window.
+Each asset has a detector of departures (`readbench.engine.departures`). From the onset of an event on, the library is
+asked at `LOOKS` of a usual window about the window that ends then. When two looks in a row say the same fault firmly,
+or one says it very firmly, that is told. At the last of these looks something is told in any case, unless the library
+takes the event for normal operation. Where no fault was told and the asset goes on departing, the library is asked
+again, ever more rarely (`LATER`), and a fault of which it becomes firm is told, too. After a fault an asset says
+nothing more until it was quiet for half a window.
 
 What must survive a restart is in two files, written whole: `normals.json`, what is normal of each asset, and
 `state.json`: how far each asset was followed, open events, and notices on their way. After a restart the source is read
@@ -33,10 +33,10 @@ from readbench.cases._library import Library
 from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer
 from readbench.cases._questions import shorten_note
 from readbench.cases.connect import LATE_S, SLACK, LibraryGrid, SignalSource, SourceReadings, on_clock
-from readbench.cases.watch._departures import LEAST_BLOCKS, DepartureDetector, find_onset
 from readbench.cases.watch._notices import Kind, Notice, NoticeCase, NoticeEvidence, NoticeFault, NoticeLog, Webhook
 from readbench.cases.watch._tracks import AssetTrack, WatchedEvent, grid_step
 from readbench.common.files import digest, write_text
+from readbench.engine.departures import LEAST_BLOCKS, DepartureDetector, find_onset
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, ReadbenchError, UnreachableError, UsageError
 
