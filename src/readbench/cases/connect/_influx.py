@@ -37,7 +37,6 @@ from readbench.errors import DataError, UsageError
 
 PORT = 8086
 RECENT_S = 7 * DAY_S
-MOST_ROWS = 5_000_000
 META = ("result", "table", "_start", "_stop", "_time", "_value", "_field", "_measurement", "")
 
 

@@ -72,7 +72,7 @@ class MqttSource:
     def read(self, start: float, end: float, *, asset: str | None = None, step: float | None = None) -> SourceReadings:  # noqa: ARG002 - nothing is averaged
         """What comes until the end of a range that has not passed yet."""
         if end <= time.time():
-            raise UsageError(f"{self.shown} keeps no history: give an --end that is yet to come, or watch it.")
+            raise UsageError(f"{self.shown} keeps no history: give an --end that is yet to come (+30s), or watch it.")
         follower = self.follow(start)
         try:
             time.sleep(max(0.0, end - time.time()))
@@ -140,8 +140,9 @@ class MqttSource:
         while not client.is_connected() and not lost and time.monotonic() < end:
             time.sleep(0.01)
         if not client.is_connected():
+            reason = lost[0] if lost else "no answer in time"
             close()
-            raise self.address.lost(lost[0] if lost else "no answer in time")
+            raise self.address.lost(reason)
 
     def close(self) -> None:
         """Followers end their connections themselves."""

@@ -111,7 +111,7 @@ class PostgresSource:
                 self._connection.rollback()
                 return [(name, [row[i] for row in rows]) for i, name in enumerate(names)]
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                slow = isinstance(error, psycopg.errors.QueryCanceled)
+                slow = isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.ConnectionTimeout)
                 self.close()
                 if again or slow:
                     raise self.address.lost(error) from None

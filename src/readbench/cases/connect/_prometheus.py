@@ -143,7 +143,7 @@ class PrometheusSource:
     def _parts(self, rows: Iterator[dict[str, Any]]) -> Iterator[tuple[ChannelKey, SampledChannel]]:
         for row in rows:
             key = self._key(row["metric"])
-            if key and row["values"]:
+            if key and row.get("values"):  # native histograms have none
                 times, texts = zip(*row["values"], strict=True)
                 yield key, SampledChannel.of(times, [float(text) for text in texts], self._unit_of(row["metric"]))
 

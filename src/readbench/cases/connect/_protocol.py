@@ -408,7 +408,7 @@ class SourceAddress:
 
     def lost(self, error: Exception | str) -> UnreachableError:
         """The error that says that it does not answer; the secret is in no word of it."""
-        words = str(error) if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        words = str(error) if isinstance(error, str) else f"{type(error).__name__}: {error}".removesuffix(": ")
         secret = ""
         with suppress(ReadbenchError):
             secret = self.password()

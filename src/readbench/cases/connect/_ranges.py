@@ -39,8 +39,8 @@ ABOUT = (0.67, 1.5)
 """Readings so many steps apart come about once a step."""
 SLACK = 0.25
 """Share of a step by which such a reading may come after its step."""
-_AGO = re.compile(r"-(?P<number>\d+(\.\d+)?)(?P<unit>s|m|h|d)")
-_AGO_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S}
+_FROM_NOW = re.compile(r"(?P<sign>[+-])(?P<number>\d+(\.\d+)?)(?P<unit>s|m|h|d)")
+_UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S}
 _CLOCK = re.compile(r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(:(?P<second>[0-5]\d(\.\d+)?))?")
 
 
@@ -229,7 +229,7 @@ def _list(names: list[str] | tuple[str, ...]) -> str:
 
 
 def parse_moment(text: str, *, now: float | None = None, zone: str = "", after: float | None = None) -> float:
-    """A time of the clock, a date, seconds since 1970, `now`, or `-20m` before now.
+    """A time of the clock, a date, seconds since 1970, `now`, or `-20m` or `+20s` from now.
 
     Args:
         text: as people write it.
@@ -244,8 +244,8 @@ def parse_moment(text: str, *, now: float | None = None, zone: str = "", after: 
     given = text.strip()
     if given.casefold() == "now":
         return now
-    if ago := _AGO.fullmatch(given):
-        return now - float(ago["number"]) * _AGO_S[ago["unit"]]
+    if away := _FROM_NOW.fullmatch(given):
+        return now + float(away["sign"] + away["number"]) * _UNIT_S[away["unit"]]
     if found := _CLOCK.fullmatch(given):
         seconds = 3600 * int(found["hour"]) + 60 * int(found["minute"]) + float(found["second"] or 0)
         base = now if after is None else after
