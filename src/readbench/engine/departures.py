@@ -144,6 +144,8 @@ class DepartureDetector:
             false_alarms_a_day: how often normal operation may exceed the limits.
             units: of the channels, where they are known.
         """
+        from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
+
         spans = tuple(max(2, round(window * share)) for share in SPANS)
         measured = [measure(own, spans) for own in stretches if own.shape[1] > spans[-1]]
         blocks = [
@@ -157,15 +159,17 @@ class DepartureDetector:
                 " needed. Give a longer --learn, or add normals of this asset to the library."
             )
         floor = _least_spread(stretches)
-        maxima = _held_out_maxima(blocks, floor)
-        bound = np.maximum(OUTLYING * np.median(maxima, axis=0), np.quantile(maxima, 0.9, axis=0))
-        usual = np.flatnonzero((maxima <= bound).all(axis=1))
-        kept = [blocks[i] for i in usual] if len(usual) >= LEAST_BLOCKS else blocks
-        maxima = _held_out_maxima(kept, floor)
+        with threadpool_limits(1):  # on a busy machine the threads of small products wait for each other
+            maxima = _held_out_maxima(blocks, floor)
+            bound = np.maximum(OUTLYING * np.median(maxima, axis=0), np.quantile(maxima, 0.9, axis=0))
+            usual = np.flatnonzero((maxima <= bound).all(axis=1))
+            kept = [blocks[i] for i in usual] if len(usual) >= LEAST_BLOCKS else blocks
+            maxima = _held_out_maxima(kept, floor)
+            normal = _Normal.of(kept, floor)
         share = min(0.5, false_alarms_a_day * window * step_s / DAY_S) / maxima.shape[1]
         limits = np.array([extreme_quantile(own, share) for own in maxima.T])
         told = tuple(units) or ("",) * len(channels)
-        return cls(tuple(channels), spans, _Normal.of(kept, floor), limits, len(kept), false_alarms_a_day, told)
+        return cls(tuple(channels), spans, normal, limits, len(kept), false_alarms_a_day, told)
 
     @property
     def memory(self) -> int:
