@@ -237,7 +237,10 @@ def _give_notice(own: OnsetTask, firmness: Floats, growing: int) -> dict[str, An
 
 
 def find_departures(own: OnsetTask) -> NDArray[np.bool_] | None:
-    """(Q,) which windows depart from normal operation; None where too little of that is known to learn it."""
+    """(Q,) which windows depart from normal operation; None where too little of that is known to learn it.
+
+    A window whose channels no normals have is not watched, and so does not depart.
+    """
     queries, normals = own.task.queries, own.task.normals
     known: dict[tuple[str, tuple[str, ...]], DepartureDetector | None] = {}
     found = np.zeros(len(queries), bool)
@@ -249,9 +252,7 @@ def find_departures(own: OnsetTask) -> NDArray[np.bool_] | None:
             if detector := known[key]:
                 found[i] = bool((detector.scores(window.values)[0] > 1.0).any())
                 break
-        else:
-            return None
-    return found
+    return found if any(known.values()) else None
 
 
 def _learn_normal(normals: WindowSet, asset: str, channels: tuple[str, ...], steps: int) -> DepartureDetector | None:

@@ -302,7 +302,7 @@ class Watcher:
         self._save_normals()
 
     def _learn_steps(self) -> int:
-        return round((self.settings.learn_s or LEARN_WINDOWS * self.window * self.step) / self.step)
+        return round(self.settings.learn_s / self.step) or LEARN_WINDOWS * self.window
 
     def _save_normals(self) -> None:
         known = {asset: own.detector.to_json() for asset, own in self.tracks.items() if own.detector is not None}
