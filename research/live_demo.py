@@ -78,6 +78,11 @@ class DemoResult:
         """Whether a case of the fault stands first in the notice."""
         return self.notice is not None and self.notice.cases[0].label == self.fault
 
+    @property
+    def named(self) -> bool:
+        """Whether the fault was told firmly."""
+        return self.notice is not None and (self.notice.kind, self.notice.faults[0].label) == ("fault", self.fault)
+
 
 def make_library(where: Path) -> Library:
     """Cases of all rigs, at the pace of the live plant."""
@@ -306,7 +311,7 @@ def main(
     ):
         own = result.notice
         late = None if own is None else own.told - result.onset
-        shown = {"right_case_first": result.right, "seconds_after_onset": late}
+        shown = {"right_case_first": result.right, "fault_named": result.named, "seconds_after_onset": late}
         shown |= (
             {} if own is None else own.model_dump(mode="json", include={"kind", "text", "faults", "remarks", "link"})
         )

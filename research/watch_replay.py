@@ -20,7 +20,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from readbench.cases import Library
+from readbench.cases import DEFAULT_METHOD, Library
 from readbench.cases.connect import (
     LATE_S,
     SampledChannel,
@@ -39,6 +39,7 @@ AFTER = 2.5
 """Windows that are watched from the onset on."""
 HEALTHY = 120
 """Windows that a healthy plant runs."""
+METHOD = DEFAULT_METHOD
 BEFORE_S = (20.0, 27.0, 34.0, 41.0)
 """From the start of the watch to the onset, seed by seed."""
 
@@ -112,7 +113,7 @@ def replay(library: Library, fault: str, seed: int) -> Replay:
     windows = AFTER if fault else HEALTHY
     source = _Replayed(simulate_plant(healthy, fault, after=round(windows * WINDOW) + 50, seed=seed))
     said: list[str] = []
-    settings = WatchSettings(lag_s=1.0, poll_s=1.0, learn_s=LEARNED * WINDOW * STEP_S)
+    settings = WatchSettings(lag_s=1.0, poll_s=1.0, learn_s=LEARNED * WINDOW * STEP_S, method=METHOD)
     with tempfile.TemporaryDirectory() as folder:
         watcher = Watcher(library, source, Path(folder), settings, say=said.append, now=source.clock)
         watcher.start()
