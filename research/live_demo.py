@@ -78,6 +78,11 @@ class DemoResult:
         """Whether a case of the fault stands first in the notice."""
         return self.notice is not None and self.notice.cases[0].label == self.fault
 
+    @property
+    def named(self) -> bool:
+        """Whether the fault was told firmly."""
+        return self.notice is not None and (self.notice.kind, self.notice.faults[0].label) == ("fault", self.fault)
+
 
 def make_library(where: Path) -> Library:
     """Cases of all rigs, at the pace of the live plant."""
@@ -109,12 +114,11 @@ def running_demo(folder: Path, fault: str, port: int, say: Callable[[str], None]
         stack.enter_context(_process(_serve(library, address), f"http://{address}/readyz"))
         say(f"the service is at http://{address}; the library is being learned")
         exporter = stack.enter_context(_exporting(plant, history))
-        begins = time.time()
+        begins = exporter.begin()
         server = stack.enter_context(_prometheus(folder, plant, history, begins, exporter.port))
         source = SourceAddress.parse(f"prometheus://{server}/?asset=rig&unit=unit&drop=job")
         sources_beside(library).put(NamedSource("line", source))
         say(f"Prometheus is at http://{server}, with {history * STEP_S / 60:.0f} minutes of history")
-        exporter.begin(begins)
         stack.enter_context(_watching(library, address))
         onset = exporter.fail_in(BEFORE_S)
         say(f"{plant.asset}: {fault!r} begins in {BEFORE_S:.0f} s; the notice must come within {_limit():.0f} s after")
@@ -141,6 +145,7 @@ class _Exporter:
         self.plant = plant
         self.first = first
         self.began = time.time()
+        self.scraped = False
         exporter = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -158,26 +163,28 @@ class _Exporter:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port = int(self.server.server_address[1])
 
-    def begin(self, now: float) -> None:
-        """The history ends now."""
-        self.began = now
+    def begin(self) -> float:
+        """The history ends now; the next scrape comes in the middle of a step, and so does each further one."""
+        self.began, self.scraped = time.time(), False
+        return self.began
 
     def fail_in(self, seconds: float) -> float:
         """Let the fault begin after so long: what comes before stays as it was; returns when that is."""
-        length, step = self.plant.values.shape[1], int(self._place(time.time() + seconds))
+        length, step = self.plant.values.shape[1], self._place(time.time() + seconds)
         self.plant = simulate_plant(step, self.plant.fault, after=length - step)
         return self.began + (step - self.first) * STEP_S
 
     def text(self) -> str:
         """All channels now."""
-        # Between steps as between readings of a plant: scrapes that fall into one step must not repeat it.
-        step, part = divmod(self._place(time.time()), 1.0)
-        before, after = self.plant.values[:, int(step)], self.plant.values[:, int(step) + 1]
-        return _lines(self.plant, before + part * (after - before))
+        now = time.time()
+        if not self.scraped:
+            # A reading is taken when it is asked for: no scrape repeats one, and none is a mean of two.
+            self.scraped, self.began = True, self.began + (now - self.began) % STEP_S - STEP_S / 2
+        return _lines(self.plant, self.plant.values[:, self._place(now)])
 
-    def _place(self, now: float) -> float:
+    def _place(self, now: float) -> int:
         """The plant stands still at the end of what was simulated."""
-        return min(self.first + (now - self.began) / STEP_S, self.plant.values.shape[1] - 2.0)
+        return min(self.first + int((now - self.began) / STEP_S), self.plant.values.shape[1] - 1)
 
 
 def _lines(plant: SimulatedPlant, values: np.ndarray) -> str:
@@ -304,7 +311,7 @@ def main(
     ):
         own = result.notice
         late = None if own is None else own.told - result.onset
-        shown = {"right_case_first": result.right, "seconds_after_onset": late}
+        shown = {"right_case_first": result.right, "fault_named": result.named, "seconds_after_onset": late}
         shown |= (
             {} if own is None else own.model_dump(mode="json", include={"kind", "text", "faults", "remarks", "link"})
         )

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from readbench.cases import Library
-from readbench.cases.connect import SampledChannel, SourceChannel, SourceFollower, SourceReadings
-from readbench.cases.watch import DepartureDetector, Watcher, WatchSettings
+from readbench.cases.connect import LATE_S, SampledChannel, SourceChannel, SourceFollower, SourceReadings
+from readbench.cases.watch import Watcher, WatchSettings
 from readbench.common.processes import own_memory
+from readbench.engine.departures import DepartureDetector
 
 STATED = (1.0, 20.0)
 SEEDS = 4
@@ -95,7 +96,7 @@ class _Memory:
             }
         )
 
-    def follow(self, since: float) -> SourceFollower:
+    def follow(self, since: float, *, late_s: float = LATE_S) -> SourceFollower:  # noqa: ARG002
         self.last = since
         return self
 

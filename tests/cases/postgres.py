@@ -56,9 +56,9 @@ class PostgresServer:
         """An address where no library is."""
         return f"postgresql:///postgres?host={self.folder}&port={self.port}&user=tester&schema=s{next(self._numbers)}"
 
-    def ask(self, query: str) -> str:
+    def ask(self, query: str, database: str = "postgres") -> str:
         """What the server's own client prints."""
-        words = ["psql", "-h", str(self.folder), "-p", str(self.port), "-U", "tester", "-Atc", query, "postgres"]
+        words = ["psql", "-h", str(self.folder), "-p", str(self.port), "-U", "tester", "-Atc", query, database]
         return subprocess.run([self.programs / words[0], *words[1:]], check=True, capture_output=True, text=True).stdout
 
     def _run(self, program: str, *words: str) -> None:

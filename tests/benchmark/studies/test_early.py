@@ -27,7 +27,7 @@ from readbench.benchmark.protocol._onsets import OnsetSource, cut_onsets, find_o
 from readbench.benchmark.report import draw_early, early_table, notice_table
 from readbench.benchmark.runs import EARLY, Plan, suite
 from readbench.benchmark.studies import EarlyResult, SeededCell, measure_early
-from readbench.benchmark.studies._early import read_answers, set_threshold
+from readbench.benchmark.studies._early import find_departures, judge_early, read_answers, set_threshold
 from readbench.cli import app
 from readbench.engine.method import Ranking
 from readbench.engine.windows import NORMAL
@@ -159,6 +159,7 @@ def result(
     return EarlyResult(
         cell,
         rho=20,
+        way="asked",
         simulated=True,
         shares=shares,
         scores=np.stack([own, own]).astype(float),
@@ -178,6 +179,26 @@ def test_the_first_right_and_firm_answer() -> None:
     assert one.noticed_right == pytest.approx(1 / 3)
     row = dict(zip((table := notice_table([one])).header, table.rows[0], strict=True))
     assert (row["At onset"], row["by T/8"], row["Median"]) == ("0.667", "0.667", "1/8")
+
+
+def test_after_a_detector_only_departures_are_given_notice(tmp_path: Path) -> None:
+    source = find_source(SOURCE)
+    built, onsets = build(source, None, tmp_path), build_onsets(source, None, tmp_path)
+    own = compose_onsets(built, onsets, seed=0, settings=Composition(rho=(20,), corpus_cap=100))
+    departs = find_departures(own)
+    assert departs is not None
+    growing = len(own.shares) * own.onsets
+    assert departs[growing:].mean() < departs[growing - own.onsets : growing].mean(), "faults depart, normals do not"
+    corpus = own.task.corpus_at(20)
+    scores = np.tile(np.arange(len(corpus), dtype=np.float32), (len(own.task.queries), 1))
+    ranking = Ranking(np.argsort(-scores, axis=1, kind="stable"), scores, {}, {})
+    asked, after = judge_early(own, 20, ranking, departs)
+    assert (asked["way"], after["way"]) == ("asked", "after a detector")
+    assert (asked["scores"], asked["right"]) == (after["scores"], after["right"])
+    assert not np.array(after["notice"])[~departs[:growing].reshape(len(own.shares), -1)].any()
+    assert len(judge_early(own, 20, ranking, None)) == 1
+    few = replace(own, task=replace(own.task, normals=own.task.normals[:5]))
+    assert find_departures(few) is None, "too little is known of normal operation"
 
 
 def test_tables_and_picture_leave_blank_what_a_source_does_not_reach() -> None:
@@ -213,7 +234,8 @@ def test_the_suite_writes_tables_and_a_picture(tmp_path: Path, monkeypatch: pyte
     assert done.exit_code == 0, done.output
     with (tmp_path / "out" / "early-notices.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["Method"] for row in rows] == ["Stats", "Random"]
+    methods = ["Stats", "detector, then Stats", "Random", "detector, then Random"]
+    assert [row["Method"] for row in rows] == methods
     assert 0 <= float(rows[0]["False"]) <= 0.3
     assert (tmp_path / "out" / "early.svg").stat().st_size > 5000
 

@@ -120,6 +120,23 @@ def test_a_unit_that_cannot_be_converted_leaves_only_what_came_since() -> None:
     assert "no conversion" in joined.remarks[0]
 
 
+def test_clocks_that_do_not_tick_alike_look_like_one_that_does() -> None:
+    rng = np.random.default_rng(0)
+    values, delays = rng.normal(size=200), rng.uniform(0.0, 0.2, 200)
+    steady = SampledChannel.of(np.arange(200.0) + 0.98, values)
+    found = [
+        on_clock({"p": own}, 10.0, 1.0, 100)[0] for own in (steady, SampledChannel.of(steady.times + delays, values))
+    ]
+    np.testing.assert_allclose(found[0], found[1])
+
+
+def test_a_missed_reading_lies_between_its_neighbours_and_a_slow_channel_holds() -> None:
+    times = np.array([0.0, 1.0, 3.0, 4.0, 5.0, 6.0])
+    assert on_clock({"p": SampledChannel.of(times, times)}, 0.0, 1.0, 7)[0].tolist() == [0, 1, 2, 3, 4, 5, 6]
+    slow = SampledChannel.of([0.0, 3.0, 6.0], [0.0, 3.0, 6.0])
+    assert on_clock({"p": slow}, 0.0, 1.0, 7)[0].tolist() == [0, 0, 0, 3, 3, 3, 6]
+
+
 def test_a_channel_that_is_read_seldom_holds_and_one_that_stops_has_a_gap() -> None:
     times = np.arange(0.0, 60.0, 10.0)
     slow, stopped = SampledChannel.of(times, times), SampledChannel.of(np.arange(20.0), np.ones(20))

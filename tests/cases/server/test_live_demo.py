@@ -22,6 +22,7 @@ def test_the_notice_arrives_in_time_with_the_right_case_first_and_the_page_shows
     with LIVE.running_demo(tmp_path, "leak in tank 1", 0, said.append) as result:
         assert result.notice is not None, said
         assert result.right
+        assert result.named, result.notice.text
         assert result.notice.told - result.onset <= LIVE.DELAY * LIVE.WINDOW * LIVE.STEP_S
         context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=result.address)
         page = context.new_page()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from readbench.cases.connect import SampledChannel, SourceChannel, SourceReadings
+from readbench.cases.connect import LATE_S, SampledChannel, SourceChannel, SourceReadings
 from readbench.cases.connect._protocol import PollingFollower
 from readbench.errors import UnreachableError
 from tests.cases.samples import CHANNELS, window
@@ -34,6 +34,8 @@ class Plant:
         self.now = T0
         self.away = False
         self.asked = 0
+        self.batch_s = 0.0
+        """Readings come together, so often; 0 for as they are taken."""
 
     def clock(self) -> float:
         return self.now
@@ -52,7 +54,8 @@ class Plant:
         if self.away:
             raise UnreachableError("plant://memory/ does not answer: it is away.")
         self.asked += 1
-        first, last = max(0, int(np.ceil(start - T0))), int(min(end, self.now) - T0)
+        now = self.now - (self.now % self.batch_s if self.batch_s else 0.0)
+        first, last = max(0, int(np.ceil(start - T0))), int(min(end, now) - T0)
         found = {}
         for whose, values in self.values.items():
             if asset in {None, whose} and last >= first:
@@ -62,7 +65,7 @@ class Plant:
                     found[whose, self.names[name]] = SampledChannel.of(times, own, self.units[name])
         return SourceReadings(found)
 
-    def follow(self, since: float) -> PollingFollower:
-        return PollingFollower(self, since, clock=self.clock)
+    def follow(self, since: float, *, late_s: float = LATE_S) -> PollingFollower:
+        return PollingFollower(self, since, late_s, self.clock)
 
     def close(self) -> None: ...

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from readbench.cases import Library
-from readbench.cases.watch import NoticeLog, Watcher, WatchSettings
+from readbench.cases import Answer, Library
+from readbench.cases.watch import Notice, NoticeLog, WatchedEvent, Watcher, WatchSettings
+from readbench.cases.watch._watcher import LEARN_WINDOWS
 from readbench.errors import DataError, UsageError
-from tests.cases.samples import FAST
+from tests.cases.samples import CHANNELS, FAST
 from tests.cases.watch.conftest import LEARNED, SETTINGS, W, Watch, go
 from tests.cases.watch.plant import T0, Plant
 
@@ -35,12 +38,97 @@ def test_a_fault_is_told_once_with_the_right_case_first(watch: Watch) -> None:
     assert [own.key for own in watcher.log.latest(5)] == [notice.key]
 
 
+class Desk:
+    """A receiver in memory."""
+
+    shown = "desk"
+
+    def __init__(self) -> None:
+        self.received: list[Notice] = []
+
+    def send(self, notice: Notice) -> None:
+        self.received.append(notice)
+
+
+def once_normal(judge: Callable[..., object]) -> Callable[..., object]:
+    """At the end of the usual looks an event is normal operation."""
+
+    def first(self: Watcher, event: WatchedEvent, answer: Answer, *, last: bool) -> object:
+        if not event.outcome:
+            return "normal" if last else None
+        return judge(self, event, answer, last=last)
+
+    return first
+
+
 def test_normal_operation_is_left_in_peace(watch: Watch) -> None:
-    plant = Plant(["pump 0", "pump 1"], seed=3)
+    plant = Plant(["pump 0", "pump 1"], seed=5)
     plant.now = T0 + LEARNED
     said: list[str] = []
     assert go(watch(plant, said), plant, 3000, every=20) == []
     assert not any("departs (" in words for words in said)
+
+
+@pytest.mark.parametrize("moment", ["the log", "the state"])
+def test_killed_while_it_tells_it_neither_loses_nor_repeats_a_notice(
+    watch: Watch, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant, desk = Plant(), Desk()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED + 10)
+    first = watch(plant, hooks=[desk])
+    place: object = NoticeLog if moment == "the log" else Watcher
+    name = "write" if moment == "the log" else "_save"
+
+    def die(*_: object, **__: object) -> None:
+        if moment == "the log" or first.log.latest(1):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, name, die)
+        with pytest.raises(KeyboardInterrupt):
+            go(first, plant, 100)
+    assert desk.received == []
+    again = watch(plant, hooks=[desk])
+    go(again, plant, 300)
+    kept = NoticeLog(tmp_path / "state" / "notices.jsonl").latest(9)
+    assert [own.faults[0].label for own in kept] == ["leak"]
+    assert [own.key for own in desk.received] == [kept[0].key]
+
+
+def test_what_was_taken_for_normal_is_asked_about_again_while_it_departs(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event that begins harmlessly must not hide the fault that comes of it."""
+    plant, said = Plant(), list[str]()
+    plant.now = T0 + LEARNED
+    onset = LEARNED + 50
+    plant.values["pump 0"][2, onset : onset + 60] += 6.0  # of the speed: no fault of the library
+    plant.fail("pump 0", "leak", onset + 60)
+    watcher = watch(plant, said)
+    monkeypatch.setattr(Watcher, "_judge", once_normal(Watcher._judge))
+    told = go(watcher, plant, 250)
+    assert any("takes it for normal" in words for words in said)
+    assert [(own.kind, own.faults[0].label, own.follows) for own in told] == [("fault", "leak", "")]
+
+
+def test_a_fault_that_is_known_late_is_told_after_a_notice_that_did_not_know_it(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED + 20, 80)
+    watcher = watch(plant)
+    judge = Watcher._judge
+
+    def unsure(self: Watcher, event: WatchedEvent, answer: Answer, *, last: bool) -> object:
+        return judge(self, event, answer, last=last) if event.outcome else ("unclear" if last else None)
+
+    monkeypatch.setattr(Watcher, "_judge", unsure)
+    first, second = go(watcher, plant, 200)
+    assert (first.kind, first.follows) == ("unclear", "")
+    assert (second.kind, second.faults[0].label, second.follows) == ("fault", "leak", first.key)
+    assert second.key != first.key
 
 
 @pytest.mark.parametrize("stop", [20, 30, 60, 120])
@@ -113,6 +201,60 @@ def test_a_renamed_channel_a_vanished_one_and_a_changed_unit_are_said_and_surviv
     assert any("speed is silent" in words for words in said)
     track = watcher.tracks["pump 0"]
     assert np.nanstd(track.values[0]) < 2  # kilopascals became bars
+
+
+def test_a_unit_that_changes_while_nobody_watches_is_no_departure(watch: Watch) -> None:
+    plant, said = Plant(), list[str]()
+    plant.units["pressure"] = "bar"
+    plant.now = T0 + LEARNED
+    watch(plant).close()
+    plant.units["pressure"] = "kPa"
+    plant.values["pump 0"][0] *= 100
+    again = watch(plant, said)
+    assert go(again, plant, 200) == []
+    assert not any("departs (" in words for words in said)
+    assert np.nanstd(again.tracks["pump 0"].values[0]) < 2
+
+
+def test_readings_that_come_in_batches_count_where_the_lag_says_so(watch: Watch) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED + 20)
+    watcher = watch(plant, settings=replace(SETTINGS, lag_s=40.0))
+    plant.batch_s = 30.0
+    told = go(watcher, plant, 200)
+    assert [own.faults[0].label for own in told] == ["leak"]
+    assert np.isfinite(watcher.tracks["pump 0"].values).all()
+
+
+def test_a_source_in_disorder_is_asked_again(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant, said = Plant(), list[str]()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED + 20)
+    watcher = watch(plant, said)
+    with monkeypatch.context() as patch:
+
+        def refuse(*_: object, **__: object) -> None:
+            raise DataError("There is no table readings.")
+
+        patch.setattr(plant, "read", refuse)
+        assert go(watcher, plant, 20) == []
+    assert said.count("There is no table readings.") == 1
+    assert [own.faults[0].label for own in go(watcher, plant, 200)] == ["leak"]
+
+
+def test_what_has_no_history_is_learned_while_it_is_followed(watch: Watch) -> None:
+    plant, said = Plant(steps=9000), list[str]()
+    plant.now = T0 + 10
+    watcher = watch(plant, said)
+    assert watcher.tracks["pump 0"].detector is None
+    assert any("until it was followed" in words for words in said)
+    onset = 10 + LEARN_WINDOWS * W + 200
+    plant.fail("pump 0", "leak", onset)
+    told = go(watcher, plant, onset + 100)
+    assert [own.faults[0].label for own in told] == ["leak"], said
+    assert watcher.tracks["pump 0"].channels == list(CHANNELS)
+    assert watch(plant).tracks["pump 0"].detector is not None, "it is kept"
 
 
 def test_an_alert_leads_to_one_search(watch: Watch) -> None:

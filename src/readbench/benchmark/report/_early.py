@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from readbench.benchmark.protocol import SHARES
 from readbench.benchmark.report._table import ReportTable
 from readbench.benchmark.runs import WITH_NORMALS
-from readbench.benchmark.studies import EARLY_METRICS, FALSE_NOTICES, EarlyResult
+from readbench.benchmark.studies import EARLY_METRICS, FALSE_NOTICES, EarlyResult, Way
 from readbench.common.plots import GRID_GREY, METHOD_COLOURS, REFERENCE_GREY, entitle, save, sheet, with_style
 from readbench.engine.spec import parse
 
@@ -33,16 +33,18 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 SIMULATED_MARK = "†"
 FLOOR = "random"
+AFTER = "detector, then "
+"""What stands before the name of a method that is asked only about departures."""
 BRIEF = (0.0, 1 / 8, 1 / 2, 1.0)
 """Times that have room on a terminal."""
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 Blocks = dict[tuple[str, int, str], list[EarlyResult]]
 
 
-def early_blocks(measured: Sequence[EarlyResult]) -> Blocks:
+def early_blocks(measured: Sequence[EarlyResult], way: Way = "asked") -> Blocks:
     """Results of all seeds by dataset, level and method, in the order of the study."""
     found: Blocks = {}
-    for one in measured:
+    for one in (own for own in measured if own.way == way):
         found.setdefault((one.cell.dataset, one.rho, one.cell.method), []).append(one)
     datasets, methods = (_once(getattr(one.cell, name) for one in measured) for name in ("dataset", "method"))
     order = sorted(found, key=lambda key: (datasets.index(key[0]), key[1], methods.index(key[2])))
@@ -83,19 +85,36 @@ def notice_table(measured: Sequence[EarlyResult]) -> ReportTable:
     """One row a dataset, level and method: when notice is given, whether it is right, and how often of nothing."""
     rows: list[list[str]] = []
     rules, last = [], ("", -1)
-    for (dataset, rho, method), block in early_blocks(measured).items():
+    later = early_blocks(measured, "after a detector")
+    for key, block in early_blocks(measured).items():
+        dataset, rho, method = key
         if (dataset, rho) != last:
             rules.append(len(rows))
             last = dataset, rho
         rows.append([_marked(block[0]), str(rho), early_title(method), *_notices(block)])
+        if key in later:
+            rows.append([_marked(block[0]), str(rho), f"{AFTER}{early_title(method)}", *_notices(later[key])])
     caption = (
         f"Notices, where {FALSE_NOTICES:.0%} of normal windows may be given one: how often that happens to normal"
         " windows of other recordings, and to windows that end at the onset; of the onsets, the share whose fault is"
-        " rightly and firmly named within T/8, T/2 and T; the median time until then, in shares of T (over T where"
-        f" fewer than half are); of first notices, the share that is right. {SIMULATED_MARK} simulated; blank where"
-        " too few normal windows are held out"
+        " rightly and firmly named within T/8, T/2 and T; the median time to the first right and firm answer, in shares"
+        f" of T (over T where fewer than half get one); of first notices, the share that is right. {AFTER.strip()}:"
+        f" asked only where a detector sees a departure, as a watch does. {SIMULATED_MARK} simulated; blank where too"
+        " few normal windows are held out"
     )
-    header = ["Dataset", "ρ", "Method", "Onsets", "False", "At onset", "by T/8", "by T/2", "by T", "Median", "Right"]
+    header = [
+        "Dataset",
+        "ρ",
+        "Method",
+        "Onsets",
+        "False",
+        "At onset",
+        "by T/8",
+        "by T/2",
+        "by T",
+        "Median",
+        "Right",
+    ]
     return ReportTable("early-notices", caption, header, rows, labels=3, rules=tuple(rules[1:]))
 
 

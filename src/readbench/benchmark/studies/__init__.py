@@ -11,7 +11,7 @@ from readbench.benchmark.studies._active_learning import (
 )
 from readbench.benchmark.studies._assets import CONSTANT, AssetCell, AssetResult, measure_assets
 from readbench.benchmark.studies._compound import CompoundResult, measure_compound
-from readbench.benchmark.studies._early import EARLY_METRICS, FALSE_NOTICES, EarlyResult, measure_early
+from readbench.benchmark.studies._early import EARLY_METRICS, FALSE_NOTICES, EarlyResult, Way, measure_early
 from readbench.benchmark.studies._opinions import (
     HeldOut,
     OpinionQuality,
@@ -68,6 +68,7 @@ __all__ = [
     "Study",
     "StudyResult",
     "TwoStage",
+    "Way",
     "World",
     "accuracy",
     "exponent",

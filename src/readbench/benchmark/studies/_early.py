@@ -9,6 +9,12 @@ normal windows of that side. A method *answers* with a fault type and with how f
 
 It *gives notice* where it is firmer than all but 5 % of one half of the normal windows; the other half, of other
 recordings, says how often it gives notice although nothing happened.
+
+*After a detector* it is asked as `cases watch` asks: only about windows that depart from normal operation
+(`readbench.engine.departures`, learned from the normals of the same asset at hand, or where those are too few, of all),
+and it gives notice only where it is as firm as a watch wants it, `FIRM`. At most 5 % of the normal windows may be given
+notice here, too: the detector's limit is the one that it states for that, and a higher firmness is asked for where more
+than those pass both.
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +43,12 @@ from readbench.benchmark.runs import (
 from readbench.benchmark.studies._study import Failure, Rows, SeededCell, Study, measure_results
 from readbench.common.progress import SILENT, Progress, within
 from readbench.common.provenance import Root
+from readbench.common.times import DAY_S
+from readbench.engine.departures import DepartureDetector
 from readbench.engine.method import Method, Ranking
 from readbench.engine.registry import METRICS
 from readbench.engine.spec import parse
-from readbench.engine.windows import NORMAL
+from readbench.engine.windows import NORMAL, WindowSet
 from readbench.errors import DataError, UsageError
 
 EARLY_METRICS = ("NDCG@10", "P@1")
@@ -50,6 +58,12 @@ FIRST = 10
 """Hits whose agreement says how firm a method without an opinion is."""
 FEWEST_QUIET = 10
 """Normal windows that a threshold needs, and as many again to see what it does; without them no notice is counted."""
+FIRM = 0.7
+"""Probability, or share of the first hits, from which a watch takes a belief for firm."""
+MOST_LEARNED = 400
+"""Normal windows that a detector learns from."""
+Way = Literal["asked", "after a detector"]
+"""Whether a method is asked about all windows, or only about those that a detector finds to depart."""
 Floats = NDArray[np.float64]
 
 
@@ -60,6 +74,7 @@ class EarlyResult:
     Args:
         cell: where.
         rho: pollution level in percent.
+        way: how notices come about; all else is the same.
         simulated: whether the source is.
         shares: (S,) ends of the windows after the onset.
         scores: (2, S, O) `EARLY_METRICS`.
@@ -74,6 +89,7 @@ class EarlyResult:
 
     cell: SeededCell
     rho: int
+    way: Way
     simulated: bool
     shares: Floats
     scores: Floats
@@ -90,6 +106,7 @@ class EarlyResult:
         return cls(
             cell,
             row["rho"],
+            row["way"],
             find_source(cell.dataset).info.simulated,
             np.array(row["shares"]),
             np.array(row["scores"]),
@@ -161,51 +178,93 @@ def measure_early(
 
 
 @lru_cache(maxsize=2)
-def _load(dataset: str, seed: int, setting: Setting) -> tuple[OnsetTask, Setup]:
-    """The growing windows of a dataset; the last ones stay in memory."""
+def _load(dataset: str, seed: int, setting: Setting) -> tuple[OnsetTask, Setup, NDArray[np.bool_] | None]:
+    """The growing windows of a dataset, and which of them depart; the last ones stay in memory."""
     source = find_source(dataset)
     built = build(source, setting.root, setting.cache)
     onsets = build_onsets(source, setting.root, setting.cache)
     own = compose_onsets(built, onsets, seed=seed, settings=setting.composition)
-    return own, Setup.of(own.task, setting.cache)
+    return own, Setup.of(own.task, setting.cache), find_departures(own)
 
 
 def identify_cell(cell: SeededCell, setting: Setting, levels: tuple[int, ...]) -> str:
     """Fingerprint of the windows, and of a method on them."""
-    own, setup = _load(cell.dataset, cell.seed, setting)
+    own, setup, _ = _load(cell.dataset, cell.seed, setting)
     method = Method(cell.method)
     judges: list[Root] = [METRICS.get(name).factory for name in EARLY_METRICS]
     also = (setup.fingerprint, own.shares, own.onsets, own.calibrated.tolist(), levels, *method.content_keys)
-    return fingerprint_of(rank_level, judge_early, *judges, spec=method.spec, also=also)
+    return fingerprint_of(rank_level, judge_early, find_departures, *judges, spec=method.spec, also=also)
 
 
 def measure_cell(cell: SeededCell, progress: Progress, setting: Setting, levels: tuple[int, ...]) -> Rows:
-    """In a worker: one row a level."""
-    own, setup = _load(cell.dataset, cell.seed, setting)
+    """In a worker: a row a level, and one more where a detector could be learned."""
+    own, setup, departs = _load(cell.dataset, cell.seed, setting)
     method = setup.method(parse(cell.method), within(progress, "encoding"))
-    return [{"rho": rho} | judge_early(own, rho, rank_level(setup, method, rho)) for rho in levels]
+    return [row for rho in levels for row in judge_early(own, rho, rank_level(setup, method, rho), departs)]
 
 
-def judge_early(own: OnsetTask, rho: int, ranking: Ranking) -> dict[str, Any]:
-    """The row of one level."""
+def judge_early(own: OnsetTask, rho: int, ranking: Ranking, departs: NDArray[np.bool_] | None) -> Rows:
+    """The rows of one level."""
     task, shares, onsets = own.task, len(own.shares), own.onsets
     growing, corpus = shares * onsets, task.corpus_at(rho).labels
     asked = task.queries.labels[:growing]
     values = evaluate(ranking.order[:growing], asked, corpus, EARLY_METRICS).values
     answers, firmness = read_answers(ranking, corpus)
+    common = {
+        "rho": rho,
+        "shares": list(own.shares),
+        "scores": [values[metric].reshape(shares, onsets).tolist() for metric in EARLY_METRICS],
+        "right": (answers[:growing] == asked).reshape(shares, onsets).tolist(),
+        "quiet": int((~own.calibrated).sum()),
+        "groups": task.queries.groups[:onsets].tolist(),
+        "faults": [task.queries.classes[label] for label in asked[:onsets]],
+    }
+    ways: dict[Way, Floats] = {"asked": firmness}
+    if departs is not None:
+        least = FIRM if ranking.opinions is not None else FIRM * FIRST
+        ways["after a detector"] = np.where(departs & (firmness >= least), firmness, 0.0)
+    return [common | {"way": way} | _give_notice(own, firm, growing) for way, firm in ways.items()]
+
+
+def _give_notice(own: OnsetTask, firmness: Floats, growing: int) -> dict[str, Any]:
     quiet, calibrated = firmness[growing:], own.calibrated
     enough = min(calibrated.sum(), (~calibrated).sum()) >= FEWEST_QUIET
     threshold = set_threshold(quiet[calibrated]) if enough else np.inf
     return {
-        "shares": list(own.shares),
-        "scores": [values[metric].reshape(shares, onsets).tolist() for metric in EARLY_METRICS],
-        "right": (answers[:growing] == asked).reshape(shares, onsets).tolist(),
-        "notice": (firmness[:growing] > threshold).reshape(shares, onsets).tolist(),
+        "notice": (firmness[:growing] > threshold).reshape(len(own.shares), own.onsets).tolist(),
         "false_notices": float((quiet[~calibrated] > threshold).mean()) if enough else None,
-        "quiet": int((~calibrated).sum()),
-        "groups": task.queries.groups[:onsets].tolist(),
-        "faults": [task.queries.classes[label] for label in asked[:onsets]],
     }
+
+
+def find_departures(own: OnsetTask) -> NDArray[np.bool_] | None:
+    """(Q,) which windows depart from normal operation; None where too little of that is known to learn it.
+
+    A window whose channels no normals have is not watched, and so does not depart.
+    """
+    queries, normals = own.task.queries, own.task.normals
+    known: dict[tuple[str, tuple[str, ...]], DepartureDetector | None] = {}
+    found = np.zeros(len(queries), bool)
+    for i, window in enumerate(queries):
+        for asset in (window.asset, ""):
+            key = asset, window.channels
+            if key not in known:
+                known[key] = _learn_normal(normals, *key, steps=window.values.shape[1])
+            if detector := known[key]:
+                found[i] = bool((detector.scores(window.values)[0] > 1.0).any())
+                break
+    return found if any(known.values()) else None
+
+
+def _learn_normal(normals: WindowSet, asset: str, channels: tuple[str, ...], steps: int) -> DepartureDetector | None:
+    """What is normal of an asset, or of all; None where that are too few windows."""
+    chosen = [own for own in normals if own.channels == channels and asset in {"", own.asset}][:MOST_LEARNED]
+    stated = FALSE_NOTICES * DAY_S / steps  # with a step of a second, a share of windows is so many a day
+    try:
+        return DepartureDetector.fit(
+            [own.values for own in chosen], channels, window=steps, step_s=1.0, false_alarms_a_day=stated
+        )
+    except DataError:
+        return None
 
 
 def read_answers(ranking: Ranking, corpus: NDArray[np.int32]) -> tuple[NDArray[np.int32], Floats]:

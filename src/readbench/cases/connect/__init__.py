@@ -15,6 +15,7 @@ library.search(asked)
 from readbench.cases.connect._named import NamedSource, SourceFile, sources_beside
 from readbench.cases.connect._protocol import (
     FAMILIES,
+    LATE_S,
     SampledChannel,
     SignalSource,
     SourceAddress,
@@ -23,10 +24,12 @@ from readbench.cases.connect._protocol import (
     SourceReadings,
     open_source,
 )
-from readbench.cases.connect._ranges import LibraryGrid, on_clock, parse_moment, parse_range, read_range
+from readbench.cases.connect._ranges import SLACK, LibraryGrid, on_clock, parse_moment, parse_range, read_range
 
 __all__ = [
     "FAMILIES",
+    "LATE_S",
+    "SLACK",
     "LibraryGrid",
     "NamedSource",
     "SampledChannel",

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readbench.cases.connect._protocol import (
+    LATE_S,
     ChannelKey,
     PollingFollower,
     SampledChannel,
@@ -91,9 +92,9 @@ class FolderSource:
         inside = {key: own for key, own in joined.series.items() if len(own.times)}
         return SourceReadings(inside, (*joined.remarks, *said))
 
-    def follow(self, since: float) -> SourceFollower:
+    def follow(self, since: float, *, late_s: float = LATE_S) -> SourceFollower:
         """What comes from a time on."""
-        return PollingFollower(self, since)
+        return PollingFollower(self, since, late_s)
 
     def close(self) -> None:
         """Nothing is open."""

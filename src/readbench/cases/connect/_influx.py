@@ -23,6 +23,7 @@ from typing import Any
 import requests
 
 from readbench.cases.connect._protocol import (
+    LATE_S,
     ChannelKey,
     PollingFollower,
     SampledChannel,
@@ -36,7 +37,6 @@ from readbench.errors import DataError, UsageError
 
 PORT = 8086
 RECENT_S = 7 * DAY_S
-MOST_ROWS = 5_000_000
 META = ("result", "table", "_start", "_stop", "_time", "_value", "_field", "_measurement", "")
 
 
@@ -90,9 +90,9 @@ class InfluxSource:
         grouped = f"GROUP BY time({max(1, round(1e9 * step))}ns), * fill(none)"
         return SourceReadings.join(self._select("mean(*::field)", where, grouped, "mean_"))
 
-    def follow(self, since: float) -> SourceFollower:
+    def follow(self, since: float, *, late_s: float = LATE_S) -> SourceFollower:
         """What comes from a time on."""
-        return PollingFollower(self, since)
+        return PollingFollower(self, since, late_s)
 
     def close(self) -> None:
         """End its connections."""

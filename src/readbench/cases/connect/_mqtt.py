@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from readbench.cases.connect._protocol import (
+    LATE_S,
     ChannelKey,
     QueueFollower,
     SourceAddress,
@@ -71,7 +72,7 @@ class MqttSource:
     def read(self, start: float, end: float, *, asset: str | None = None, step: float | None = None) -> SourceReadings:  # noqa: ARG002 - nothing is averaged
         """What comes until the end of a range that has not passed yet."""
         if end <= time.time():
-            raise UsageError(f"{self.shown} keeps no history: give an --end that is yet to come, or watch it.")
+            raise UsageError(f"{self.shown} keeps no history: give an --end that is yet to come (+30s), or watch it.")
         follower = self.follow(start)
         try:
             time.sleep(max(0.0, end - time.time()))
@@ -80,7 +81,12 @@ class MqttSource:
             follower.close()
         return SourceReadings({key: own for key, own in found.series.items() if asset in {None, key[0]}}, found.remarks)
 
-    def follow(self, since: float) -> SourceFollower:  # noqa: ARG002, C901 - it keeps no history; callbacks of the client
+    def follow(  # noqa: C901 - callbacks of the client
+        self,
+        since: float,  # noqa: ARG002 - it keeps no history
+        *,
+        late_s: float = LATE_S,  # noqa: ARG002 - what comes is given, however late
+    ) -> SourceFollower:
         """What comes from now on; a broker that went away is asked again by itself."""
         from paho.mqtt import client as paho  # noqa: PLC0415 - optional
 
@@ -134,8 +140,9 @@ class MqttSource:
         while not client.is_connected() and not lost and time.monotonic() < end:
             time.sleep(0.01)
         if not client.is_connected():
+            reason = lost[0] if lost else "no answer in time"
             close()
-            raise self.address.lost(lost[0] if lost else "no answer in time")
+            raise self.address.lost(reason)
 
     def close(self) -> None:
         """Followers end their connections themselves."""

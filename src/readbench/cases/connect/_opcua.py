@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from readbench.cases.connect._protocol import (
+    LATE_S,
     ChannelKey,
     QueueFollower,
     SampledChannel,
@@ -66,7 +67,7 @@ class OpcuaSource:
         """History of a range; a variable without one is left out, and told."""
         return self._do(lambda: self._read(start, end, asset))
 
-    def follow(self, since: float) -> SourceFollower:
+    def follow(self, since: float, *, late_s: float = LATE_S) -> SourceFollower:  # noqa: ARG002 - what comes is given, however late
         """What changes from now on, and once the history since then where the server has one."""
         return self._do(lambda: self._subscribe(since))
 

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from readbench.cases.connect._protocol import (
+    LATE_S,
     PollingFollower,
     SourceAddress,
     SourceChannel,
@@ -83,9 +84,9 @@ class PostgresSource:
         parts = split_table(understand(Table(self.shown, data), self._roles), unit_column=self.address.option("unit"))
         return SourceReadings.join(parts)
 
-    def follow(self, since: float) -> SourceFollower:
+    def follow(self, since: float, *, late_s: float = LATE_S) -> SourceFollower:
         """What comes from a time on."""
-        return PollingFollower(self, since)
+        return PollingFollower(self, since, late_s)
 
     def close(self) -> None:
         """End its connection."""
@@ -110,7 +111,7 @@ class PostgresSource:
                 self._connection.rollback()
                 return [(name, [row[i] for row in rows]) for i, name in enumerate(names)]
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                slow = isinstance(error, psycopg.errors.QueryCanceled)
+                slow = isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.ConnectionTimeout)
                 self.close()
                 if again or slow:
                     raise self.address.lost(error) from None

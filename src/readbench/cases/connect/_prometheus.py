@@ -27,6 +27,7 @@ from typing import Any
 import requests
 
 from readbench.cases.connect._protocol import (
+    LATE_S,
     ChannelKey,
     PollingFollower,
     SampledChannel,
@@ -93,9 +94,9 @@ class PrometheusSource:
         rows = self._read_raw(selector, start, end) if step is None else self._read_means(selector, start, end, step)
         return SourceReadings.join(self._parts(rows))
 
-    def follow(self, since: float) -> SourceFollower:
+    def follow(self, since: float, *, late_s: float = LATE_S) -> SourceFollower:
         """What comes from a time on."""
-        return PollingFollower(self, since)
+        return PollingFollower(self, since, late_s)
 
     def close(self) -> None:
         """End its connections."""
@@ -142,7 +143,7 @@ class PrometheusSource:
     def _parts(self, rows: Iterator[dict[str, Any]]) -> Iterator[tuple[ChannelKey, SampledChannel]]:
         for row in rows:
             key = self._key(row["metric"])
-            if key and row["values"]:
+            if key and row.get("values"):  # native histograms have none
                 times, texts = zip(*row["values"], strict=True)
                 yield key, SampledChannel.of(times, [float(text) for text in texts], self._unit_of(row["metric"]))
 

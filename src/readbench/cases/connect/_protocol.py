@@ -183,8 +183,8 @@ class SignalSource(Protocol):
         """
         ...
 
-    def follow(self, since: float) -> SourceFollower:
-        """What comes from a time on."""
+    def follow(self, since: float, *, late_s: float = LATE_S) -> SourceFollower:
+        """What comes from a time on; readings that come so late after their time are still given."""
         ...
 
     def close(self) -> None:
@@ -408,7 +408,7 @@ class SourceAddress:
 
     def lost(self, error: Exception | str) -> UnreachableError:
         """The error that says that it does not answer; the secret is in no word of it."""
-        words = str(error) if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        words = str(error) if isinstance(error, str) else f"{type(error).__name__}: {error}".removesuffix(": ")
         secret = ""
         with suppress(ReadbenchError):
             secret = self.password()

@@ -2,6 +2,10 @@
 
 A step of the grid is the mean of the readings since the step before. Where none came, the last reading stands for so
 long as this channel's readings usually do (`HOLDS` of their usual distance); after that there is a gap.
+
+A channel that is read about once a step is taken more gently: a reading counts for a step also where it comes a little
+after it (`SLACK` of a step), and one that was missed lies between its neighbours. Else a clock that ticks nearly with
+the grid would give now two readings to a step and now none, and that looks like a fault.
 """
 
 from __future__ import annotations
@@ -31,8 +35,12 @@ LATEST_CASES = 500
 MOST_BEFORE = 4.0
 """Usual lengths of a window that the time before has at most."""
 MOST_LISTED = 5
-_AGO = re.compile(r"-(?P<number>\d+(\.\d+)?)(?P<unit>s|m|h|d)")
-_AGO_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S}
+ABOUT = (0.67, 1.5)
+"""Readings so many steps apart come about once a step."""
+SLACK = 0.25
+"""Share of a step by which such a reading may come after its step."""
+_FROM_NOW = re.compile(r"(?P<sign>[+-])(?P<number>\d+(\.\d+)?)(?P<unit>s|m|h|d)")
+_UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S}
 _CLOCK = re.compile(r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(:(?P<second>[0-5]\d(\.\d+)?))?")
 
 
@@ -97,18 +105,27 @@ def on_clock(
 
 
 def _place(own: SampledChannel, start: float, step: float, steps: int) -> Floats:
+    usual = usual_distance(own.times[-1000:])
+    steady = ABOUT[0] * step <= usual <= ABOUT[1] * step
     # A hair early counts as in time: times are sums of steps that no float holds exactly.
-    places = np.ceil((own.times - start) / step - 1e-6).astype(np.int64)
+    places = np.ceil((own.times - start) / step - (SLACK if steady else 1e-6)).astype(np.int64)
     inside = (places >= 0) & (places < steps)
     counts = np.bincount(places[inside], minlength=steps)
     sums = np.bincount(places[inside], weights=own.values[inside], minlength=steps)
     means = np.divide(sums, counts, out=np.full(steps, np.nan), where=counts > 0)
-    usual = usual_distance(own.times[-1000:])
+    if counts.all():
+        return means
     held = HOLDS * max(step, usual if math.isfinite(usual) else step)
     moments = start + step * np.arange(steps)
-    last = np.searchsorted(own.times, moments + 1e-6 * step, side="right") - 1
-    fresh = (last >= 0) & (moments - own.times[np.maximum(last, 0)] <= held)
-    return np.where(counts > 0, means, np.where(fresh, own.values[np.maximum(last, 0)], np.nan))
+    next_one = np.searchsorted(own.times, moments + 1e-6 * step, side="right")
+    last = np.maximum(next_one - 1, 0)
+    fresh = (next_one > 0) & (moments - own.times[last] <= held)
+    stands = own.values[last]
+    if steady:
+        later = own.times[np.minimum(next_one, len(own.times) - 1)]
+        near = later - own.times[last] <= held
+        stands = np.where(near, np.interp(moments, own.times, own.values), stands)
+    return np.where(counts > 0, means, np.where(fresh, stands, np.nan))
 
 
 def read_range(  # noqa: PLR0913 - what is read, and how
@@ -212,7 +229,7 @@ def _list(names: list[str] | tuple[str, ...]) -> str:
 
 
 def parse_moment(text: str, *, now: float | None = None, zone: str = "", after: float | None = None) -> float:
-    """A time of the clock, a date, seconds since 1970, `now`, or `-20m` before now.
+    """A time of the clock, a date, seconds since 1970, `now`, or `-20m` or `+20s` from now.
 
     Args:
         text: as people write it.
@@ -227,8 +244,8 @@ def parse_moment(text: str, *, now: float | None = None, zone: str = "", after: 
     given = text.strip()
     if given.casefold() == "now":
         return now
-    if ago := _AGO.fullmatch(given):
-        return now - float(ago["number"]) * _AGO_S[ago["unit"]]
+    if away := _FROM_NOW.fullmatch(given):
+        return now + float(away["sign"] + away["number"]) * _UNIT_S[away["unit"]]
     if found := _CLOCK.fullmatch(given):
         seconds = 3600 * int(found["hour"]) + 60 * int(found["minute"]) + float(found["second"] or 0)
         base = now if after is None else after

@@ -10,7 +10,6 @@ watcher.tick()           # one round: what was told
 """
 
 from readbench.cases.watch._alerts import AlertListener
-from readbench.cases.watch._departures import DepartureDetector, extreme_quantile, find_onset, measure
 from readbench.cases.watch._notices import Notice, NoticeCase, NoticeEvidence, NoticeFault, NoticeLog, Webhook
 from readbench.cases.watch._tracks import AssetTrack, WatchedEvent
 from readbench.cases.watch._watcher import LOOKS, Watcher, WatchSettings
@@ -19,7 +18,6 @@ __all__ = [
     "LOOKS",
     "AlertListener",
     "AssetTrack",
-    "DepartureDetector",
     "Notice",
     "NoticeCase",
     "NoticeEvidence",
@@ -29,7 +27,4 @@ __all__ = [
     "WatchedEvent",
     "Watcher",
     "Webhook",
-    "extreme_quantile",
-    "find_onset",
-    "measure",
 ]

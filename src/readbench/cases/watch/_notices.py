@@ -75,6 +75,7 @@ class Notice(Record):
         remarks: what the reader must know.
         link: to the range on the page; "" where no service was named.
         text: all of it in a sentence or two.
+        follows: key of an earlier notice of the same event, which did not know the fault; "" of the first.
     """
 
     key: str
@@ -91,6 +92,7 @@ class Notice(Record):
     remarks: tuple[str, ...] = ()
     link: str = ""
     text: str = ""
+    follows: str = ""
 
 
 class NoticeLog:
@@ -234,7 +236,7 @@ def _pagerduty(notice: Notice, key: str) -> dict[str, Any]:
     return {
         "routing_key": key,
         "event_action": "trigger",
-        "dedup_key": notice.key,
+        "dedup_key": notice.follows or notice.key,
         "payload": {
             "summary": notice.text[:1024],
             "source": notice.asset or notice.source,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from readbench.cases._channels import conversion
 from readbench.cases.connect import SampledChannel, on_clock
-from readbench.cases.watch._departures import DepartureDetector
+from readbench.common.files import digest
 from readbench.engine.context import Context
+from readbench.engine.departures import DepartureDetector
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError
 
@@ -32,18 +33,28 @@ class WatchedEvent:
         onset: step of the grid at which it began.
         seen: step at which it was seen.
         trigger: `departure`, or the name of an alert.
-        looks: shares of a window after the onset at which the library was asked.
+        looked: share of a window after the onset at which the library was asked last; negative where it was not yet.
         belief: most likely fault of the last look, and how likely.
-        settled: it was told, or found to be nothing.
+        outcome: what came of it so far: a kind of notice, `normal` where it was taken for that, "" while it is open.
     """
 
     key: str
     onset: int
     seen: int
     trigger: str = "departure"
-    looks: list[float] = field(default_factory=list)
+    looked: float = -1.0
     belief: tuple[str, float] = ("", 0.0)
-    settled: bool = False
+    outcome: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether its fault was told: then nothing more is."""
+        return self.outcome == "fault"
+
+    @property
+    def next_key(self) -> str:
+        """Key of the next notice: the event's own, and another one for a fault that is told after `unclear`."""
+        return self.key if self.outcome in {"", "normal"} else digest(self.key, "fault")
 
     def to_json(self) -> dict[str, Any]:
         """As the state file keeps it."""
@@ -72,13 +83,16 @@ class AssetTrack:
         self.detector = detector
         self.size = max(round(HELD * window), window + 2 + (detector.memory if detector else 0))
         self.channels: list[str] = list(detector.channels) if detector else []
-        self.units: dict[str, str] = {}
+        known = zip(detector.channels, detector.units, strict=True) if detector else ()
+        self.units: dict[str, str] = {name: unit for name, unit in known if unit}
         self.values: NDArray[np.float32] = np.full((len(self.channels), self.size), np.nan, np.float32)
         self.scores: NDArray[np.float64] = np.zeros(self.size)
         self.last = -1
         """Step of the last column."""
         self.event: WatchedEvent | None = None
         self.quiet = 0
+        self._gathered: list[NDArray[np.float32]] = []
+        self._gathered_of: list[str] = []
         self._pending: dict[str, SampledChannel] = {}
 
     def begin(self, last: int) -> None:
@@ -117,6 +131,26 @@ class AssetTrack:
         self.last = until
         self._forget(until * self.step)
         return steps
+
+    def gather(self, steps: int, wanted: int) -> NDArray[np.float32] | None:
+        """Hold the last steps until they are as many as is wanted, and give them then; a new channel begins anew."""
+        if self._gathered_of != self.channels:
+            self._gathered_of = list(self.channels)
+            self._gathered.clear()
+        if steps and self.channels:
+            self._gathered.append(self.values[:, -steps:].copy())
+        if sum(own.shape[1] for own in self._gathered) < wanted:
+            return None
+        found = np.concatenate(self._gathered, axis=1)
+        self._gathered.clear()
+        return found
+
+    def adopt(self, detector: DepartureDetector) -> None:
+        """Watch for departures from now on; its channels come first, in its order."""
+        order = [self.channels.index(name) for name in detector.channels]
+        order += [i for i in range(len(self.channels)) if i not in order]
+        self.channels, self.values = [self.channels[i] for i in order], self.values[order]
+        self.detector = detector
 
     def cut(self, rate: float) -> WindowSet | None:
         """The window that ends now, with what lies before it; None where it holds no reading."""
@@ -188,7 +222,8 @@ class AssetTrack:
     def held_bytes(self) -> int:
         """Memory of what is held."""
         waiting = sum(own.times.nbytes + own.values.nbytes for own in self._pending.values())
-        return int(self.values.nbytes + self.scores.nbytes + waiting)
+        gathered = sum(own.nbytes for own in self._gathered)
+        return int(self.values.nbytes + self.scores.nbytes + waiting + gathered)
 
 
 def grid_step(time: float, step: float) -> int:

@@ -1,14 +1,16 @@
 """The watch: it follows a source, sees departures, asks the library as an event grows, and says what it believes.
 
-Each asset has a detector of departures (`_departures.py`). From the onset of an event on, the library is asked at
-`LOOKS` of a usual window about the window that ends then. When two looks in a row say the same fault firmly, or one
-says it very firmly, that is told. At the last look something is told in any case, unless the library takes the event
-for normal operation. An asset with an open event says nothing more until it was quiet for half a window.
+Each asset has a detector of departures (`readbench.engine.departures`). From the onset of an event on, the library is
+asked at `LOOKS` of a usual window about the window that ends then. When two looks in a row say the same fault firmly,
+or one says it very firmly, that is told. At the last of these looks something is told in any case, unless the library
+takes the event for normal operation. Where no fault was told and the asset goes on departing, the library is asked
+again, ever more rarely (`LATER`), and a fault of which it becomes firm is told, too. After a fault an asset says
+nothing more until it was quiet for half a window.
 
 What must survive a restart is in two files, written whole: `normals.json`, what is normal of each asset, and
 `state.json`: how far each asset was followed, open events, and notices on their way. After a restart the source is read
 again from where each asset was, so that nothing is lost, and events and notices keep their keys, so that nothing is
-told twice.
+told twice: a notice that reached the log before the state was written is known by its key.
 """
 
 from __future__ import annotations
@@ -30,22 +32,28 @@ from readbench.cases._asking import DEFAULT_METHOD
 from readbench.cases._library import Library
 from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer
 from readbench.cases._questions import shorten_note
-from readbench.cases.connect import LibraryGrid, SignalSource, SourceReadings, on_clock
-from readbench.cases.watch._departures import DepartureDetector, find_onset
+from readbench.cases.connect import LATE_S, SLACK, LibraryGrid, SignalSource, SourceReadings, on_clock
 from readbench.cases.watch._notices import Kind, Notice, NoticeCase, NoticeEvidence, NoticeFault, NoticeLog, Webhook
 from readbench.cases.watch._tracks import AssetTrack, WatchedEvent, grid_step
 from readbench.common.files import digest, write_text
+from readbench.engine.departures import LEAST_BLOCKS, DepartureDetector, find_onset
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, ReadbenchError, UnreachableError, UsageError
 
 LOOKS = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
 """Shares of a usual window after the onset at which the library is asked."""
+LATER = 1.5
+"""Further looks come so many times as long after the onset as the one before."""
 MOST_LOOKS = 8
 """Searches in one round; others wait for the next."""
 MOST_ALERTS = 1000
 MOST_OUTBOX = 1000
 LEARN_WINDOWS = 60
 """Usual windows of history that are learned from, where nothing else is said."""
+FROM_SOURCE = frozenset({"auto", "history"})
+"""Ways of `WatchSettings.normals` by which readings of the source are learned from."""
+LEARN_LEAST = LEAST_BLOCKS + 2
+"""Fewest windows that are learned from while they come: the first steps of them only fill the spans."""
 SAVE_S = 30.0
 RETRY_S = (5.0, 300.0)
 MOST_CASES = 5
@@ -61,7 +69,7 @@ class WatchSettings:
         firm: probability from which a belief is firm.
         learn_s: seconds of history that normal operation is learned from; 0 for `LEARN_WINDOWS` windows.
         normals: where normal operation is learned from: `history` of the source, the `library`, or `auto`: the first
-            that has enough.
+            that has enough, and where none has, what comes while it is followed.
         poll_s: seconds between rounds.
         lag_s: readings that are so late still count; each notice comes that much later.
         rate: steps a second, where the library does not say.
@@ -144,19 +152,13 @@ class Watcher:
         self._known_alerts.extend(kept.get("alerts", []))
         assets = self._list_assets(kept)
         share = self.settings.false_alarms_a_day / max(1, len(assets))
-        detectors: dict[str, DepartureDetector] = {}
         for asset, names in assets.items():
-            detector = self._read_detector(learned.get(asset))
-            if detector is None:
-                detector = self._learn(asset, names, now, share)
-            if detector is not None:
-                detectors[asset] = detector
+            detector = self._read_detector(learned.get(asset)) or self._learn(asset, names, now, share)
             self.tracks[asset] = AssetTrack(asset, self.step, self.window, detector)
-        if detectors:
-            text = json.dumps({asset: own.to_json() for asset, own in detectors.items()})
-            write_text(self.folder / "normals.json", text)
+        self._save_normals()
         since = min((self._go_on(own, kept, now) for own in self.tracks.values()), default=now)
-        self._follower = self.source.follow(since if self.source.keeps_history else now)
+        late = max(LATE_S, self.settings.lag_s)
+        self._follower = self.source.follow(since if self.source.keeps_history else now, late_s=late)
         self._save(now, at_once=True)
         watched = sum(len(own.channels) for own in self.tracks.values())
         self._say(
@@ -173,7 +175,7 @@ class Watcher:
             if self._failed:
                 self._say("the source answers again")
             self._failed = 0
-        except UnreachableError as error:
+        except ReadbenchError as error:  # away, or in disorder: a table that is being made anew, a token that ran out
             self._failed += 1
             if self._failed == 1:
                 self._say(str(error))
@@ -186,7 +188,7 @@ class Watcher:
         for asset, series in by_asset.items():
             self._track(asset).take(series, self._say_once)
         told = self._take_alerts()
-        until = grid_step(now - self.settings.lag_s, self.step)
+        until = self._whole_step(now)
         looks = 0
         # While the source is away, time stands still: what it has meanwhile is read when it is back.
         for track in () if self._failed else self.tracks.values():
@@ -258,34 +260,66 @@ class Watcher:
             if self.settings.normals not in {"auto", place}:
                 continue
             try:
-                channels, stretches = read(asset, names, now)
-                detector = DepartureDetector.fit(
-                    stretches, channels, window=self.window, step_s=self.step, false_alarms_a_day=share
-                )
-                self._say(
-                    f"{asset or 'the asset'}: normal operation from {detector.blocks} windows of its {place}; departs"
-                    f" above {detector.limits[0]:.1f} sd in level, {detector.limits[1]:.1f} in roughness,"
-                    f" {detector.limits[2]:.1f} beside the other channels"
-                )
+                return self._fit(asset, *read(asset, names, now), share, f"windows of its {place}")
             except (DataError, UsageError) as error:
                 reasons.append(f"{place}: {error}")
-            else:
-                return detector
-        self._say(f"{asset or 'the asset'} is not watched for departures, only for alerts. {' '.join(reasons)}")
+        later = "" if self.settings.normals not in FROM_SOURCE else ", until it was followed for long enough"
+        self._say(f"{asset or 'the asset'} is not watched for departures, only for alerts{later}. {' '.join(reasons)}")
         return None
 
-    def _read_history(self, asset: str, names: list[str], now: float) -> tuple[list[str], list[Any]]:  # noqa: ARG002
+    def _fit(
+        self, asset: str, units: dict[str, str], stretches: list[Any], share: float, place: str
+    ) -> DepartureDetector:
+        detector = DepartureDetector.fit(
+            stretches,
+            tuple(units),
+            units=tuple(units.values()),
+            window=self.window,
+            step_s=self.step,
+            false_alarms_a_day=share,
+        )
+        self._say(
+            f"{asset or 'the asset'}: normal operation from {detector.blocks} {place}; departs above"
+            f" {detector.limits[0]:.1f} sd in level, {detector.limits[1]:.1f} in roughness, {detector.limits[2]:.1f}"
+            " beside the other channels"
+        )
+        return detector
+
+    def _learn_on(self, track: AssetTrack, steps: int) -> None:
+        """Where neither history nor library knew enough: learn from what comes, once that is as long as a history."""
+        if self.settings.normals not in FROM_SOURCE:
+            return
+        wanted = max(self._learn_steps(), LEARN_LEAST * self.window)
+        values = track.gather(steps, wanted)
+        if values is None:
+            return
+        share = self.settings.false_alarms_a_day / len(self.tracks)
+        units = {name: track.units.get(name, "") for name in track.channels}
+        try:
+            track.adopt(self._fit(track.asset, units, [values], share, "windows since it was first read"))
+        except DataError as error:
+            self._say_once(f"{track.asset or 'the asset'}: {error}")
+        self._save_normals()
+
+    def _learn_steps(self) -> int:
+        return round(self.settings.learn_s / self.step) or LEARN_WINDOWS * self.window
+
+    def _save_normals(self) -> None:
+        known = {asset: own.detector.to_json() for asset, own in self.tracks.items() if own.detector is not None}
+        if known:
+            write_text(self.folder / "normals.json", json.dumps(known))
+
+    def _read_history(self, asset: str, names: list[str], now: float) -> tuple[dict[str, str], list[Any]]:  # noqa: ARG002
         if not self.source.keeps_history:
             raise DataError("the source keeps none.")
-        length = self.settings.learn_s or LEARN_WINDOWS * self.window * self.step
-        series = self.source.read(now - length, now, asset=asset).of_asset(asset)
+        series = self.source.read(now - self._learn_steps() * self.step, now, asset=asset).of_asset(asset)
         if not series:
             raise DataError("nothing was read.")
         start = min(own.times[0] for own in series.values() if len(own.times))
         steps = grid_step(now - start, self.step)
-        return list(series), [on_clock(series, start, self.step, steps)]
+        return {name: own.unit for name, own in series.items()}, [on_clock(series, start, self.step, steps)]
 
-    def _read_normals(self, asset: str, names: list[str], now: float) -> tuple[list[str], list[Any]]:  # noqa: ARG002
+    def _read_normals(self, asset: str, names: list[str], now: float) -> tuple[dict[str, str], list[Any]]:  # noqa: ARG002
         normals = self.library.normals()
         own = normals[np.flatnonzero(normals.assets == asset)] if asset else normals
         if not len(own):
@@ -296,19 +330,22 @@ class Watcher:
         rows = [usual.index(name) for name in kept]
         if not rows:
             raise DataError(f"its normal windows have other channels than the source: {', '.join(usual[:5])}.")
-        return kept, [window.values[rows] for window in same]
+        units = same[0].units or ("",) * len(usual)
+        return {usual[row]: units[row] for row in rows}, [window.values[rows] for window in same]
 
     # Following
 
     def _go_on(self, track: AssetTrack, kept: dict[str, Any], now: float) -> float:
         """Bring a track to where the last watch left it, or to now; returns from when on it must be followed."""
         known = kept.get("assets", {}).get(track.asset)
-        last = grid_step(now - self.settings.lag_s, self.step)
+        last = self._whole_step(now)
         if known is not None and self.source.keeps_history:
             last = max(int(known["last"]), last - grid_step(24 * 3600.0, self.step))
         if known is not None:
             track.event = WatchedEvent.of_json(known["event"]) if known["event"] else None
             track.quiet = int(known["quiet"])
+            track.units |= known.get("units", {})
+            self._recall(track.event)
         track.begin(last - track.size)
         if self.source.keeps_history:
             first = (last - track.size) * self.step
@@ -321,13 +358,23 @@ class Watcher:
         track.advance(last)
         return last * self.step
 
+    def _recall(self, event: WatchedEvent | None) -> None:
+        """What the log has of an event although the state does not: the watch was killed between the two."""
+        waits = {own["notice"]["key"] for own in self._outbox}
+        for notice in self.log.latest(1000) if event is not None and not event.settled else ():
+            if event is not None and notice.key == event.next_key and notice.key not in waits:
+                event.outcome = notice.kind
+                self._send_later(notice)
+
+    def _whole_step(self, now: float) -> int:
+        """The last step of the grid of which all readings should be there."""
+        return grid_step(now - self.settings.lag_s - SLACK * self.step, self.step)
+
     def _track(self, asset: str) -> AssetTrack:
         if asset not in self.tracks:
-            self._say(
-                f"{asset or 'an asset without a name'} is new: it is followed, and learned when the watch restarts"
-            )
+            self._say(f"{asset or 'an asset without a name'} is new: it is followed")
             self.tracks[asset] = AssetTrack(asset, self.step, self.window, None)
-            self.tracks[asset].begin(grid_step(self._now() - self.settings.lag_s, self.step) - 1)
+            self.tracks[asset].begin(self._whole_step(self._now()) - 1)
         return self.tracks[asset]
 
     def _advance(self, track: AssetTrack, until: int, looks: int) -> tuple[list[Notice], int]:
@@ -335,8 +382,10 @@ class Watcher:
         told: list[Notice] = []
         part = max(1, self.window // 16)
         while track.last < until:
-            track.advance(min(until, track.last + part))
-            if track.detector is not None:
+            steps = track.advance(min(until, track.last + part))
+            if track.detector is None:
+                self._learn_on(track, steps)
+            else:
                 self._detect(track, part)
             if track.event is not None and not track.event.settled and looks < MOST_LOOKS:
                 made, asked = self._look(track)
@@ -359,7 +408,7 @@ class Watcher:
                 self._open(track, first + onset, first + place, "departure")
         else:
             track.quiet += part
-        if track.event is not None and track.event.settled and track.quiet >= self.window // 2:
+        if track.event is not None and track.event.outcome and track.quiet >= self.window // 2:
             track.event = None
 
     def _name_silent(self) -> None:
@@ -400,12 +449,11 @@ class Watcher:
         if event is None:
             return [], 0
         grown = (track.last - event.onset) / self.window
-        alarmed = event.trigger != "departure" and not event.looks
-        due = [share for share in LOOKS if grown >= share and share not in event.looks]
-        if not due and not alarmed:
+        alarmed = event.trigger != "departure" and event.looked < 0
+        due = _last_look(event.looked, grown)
+        if (due <= event.looked or (event.outcome and track.quiet)) and not alarmed:
             return [], 0
-        share = max(due, default=0.0)
-        event.looks = sorted({*event.looks, *(own for own in LOOKS if own <= share), *([0.0] if alarmed else [])})
+        event.looked = max(due, 0.0)
         windows = track.cut(1.0 / self.step)
         if windows is None:
             return [], 0
@@ -414,14 +462,15 @@ class Watcher:
         except ReadbenchError as error:
             self._say(f"{track.asset}: the library cannot be asked: {error}")
             return [], 1
-        kind = self._judge(event, answer, last=share >= LOOKS[-1])
-        if kind is None:
+        kind = self._judge(event, answer, last=event.looked >= LOOKS[-1])
+        if kind is None or (event.outcome and kind != "fault"):
             return [], 1
-        event.settled = True
         if kind == "normal":
+            event.outcome = kind
             self._say(f"{track.asset}: nothing is told, since the library takes it for normal operation")
             return [], 1
         notice = self._compose(track, event, kind, answer, windows)
+        event.outcome = kind
         self._tell(notice)
         return [notice], 1
 
@@ -467,7 +516,8 @@ class Watcher:
         evidence = self._explain(windows, cases[0].id, begun) if cases else ()
         now = self._now()
         return Notice(
-            key=event.key,
+            key=event.next_key,
+            follows=event.key if event.next_key != event.key else "",
             kind=kind,
             asset=track.asset,
             source=self.source.shown,
@@ -501,15 +551,18 @@ class Watcher:
         return f"{base}/ranges?{urlencode(asked | {'onset': f'{onset:.0f}'})}"
 
     def _tell(self, notice: Notice) -> None:
-        """Write a notice down, and send it; the state is saved between both."""
+        """Write a notice down, then the state, then send it: killed in between, the next watch knows where to go on."""
         self._say(notice.text)
+        self.log.write(notice)
+        self._send_later(notice)
+        self._save(self._now(), at_once=True)
+        self._flush(self._now())
+
+    def _send_later(self, notice: Notice) -> None:
         left = [hook.shown for hook in self.hooks]
         if left:
             entry = {"notice": notice.model_dump(mode="json"), "left": left, "tries": 0, "next": 0.0}
             self._outbox = [*self._outbox, entry][-MOST_OUTBOX:]
-        self._save(self._now(), at_once=True)
-        self.log.write(notice)
-        self._flush(self._now())
 
     def _flush(self, now: float) -> None:
         """Send what waits; who does not take it is asked again, later and later."""
@@ -540,7 +593,12 @@ class Watcher:
         if not at_once and now - self._saved < SAVE_S:
             return
         assets = {
-            own.asset: {"last": own.last, "event": own.event and own.event.to_json(), "quiet": own.quiet}
+            own.asset: {
+                "last": own.last,
+                "event": own.event and own.event.to_json(),
+                "quiet": own.quiet,
+                "units": {name: unit for name, unit in own.units.items() if unit},
+            }
             for own in self.tracks.values()
         }
         with self._lock:
@@ -553,6 +611,20 @@ class Watcher:
         if words not in self._said:
             self._said.append(words)
             self._say(words)
+
+
+def _last_look(looked: float, grown: float) -> float:
+    """The last look that is due so long after the onset; the one that was, where none is.
+
+    >>> _last_look(-1.0, 0.3), _last_look(0.25, 0.3), _last_look(1.0, 2.0), _last_look(1.0, 2.5)
+    (0.25, 0.25, 1.5, 2.25)
+    """
+    for share in LOOKS:
+        if looked < share <= grown:
+            looked = share
+    while looked >= LOOKS[-1] and LATER * looked <= grown:
+        looked *= LATER
+    return looked
 
 
 def _describe(

@@ -112,6 +112,7 @@ class DepartureDetector:
         limits: (3,) of means, roughness and rests, in standard deviations.
         blocks: of normal operation that it learned from.
         false_alarms_a_day: as was asked for.
+        units: of the channels, "" where unknown.
     """
 
     channels: tuple[str, ...]
@@ -120,6 +121,7 @@ class DepartureDetector:
     limits: Floats
     blocks: int
     false_alarms_a_day: float
+    units: tuple[str, ...]
 
     @classmethod
     def fit(
@@ -130,6 +132,7 @@ class DepartureDetector:
         window: int,
         step_s: float,
         false_alarms_a_day: float,
+        units: Sequence[str] = (),
     ) -> Self:
         """Learn from normal operation.
 
@@ -139,7 +142,10 @@ class DepartureDetector:
             window: usual steps of a window of the library: spans and blocks are measured by it.
             step_s: seconds between steps.
             false_alarms_a_day: how often normal operation may exceed the limits.
+            units: of the channels, where they are known.
         """
+        from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
+
         spans = tuple(max(2, round(window * share)) for share in SPANS)
         measured = [measure(own, spans) for own in stretches if own.shape[1] > spans[-1]]
         blocks = [
@@ -153,14 +159,17 @@ class DepartureDetector:
                 " needed. Give a longer --learn, or add normals of this asset to the library."
             )
         floor = _least_spread(stretches)
-        maxima = _held_out_maxima(blocks, floor)
-        bound = np.maximum(OUTLYING * np.median(maxima, axis=0), np.quantile(maxima, 0.9, axis=0))
-        usual = np.flatnonzero((maxima <= bound).all(axis=1))
-        kept = [blocks[i] for i in usual] if len(usual) >= LEAST_BLOCKS else blocks
-        maxima = _held_out_maxima(kept, floor)
+        with threadpool_limits(1):  # on a busy machine the threads of small products wait for each other
+            maxima = _held_out_maxima(blocks, floor)
+            bound = np.maximum(OUTLYING * np.median(maxima, axis=0), np.quantile(maxima, 0.9, axis=0))
+            usual = np.flatnonzero((maxima <= bound).all(axis=1))
+            kept = [blocks[i] for i in usual] if len(usual) >= LEAST_BLOCKS else blocks
+            maxima = _held_out_maxima(kept, floor)
+            normal = _Normal.of(kept, floor)
         share = min(0.5, false_alarms_a_day * window * step_s / DAY_S) / maxima.shape[1]
         limits = np.array([extreme_quantile(own, share) for own in maxima.T])
-        return cls(tuple(channels), spans, _Normal.of(kept, floor), limits, len(kept), false_alarms_a_day)
+        told = tuple(units) or ("",) * len(channels)
+        return cls(tuple(channels), spans, normal, limits, len(kept), false_alarms_a_day, told)
 
     @property
     def memory(self) -> int:
@@ -181,6 +190,7 @@ class DepartureDetector:
         normal = {name: getattr(self.normal, name).tolist() for name in ("centre", "spread", "mix", "rest")}
         return {
             "channels": self.channels,
+            "units": self.units,
             "spans": self.spans,
             "normal": normal,
             "limits": self.limits.tolist(),
@@ -198,6 +208,7 @@ class DepartureDetector:
             np.array(kept["limits"], np.float64),
             int(kept["blocks"]),
             float(kept["false_alarms_a_day"]),
+            tuple(kept["units"]),
         )
 
 
