@@ -38,7 +38,7 @@ from readbench.benchmark.report._row_tables import (
 from readbench.benchmark.report._settings import PAGES, labelling_table, settings_table
 from readbench.benchmark.report._significance import friedman_sentences
 from readbench.benchmark.report._statements import LABEL_WORDS, LabelUse, state_method
-from readbench.benchmark.runs import SUITES
+from readbench.benchmark.runs import LEFT_OUT, SUITES
 from readbench.engine.spec import COMPOSED
 from readbench.errors import DataError, UnknownNameError
 
@@ -124,6 +124,9 @@ def _rows_block(results: Results) -> str:
     if missing := results.missing():
         names = "; ".join(f"`{results.short_title(method)}` {count}" for method, count in missing.items())
         lines.append(f"\nPlanned, not computed (cells): {names}.")
+    for method, reasons in results.manifest.get(LEFT_OUT, {}).items():
+        told = "; ".join(f"{dataset} ({why})" for dataset, why in reasons.items())
+        lines.append(f"\nLeft out: `{results.short_title(method)}` on {told}.")
     beside = {
         UNSEEN: "whole assets held out",
         EMBEDDED: "simulators that ship with the package",
