@@ -31,7 +31,7 @@ from readbench.benchmark.runs._published import (
     publish,
 )
 from readbench.benchmark.runs._runner import RunSummary, build_first, run
-from readbench.benchmark.runs._suites import EARLY, NOVEL, READX, SUITES, WITH_NORMALS, Suite, suite
+from readbench.benchmark.runs._suites import EARLY, NOVEL, POOL_WITH_NORMALS, READX, SUITES, WITH_NORMALS, Suite, suite
 from readbench.benchmark.runs._tables import (
     DONE,
     KEY,
@@ -54,6 +54,7 @@ __all__ = [
     "LEFT_OUT",
     "NOVEL",
     "OPINION",
+    "POOL_WITH_NORMALS",
     "QRELS_COLUMNS",
     "RANKING_DEPTH",
     "READX",
