@@ -189,7 +189,7 @@ function columns(axis, top) {
     {
       key: "interval",
       title: "95 % interval",
-      class: "minor drawn",
+      class: "minor drawn roomy",
       describe: `Of the mean, drawn from ${score(axis.low)} to ${score(axis.high)}`,
       cell: ({ estimated, method }) => whisker(estimated, axis, top, tint(method)),
     },
