@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from readbench.cli.report import _find_documents
+
 COMMANDS = [
     "run",
     "report",
@@ -151,3 +153,11 @@ def test_named_methods_are_compared_over_all_split_seeds(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     seeds = {line.split(",")[1] for line in (tmp_path / "scores.csv").read_text().splitlines()[1:]}
     assert seeds == {"0", "1", "2"}
+
+
+def test_a_report_in_a_clone_links_to_the_documents_of_the_clone(tmp_path: Path) -> None:
+    target = tmp_path / "results" / "report"
+    assert not _find_documents(target)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "protocol.md").touch()
+    assert _find_documents(target) == "../../docs"

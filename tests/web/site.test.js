@@ -240,11 +240,20 @@ describe("the list of queries", () => {
 
 describe("the table as a file", () => {
   test("one line a row, with quotes where a cell needs them", () => {
-    const method = { text: "sonde(a=1,b=2)", title: 'The "best"', labels: "none" };
-    const rows = [{ method, estimated: { mean: 0.5, half: null }, placed: { place: "1 to 2", tie: "a" }, seconds: 3 }];
+    const method = {
+      text: "sonde(a=1,b=2)",
+      title: 'The "best"',
+      labels: "none",
+      retained: 0.5,
+      cpu_seconds: 2,
+      chosen_on: ["skab", "ctsr"],
+    };
+    const placed = { place: "1 to 2", tie: "a" };
+    const [header, line] = asCsv([{ method, estimated: { mean: 0.5, half: null }, placed, hits: 0.9, seconds: 3 }], "NDCG@10").split("\n");
     assert.equal(
-      asCsv(rows, "NDCG@10"),
-      'method,title,labels,place,tie,NDCG@10,half_interval,seconds\n"sonde(a=1,b=2)","The ""best""",none,1 to 2,a,0.5,,3\n',
+      header,
+      "method,title,labels,place,tie,NDCG@10,half_interval,HR@10,unseen_assets_retain,cpu_seconds,seconds,chosen_on",
     );
+    assert.equal(line, '"sonde(a=1,b=2)","The ""best""",none,1 to 2,a,0.5,,0.9,0.5,2,3,skab ctsr');
   });
 });

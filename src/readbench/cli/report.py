@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,7 +38,11 @@ def report_command(  # noqa: PLR0917 - typer reads options from the signature
         typer.Option(min=2, help="Width of figures in inches, for a paper; writes PDF too.", show_default="their own"),
     ] = None,
     documents: Annotated[
-        str, typer.Option(help="Address of the docs folder that the site links to.", show_default="documents are named")
+        str,
+        typer.Option(
+            help="Address of the docs folder that the site links to.",
+            show_default="that of the clone which the report lies in; else documents are named",
+        ),
     ] = "",
     root: Root = None,
 ) -> None:
@@ -64,10 +69,16 @@ def report_command(  # noqa: PLR0917 - typer reads options from the signature
         no_cases = keep_gallery(results, tasks_of(results, root, progress=progress))
     with column_width(column):
         files = write_report(study, target, suffixes=("svg", "png", "pdf") if column else ("svg", "png"))
-    site = write_site(folder, target, files, metric, no_cases, documents)
+    site = write_site(folder, target, files, metric, no_cases, documents or _find_documents(target))
     console.print(f"wrote {site}, and {len(files)} tables and figures beside it", highlight=False)
     if no_cases:
         Console(stderr=True).print(f"The site has no cases. {no_cases}", style="yellow", markup=False, highlight=False)
+
+
+def _find_documents(target: Path) -> str:
+    """The way from a report to the documents of the clone that it lies in; empty where it lies in none."""
+    found = (folder / "docs" for folder in target.resolve().parents if (folder / "docs" / "protocol.md").is_file())
+    return next((Path(os.path.relpath(docs, target.resolve())).as_posix() for docs in found), "")
 
 
 def _require_scores(results: Results) -> Results:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count, groupby
@@ -28,6 +29,9 @@ from readbench.cli.progress import resumable
 from readbench.cli.studies import early_of_plan, opinions_of_plan, readx_of_plan
 from readbench.common.files import data_root
 from readbench.errors import UsageError
+
+_LEFT_OUT = re.compile(r"(?P<method>.+?) on (?P<dataset>\S+): (?P<why>.+)")
+"""What `readbench publish --leave-out` takes."""
 
 if TYPE_CHECKING:
     from readbench.benchmark.runs import Forecast, Plan, RunSummary, Suite
@@ -264,7 +268,7 @@ def merge_command(
 
 
 def publish_command(
-    folders: Annotated[list[Path], typer.Argument(help="Run folders, finished or not.")],
+    folders: Annotated[list[Path] | None, typer.Argument(help="Run folders, finished or not.")] = None,
     out: Annotated[Path, typer.Option(help="Folder of published rows; what it has stays.")] = Path("results"),
     methods: Annotated[
         list[str] | None,
@@ -273,6 +277,9 @@ def publish_command(
     partly: Annotated[
         bool, typer.Option("--partly", help="Plan new methods of these runs only on what these runs are on.")
     ] = False,
+    leave_out: Annotated[
+        list[str] | None, typer.Option(help='"METHOD on DATASET: WHY", which is not planned any more; may be repeated.')
+    ] = None,
 ) -> None:
     """Put the finished cells of runs into one small folder of published rows.
 
@@ -281,7 +288,13 @@ def publish_command(
     from readbench.benchmark.runs import publish
     from readbench.engine.spec import parse, split_specs
 
-    done = publish(folders, out, [str(parse(text)) for text in split_specs(methods or [])], partly=partly)
+    named = [str(parse(text)) for text in split_specs(methods or [])]
+    left: dict[str, dict[str, str]] = {}
+    for text in leave_out or []:
+        if not (match := _LEFT_OUT.fullmatch(text.strip())):
+            raise UsageError(f'--leave-out takes "METHOD on DATASET: WHY". Got {text!r}.')
+        left.setdefault(str(parse(match["method"])), {})[match["dataset"]] = match["why"]
+    done = publish(folders or (), out, named, partly=partly, left_out=left)
     console = Console(stderr=True)
     for method in done.replaced:
         _line(console, f"{method}: its earlier rows came from other code, packages or weights and were left out")

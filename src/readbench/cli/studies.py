@@ -256,6 +256,36 @@ def compound_command(
     _conclude(failures, console)
 
 
+def cost_command(
+    folder: Annotated[Path, typer.Argument(help="A run, or published rows, whose methods are measured.")],
+    methods: Annotated[list[str] | None, many_methods("all of the run")] = None,
+    dataset: Annotated[str, typer.Option(help="The task: its split of seed 0.")] = "sim_ecg",
+    out: Annotated[Path, typer.Option(help="Finished measurements are kept there.")] = Path("runs/cost"),
+    root: Root = None,
+    plugin: Plugins = None,  # noqa: ARG001 - loaded as it is read
+) -> None:
+    """Measure what the methods of a run cost: processor seconds of one task, on one thread, with nothing remembered.
+
+    Writes `costs.csv` into the folder; its reports then show these seconds. Example: `readbench cost runs/quick`
+    """
+    from readbench.benchmark.runs import open_folder
+    from readbench.benchmark.studies import measure_costs, write_costs
+    from readbench.engine.spec import parse, split_specs
+
+    named = [str(parse(text)) for text in split_specs(methods or ())]
+    planned = named or open_folder(folder).read_manifest()["plan"]["methods"]
+    console = Console(stderr=True)
+    with resumable(console, out) as progress:
+        measured, failures = measure_costs(planned, out, dataset, root=root, progress=progress)
+    if measured:
+        table = Table("Method", "Processor seconds", title=measured[0].task)
+        for one in sorted(measured, key=lambda one: one.cpu_s):
+            table.add_row(one.method, f"{one.cpu_s:.3g}")
+        output().print(table)
+        console.print(f"wrote {write_costs(folder, measured)}", highlight=False)
+    _conclude(failures, console)
+
+
 def readx_of_plan(plan: Plan, out: Path, root: Path | None, executor: Executor) -> None:
     """Search the faults of each asset on the same one and on others; print the ranking, write tables and picture."""
     from readbench.benchmark.report import ranking_table, readx_table, show_table, write_readx

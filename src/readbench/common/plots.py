@@ -337,6 +337,10 @@ def _steps(panel: Panel, values: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.linspace(0, (panel.steps or len(values)) - 1, len(values))
 
 
+LAYOUTS = 3
+"""Axes of equal scales find their place in steps: with a single layout, labels lie on each other."""
+
+
 def save(figure: Any, path: Path) -> None:  # noqa: ANN401 - a matplotlib figure
     """Write a figure as PNG, SVG or PDF by its suffix; the same figure gives the same bytes."""
     import matplotlib as mpl  # noqa: PLC0415
@@ -345,4 +349,6 @@ def save(figure: Any, path: Path) -> None:  # noqa: ANN401 - a matplotlib figure
     check_figure_name(path)
     with mpl.rc_context(STYLE), write_atomically(path) as partial:
         kind = path.suffix.lower()
+        for _ in range(LAYOUTS - 1):
+            figure.draw_without_rendering()
         figure.savefig(partial, format=kind[1:], metadata=UNDATED[kind])

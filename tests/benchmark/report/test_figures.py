@@ -143,6 +143,20 @@ def test_arrows_run_from_pool_to_reranked_and_losses_have_their_own_colour(study
     assert xs(dashed)[0] == pytest.approx(mean("mr-hydra"), abs=1e-6)
 
 
+def test_the_layout_is_settled_the_first_time_a_figure_is_saved(tmp_path: Path) -> None:
+    figure = sheet(9.4, 3.7)
+    for axis in figure.subplots(1, 3, sharey=True):
+        axis.set_aspect("equal")
+        axis.set_title("two\nlines")
+    figure.suptitle("a title above")
+    figure.supxlabel("a label below")
+    places = []
+    for _ in range(2):
+        save(figure, tmp_path / "figure.svg")
+        places.append([axis.get_position().bounds for axis in figure.axes])
+    np.testing.assert_allclose(places[0], places[1], atol=1e-3)
+
+
 def test_runtime_is_the_median_over_tasks_of_all_stages(study: TableStudy) -> None:
     times = [
         sum(10 * score(d, s, 0, "dtw-i", f"{stage}_s") for stage in ("encode", "fit", "score", "rerank"))

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from readbench.benchmark.report import read_results
+from readbench.benchmark.report import read_results, write_block
 from readbench.benchmark.runs import Cell, PublishedFolder, RunFolder, open_folder, publish, run
 from readbench.benchmark.runs._plan import Shard
 from readbench.cli import app
@@ -81,6 +81,24 @@ def test_publishing_again_changes_nothing_and_a_finished_run_fills_the_gaps(base
     folder = open_folder(tmp_path / "results")
     assert all(folder.finished(cell) for cell in cells if cell.seed in {0, 1})
     assert done.replaced == ()
+
+
+def test_what_is_left_out_says_why_and_is_not_missing(base: Path, tmp_path: Path) -> None:
+    results, said = tmp_path / "results", "dtw-i on sim_tanks: too slow"
+    before = publish([base / "one"], results, ["dtw-i"])
+    assert before.planned - before.computed == 2
+    shown = CliRunner().invoke(app, ["publish", "--out", str(results), "--leave-out", said])
+    assert shown.exit_code == 0, shown.output
+    assert read_results(results).missing() == {}
+    assert "| `dtw-i` | sim_tanks | too slow |" in (results / "README.md").read_text()
+    assert "Left out: `DTW-I` on sim_tanks (too slow)." in write_block("rows", read_results(results))
+    assert publish([], results).planned == before.computed
+    assert CliRunner().invoke(app, ["publish", "--out", str(results), "--leave-out", "dtw-i"]).exit_code != 0
+
+
+def test_what_was_left_out_and_is_computed_after_all_is_there(base: Path, tmp_path: Path) -> None:
+    publish([base / "one"], tmp_path, left_out={"stats": {"sim_tanks": "too slow"}})
+    assert PublishedFolder(tmp_path).read_manifest()["left_out"] == {}
 
 
 def with_manifest(folder: Path, target: Path, **entries: object) -> Path:

@@ -78,7 +78,7 @@ from readbench.benchmark.report._readx import (
     write_readx,
 )
 from readbench.benchmark.report._results import Leaderboard, Results, leaderboard, read_results
-from readbench.benchmark.report._retained import RetainedShare, retained_shares, retained_table
+from readbench.benchmark.report._retained import RetainedShare, retained_shares, retained_table, tell_retained
 from readbench.benchmark.report._scale import measured_tables, two_stage_table, write_scale
 from readbench.benchmark.report._settings import labelling_table, settings_tables
 from readbench.benchmark.report._standings import rank_submissions, rejected_table, standings_table, write_standings
@@ -208,6 +208,7 @@ __all__ = [
     "tell_context",
     "tell_labels",
     "tell_place",
+    "tell_retained",
     "tell_verdicts",
     "two_stage_table",
     "write_block",

@@ -38,7 +38,7 @@ from readbench.benchmark.report._row_tables import (
 from readbench.benchmark.report._settings import PAGES, labelling_table, settings_table
 from readbench.benchmark.report._significance import friedman_sentences
 from readbench.benchmark.report._statements import LABEL_WORDS, LabelUse, state_method
-from readbench.benchmark.runs import SUITES
+from readbench.benchmark.runs import LEFT_OUT, SUITES
 from readbench.engine.spec import COMPOSED
 from readbench.errors import DataError, UnknownNameError
 
@@ -56,6 +56,10 @@ SPLITS = "splits"
 """Folder of published rows on more split seeds, of datasets on which splits differ much."""
 TABLES = ("backbones", "normal-residuals", "fusion", "fusion-modes", "rerankers", "composition-of-stages", "sbd")
 """Tables of a report that may stand in a document, as `table-NAME`."""
+SWEEPS = "sweeps"
+"""Folder of published rows of methods whose settings are varied one by one."""
+SWEPT = ("neighbours", "cosine")
+"""Tables of a report on these rows, likewise."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +128,14 @@ def _rows_block(results: Results) -> str:
     if missing := results.missing():
         names = "; ".join(f"`{results.short_title(method)}` {count}" for method, count in missing.items())
         lines.append(f"\nPlanned, not computed (cells): {names}.")
+    for method, reasons in results.manifest.get(LEFT_OUT, {}).items():
+        told = "; ".join(f"{dataset} ({why})" for dataset, why in reasons.items())
+        lines.append(f"\nLeft out: `{results.short_title(method)}` on {told}.")
     beside = {
         UNSEEN: "whole assets held out",
         EMBEDDED: "simulators that ship with the package",
         SPLITS: "more split seeds",
+        SWEEPS: "settings varied one by one",
     }
     for name, what in beside.items():
         if found := read_beside(results, name):
@@ -186,11 +194,12 @@ def _friedman_block(results: Results) -> str:
     return "\n".join(f"* {line}" for line in (*friedman_sentences(leaderboard(results)), *tell_untested(results)))
 
 
-def _grid_block(name: str) -> Block:
+def _grid_block(name: str, beside: str = "") -> Block:
     grid = next(grid for grid in GRIDS if grid.name == name)
 
     def write(results: Results) -> str:
-        tables = grid_tables(grid, TableStudy(results))
+        rows = read_beside(results, beside) if beside else results
+        tables = grid_tables(grid, TableStudy(rows)) if rows else []
         return "\n".join(t.markdown() for t in tables) or f"No row for the table `{name}` is complete yet."
 
     return write
@@ -240,6 +249,7 @@ BLOCKS: dict[str, Block] = {
     "labelling": _labelling_block,
     **{page.name: _settings_block(number) for number, page in enumerate(PAGES)},
     **{f"table-{name}": _grid_block(name) for name in TABLES},
+    **{f"table-{name}": _grid_block(name, SWEEPS) for name in SWEPT},
 }
 """What may stand between marks, by name."""
 

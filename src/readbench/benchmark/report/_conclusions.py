@@ -20,6 +20,7 @@ from readbench.benchmark.report._results import Results
 from readbench.benchmark.report._significance import ALPHA, bracket
 from readbench.benchmark.report._statements import state_method
 from readbench.benchmark.report._table import ReportTable
+from readbench.benchmark.runs import POOL_WITH_NORMALS, WITH_NORMALS
 from readbench.engine.spec import COMPOSED
 
 ENCODERS = ("rocket", "sonde")
@@ -86,9 +87,15 @@ def _own_claims() -> Iterator[Claim]:
     joint, flagship, pool = "mr-hydra(form=joint)", COMPOSED["flagship"], COMPOSED["flagship-pool"]
     yield from _at_levels("Flagship finds more than MR-Hydra", flagship, joint)
     yield Claim("The same, only datasets that were not in sight", ((flagship, joint),), 0, unseen=True)
+    alike = "Flagship to which normal is a class, as to"
+    yield Claim(f"{alike} MR-Hydra, finds more than it", ((WITH_NORMALS, joint),), 20)
+    yield Claim("It loses against Flagship, which drops normals", ((flagship, WITH_NORMALS),), 20)
     yield from _at_levels("Context helps Flagship: than Flagship-window", flagship, COMPOSED["flagship-window"])
     pooled = f"{pool.rpartition('+')[0]}+gpc"
     yield from _at_levels("Flagship-pool finds more than GPC on the same pool", pool, pooled)
+    yield Claim(
+        "Flagship-pool to which normal is a class, as to GPC, finds more than it", ((POOL_WITH_NORMALS, pooled),), 20
+    )
     yield from _at_levels("Flagship-pool finds more than the paper's stack on Sonde", pool, "sonde+nr|dtw-i+gpc")
     for method, other in product((COMPOSED["ours"], "sonde"), ("rocket", "dtw-i")):
         name = "Ours" if method != "sonde" else "Sonde"

@@ -30,6 +30,7 @@ from readbench.benchmark.report._significance import ALPHA, bracket, read_query_
 from readbench.benchmark.report._statements import LABEL_USES, LABEL_WORDS, LabelUse, MethodStatement, state_method
 from readbench.benchmark.report._table import ReportTable
 from readbench.benchmark.runs import TIMES, open_folder
+from readbench.benchmark.studies import read_costs
 
 MOST_TIED = 12
 """Tie groups are named by letters; more are not."""
@@ -53,6 +54,7 @@ class MethodPlace:
         others: metric -> mean, beside the headline.
         seconds: wall time of a task: mean over datasets of the median over seeds and levels of all stages, as measured
             when scores were computed; so what was compiled in the first task does not count.
+        cpu_s: seconds of a processor for one task, from nothing; None where that was not measured.
         dollars: that language models cost in all its cells; 0 where it asks none.
         gpu: whether its text asks for one.
     """
@@ -68,6 +70,7 @@ class MethodPlace:
     needed: int | None
     others: dict[str, float]
     seconds: float
+    cpu_s: float | None = None
     dollars: float = 0.0
     gpu: bool = False
 
@@ -114,7 +117,7 @@ def _places(results: Results, methods: Sequence[str], ranked: RankedMethods) -> 
     order = sorted(range(len(methods)), key=lambda i: -scores[:, columns[i]].mean())
     first = scores[:, columns[order[0]]]
     beside = metrics_beside(results.metrics, results.headline)
-    usage = open_folder(results.folder).read_usage()
+    usage, costs = open_folder(results.folder).read_usage(), read_costs(results.folder)
     found = []
     for i in order:
         own: NDArray[np.float64] = scores[:, columns[i]]
@@ -132,6 +135,7 @@ def _places(results: Results, methods: Sequence[str], ranked: RankedMethods) -> 
                 needed=None if same else datasets_to_separate(first - own),
                 others={m.title: float(results.at(m.name, results.levels[0])[:, :, columns[i]].mean()) for m in beside},
                 seconds=_seconds(results, columns[i]),
+                cpu_s=costs[methods[i]].cpu_s if methods[i] in costs else None,
                 dollars=usage.get(methods[i], {}).get("cost", 0.0),
                 gpu="device=cuda" in methods[i],
             )
@@ -165,7 +169,8 @@ def places_table(results: Results, uses: Sequence[LabelUse] = LABEL_USES) -> Rep
     retained, paid, gpu = retained_shares(results), any(row.dollars for row in rows), any(row.gpu for row in rows)
     header = ["Labels", "Method", "Normals", results.headline, *beside, "Place", "Tie", "Behind the first"]
     header += ["Datasets needed"] * needs + ["Unseen assets retain"] * bool(retained)
-    header += ["Seconds", *(["Dollars"] * paid), *(["GPU"] * gpu), "Chosen on"]
+    measured = any(row.cpu_s is not None for row in rows)
+    header += [CPU if measured else "Seconds", *(["Dollars"] * paid), *(["GPU"] * gpu), "Chosen on"]
     cells = []
     for row in rows:
         line = [row.stated.label_text, results.short_title(row.method), "known" if row.stated.normals else "-"]
@@ -173,23 +178,32 @@ def places_table(results: Results, uses: Sequence[LabelUse] = LABEL_USES) -> Rep
         line += [f"{row.behind.mean:+.3f} {bracket(row.behind)}" if row.behind else "-"]
         line += [tell_needed(row, len(results.datasets))] * needs
         line += [tell_retained(retained.get(row.method))] * bool(retained)
-        line += [f"{row.seconds:.3g}", *([f"{row.dollars:.2f}"] * paid), *(["yes" if row.gpu else "-"] * gpu)]
+        line += [tell_seconds(row.cpu_s if measured else row.seconds)]
+        line += [*([f"{row.dollars:.2f}"] * paid), *(["yes" if row.gpu else "-"] * gpu)]
         cells.append([*line, " ".join(row.stated.chosen_on) or "none"])
-    caption = _caption(results, found, needs=needs) + _tell_columns(header) + under(results)
+    task = next((cost.task for cost in read_costs(results.folder).values()), "")
+    caption = _caption(results, found, needs=needs) + _tell_columns(header, task) + under(results)
     return ReportTable("places", caption, header, cells, labels=3)
 
 
+CPU = "CPU seconds"
 COLUMNS = {
     "Unseen assets retain": "share of what is beyond chance that is left where whole assets are held out",
     "Seconds": "wall time of a task, mean over datasets of the median over splits and levels",
+    CPU: "of one processor for one task, from nothing ({task})",
     "Dollars": "of language models, all cells together",
     "Chosen on": "datasets that were in sight when settings were chosen",
 }
 """What columns are, told where a table has them."""
 
 
-def _tell_columns(header: Sequence[str]) -> str:
-    return "".join(f"; {name}: {words}" for name, words in COLUMNS.items() if name in header)
+def _tell_columns(header: Sequence[str], task: str) -> str:
+    return "".join(f"; {name}: {words.format(task=task)}" for name, words in COLUMNS.items() if name in header)
+
+
+def tell_seconds(seconds: float | None) -> str:
+    """Three digits."""
+    return "-" if seconds is None else f"{seconds:.3g}"
 
 
 def tell_place(row: MethodPlace) -> str:

@@ -22,9 +22,16 @@ from readbench.benchmark.runs._folder import RunFolder
 from readbench.benchmark.runs._merge import merge, plan_of
 from readbench.benchmark.runs._opinions import OPINION, StatedProbabilities, TaskOpinions
 from readbench.benchmark.runs._plan import DEFAULT_LEVELS, DEFAULT_SEEDS, EVERY_LABEL, WHOLE, Cell, Plan, parse_shard
-from readbench.benchmark.runs._published import PublishedFolder, PublishSummary, is_planned, open_folder, publish
+from readbench.benchmark.runs._published import (
+    LEFT_OUT,
+    PublishedFolder,
+    PublishSummary,
+    is_planned,
+    open_folder,
+    publish,
+)
 from readbench.benchmark.runs._runner import RunSummary, build_first, run
-from readbench.benchmark.runs._suites import EARLY, NOVEL, READX, SUITES, WITH_NORMALS, Suite, suite
+from readbench.benchmark.runs._suites import EARLY, NOVEL, POOL_WITH_NORMALS, READX, SUITES, WITH_NORMALS, Suite, suite
 from readbench.benchmark.runs._tables import (
     DONE,
     KEY,
@@ -44,8 +51,10 @@ __all__ = [
     "EARLY",
     "EVERY_LABEL",
     "KEY",
+    "LEFT_OUT",
     "NOVEL",
     "OPINION",
+    "POOL_WITH_NORMALS",
     "QRELS_COLUMNS",
     "RANKING_DEPTH",
     "READX",

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -257,13 +257,25 @@ PARTLY = {"datasets": "dataset", "seeds": "seed", "levels": "rho"}
 """Axes of a plan that a method may have a part of, and their fields of a cell."""
 
 
+LEFT_OUT = "left_out"
+"""In `run.json`: method -> dataset -> why it is not planned there."""
+
+
 def is_planned(cell: Cell, manifest: dict[str, Any]) -> bool:
     """Whether a cell of the plan of published rows is to be there once."""
     own = manifest.get(PLANNED_ON, {}).get(cell.method)
-    return own is None or all(getattr(cell, name) in own[axis] for axis, name in PARTLY.items())
+    here = own is None or all(getattr(cell, name) in own[axis] for axis, name in PARTLY.items())
+    return here and cell.dataset not in manifest.get(LEFT_OUT, {}).get(cell.method, {})
 
 
-def publish(folders: Sequence[Path], out: Path, planned: Sequence[str] = (), *, partly: bool = False) -> PublishSummary:
+def publish(
+    folders: Sequence[Path],
+    out: Path,
+    planned: Sequence[str] = (),
+    *,
+    partly: bool = False,
+    left_out: Mapping[str, Mapping[str, str]] | None = None,
+) -> PublishSummary:
     """Put the finished cells of run folders into one folder of published rows, those that are there already included.
 
     All must be on the same tasks. The rows of a method come from one state of code, packages and weights: where a later
@@ -275,6 +287,7 @@ def publish(folders: Sequence[Path], out: Path, planned: Sequence[str] = (), *, 
         planned: canonical texts of methods that are to be there too, and are counted as missing until they are.
         partly: methods that come new with these folders are planned only on the datasets, seeds and levels that the
             folders plan them on: what else there is of them is not missing.
+        left_out: method -> dataset -> why it is not planned there any more; it is told beside the rows.
     """
     given = [*([out] if (Path(out) / LISTS).is_dir() else []), *folders]
     parts = [_open(path) for path in given]
@@ -287,6 +300,7 @@ def publish(folders: Sequence[Path], out: Path, planned: Sequence[str] = (), *, 
     if not chosen:
         raise RunError(f"None of {', '.join(map(str, given))} has a finished cell.")
     manifest = _join_manifests(plan, parts, owners) | {PLANNED_ON: _find_partly(plan, parts, planned, partly=partly)}
+    manifest[LEFT_OUT] = _join_left_out([*(part.manifest for part in parts), {LEFT_OUT: left_out or {}}], chosen)
     folder = PublishedFolder(out)
     tasks = {(cell.dataset, cell.seed): (cell, part) for cell, part in chosen.items()}
     contents = [_write_lists(folder, dataset, chosen) for dataset in plan.datasets]
@@ -299,7 +313,7 @@ def publish(folders: Sequence[Path], out: Path, planned: Sequence[str] = (), *, 
     _write_usage(folder, chosen)
     folder.write_manifest(manifest)
     missing = [cell for cell in plan.cells() if cell not in chosen and is_planned(cell, manifest)]
-    write_bytes(folder.path / ABOUT, _about(plan, chosen, missing).encode())
+    write_bytes(folder.path / ABOUT, _about(plan, chosen, missing, manifest[LEFT_OUT]).encode())
     size = sum(file.stat().st_size for file in _own_files(folder.path))
     return PublishSummary(folder.path, len(chosen), len(chosen) + len(missing), replaced, size)
 
@@ -370,6 +384,17 @@ def _find_partly(plan: Plan, parts: Sequence[_Part], planned: Sequence[str], *, 
         if any(len(axes[axis]) < len(getattr(plan, axis)) for axis in PARTLY):
             found[method] = axes
     return found
+
+
+def _join_left_out(manifests: Sequence[dict[str, Any]], chosen: Iterable[Cell]) -> dict[str, dict[str, str]]:
+    """What is left out in any of them and has no row."""
+    there = {(cell.method, cell.dataset) for cell in chosen}
+    found: dict[str, dict[str, str]] = {}
+    for manifest in manifests:
+        for method, reasons in manifest.get(LEFT_OUT, {}).items():
+            own = {dataset: why for dataset, why in reasons.items() if (method, dataset) not in there}
+            found[method] = found.get(method, {}) | own
+    return {method: reasons for method, reasons in found.items() if reasons}
 
 
 def _made_by(part: _Part, method: str) -> object:
@@ -532,7 +557,9 @@ def _write_usage(folder: PublishedFolder, chosen: dict[Cell, _Part]) -> None:
         write_csv(folder.path / USAGE, tuple(kept[0]), kept)
 
 
-def _about(plan: Plan, chosen: dict[Cell, Any], missing: Sequence[Cell]) -> str:
+def _about(
+    plan: Plan, chosen: dict[Cell, Any], missing: Sequence[Cell], left_out: Mapping[str, Mapping[str, str]]
+) -> str:
     """`README.md`: what is here and what is not."""
     total = len(chosen) + len(missing)
     what = (
@@ -549,9 +576,18 @@ def _about(plan: Plan, chosen: dict[Cell, Any], missing: Sequence[Cell]) -> str:
         lines += ["## Planned, not computed", "", "| method | cells | datasets |", "|---|---:|---|"]
         for method, cells in by.items():
             names = ", ".join(dict.fromkeys(cell.dataset for cell in cells))
-            lines.append(f"| `{method.replace('|', chr(92) + '|')}` | {len(cells)} | {names} |")
+            lines.append(f"| {_quote(method)} | {len(cells)} | {names} |")
+        lines.append("")
+    if left_out:
+        lines += ["## Left out", "", "| method | dataset | why |", "|---|---|---|"]
+        lines += [f"| {_quote(m)} | {dataset} | {why} |" for m, own in left_out.items() for dataset, why in own.items()]
         lines.append("")
     return "\n".join(lines)
+
+
+def _quote(method: str) -> str:
+    """As a cell of a table shows it."""
+    return f"`{method.replace('|', chr(92) + '|')}`"
 
 
 def _own_files(folder: Path) -> Iterator[Path]:

@@ -33,7 +33,7 @@ COVERED = (
 with `--datasets`."""
 WITH_NORMALS = COMPOSED["flagship"].replace("verdict(", "verdict(drop_normals=false,")
 """The flagship, to which normal is one more class."""
-POOL_WITH_NORMALS = COMPOSED["flagship-pool"].replace("verdict(", "verdict(drop_normals=false,")
+POOL_WITH_NORMALS = COMPOSED["flagship-pool"].replace("pool=20", "pool=20,drop_normals=false")
 """Flagship-pool, likewise."""
 FLAGSHIP_POOL = COMPOSED["flagship-pool"].rpartition("+")[0]
 """What Flagship-pool ranks, before it looks at labels."""

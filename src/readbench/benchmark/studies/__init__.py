@@ -11,6 +11,7 @@ from readbench.benchmark.studies._active_learning import (
 )
 from readbench.benchmark.studies._assets import CONSTANT, AssetCell, AssetResult, measure_assets
 from readbench.benchmark.studies._compound import CompoundResult, measure_compound
+from readbench.benchmark.studies._cost import COST_TASK, COSTS, MethodCost, measure_costs, read_costs, write_costs
 from readbench.benchmark.studies._early import EARLY_METRICS, FALSE_NOTICES, EarlyResult, Way, measure_early
 from readbench.benchmark.studies._opinions import (
     HeldOut,
@@ -40,6 +41,8 @@ from readbench.benchmark.studies._ucr import accuracy, measure_archive, read_arc
 
 __all__ = [
     "CONSTANT",
+    "COSTS",
+    "COST_TASK",
     "EARLY_METRICS",
     "FALSE_NOTICES",
     "LEARNING_METRIC",
@@ -57,6 +60,7 @@ __all__ = [
     "HeldOut",
     "LabellingResult",
     "LearningCurve",
+    "MethodCost",
     "OpinionQuality",
     "Quality",
     "ReadxCell",
@@ -76,6 +80,7 @@ __all__ = [
     "measure_archive",
     "measure_assets",
     "measure_compound",
+    "measure_costs",
     "measure_early",
     "measure_labelling",
     "measure_opinions",
@@ -84,7 +89,9 @@ __all__ = [
     "novel_faults",
     "quality",
     "read_archive_set",
+    "read_costs",
     "require_opinions",
     "run_study",
     "simulate_labelling",
+    "write_costs",
 ]

@@ -25,11 +25,14 @@ from readbench.benchmark.report import (
     explain_marks,
     marks_of,
     place_methods,
+    retained_shares,
     state_method,
     tell_labels,
     tell_place,
+    tell_retained,
 )
 from readbench.benchmark.runs import TIMES, open_folder, parse_budget
+from readbench.benchmark.studies import read_costs
 from readbench.common.plots import colour_of
 from readbench.engine.legs import STAGES
 from readbench.engine.spec import Stage, parse
@@ -235,6 +238,7 @@ def content(results: Results, gallery: Gallery | None, measured: MeanErrors) -> 
         "values": {metric: _rounded(results.values[metric].mean(axis=1)) for metric in results.metrics},
         "errors": {metric: _rounded(errors) for metric, errors in measured.errors.items()},
         "seconds": _rounded(_seconds(results)),
+        "cost_task": next((cost.task for cost in read_costs(results.folder).values()), ""),
         "places": {
             row.method: {"place": tell_place(row), "low": row.low, "tie": row.group, "of": row.rivals}
             for row in place_methods(results).rows
@@ -276,6 +280,8 @@ def _classes(tasks: dict[str, dict[str, dict[str, Any]]]) -> list[dict[str, Any]
 
 def _method(results: Results, method: str) -> dict[str, Any]:
     family = results.family(method)
+    kept, cost = retained_shares(results).get(method), read_costs(results.folder).get(method)
+    share = kept.share if kept else None
     return {
         "text": method,
         "title": results.title(method),
@@ -283,6 +289,9 @@ def _method(results: Results, method: str) -> dict[str, Any]:
         "colour": colour_of(family, base_name(method)),
         "labels": tell_labels(method),
         "chosen_on": list(state_method(method).chosen_on),
+        "retained": round(share.mean, 2) if share else None,
+        "retained_interval": tell_retained(kept),
+        "cpu_seconds": cost.cpu_s if cost else None,
         "budgets": list(results.budgets(method)),
         "stages": _stages(method),
     }

@@ -12,6 +12,8 @@ import { announce, redraw } from "#site/widgets.js";
 import { h } from "#web/dom.js";
 
 const MOST_COLUMNS = 8;
+/** Stands beside the headline: a list of hits of one fault type has a high NDCG and few queries with any hit. */
+const BESIDE = "HR@10";
 let wanted = "";
 
 export async function board() {
@@ -65,10 +67,22 @@ const links = () =>
 /** The rows of the table as CSV, for whoever wants to compute with them. */
 export function asCsv(rows, metric) {
   const cell = (value) => (/[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
-  const header = ["method", "title", "labels", "place", "tie", metric, "half_interval", "seconds"];
-  const lines = rows.map(({ method, estimated, placed, seconds: time }) =>
-    [method.text, method.title, method.labels, placed?.place, placed?.tie, estimated.mean, estimated.half, time].map(cell).join(",")
-  );
+  const told = {
+    method: ({ method }) => method.text,
+    title: ({ method }) => method.title,
+    labels: ({ method }) => method.labels,
+    place: ({ placed }) => placed?.place,
+    tie: ({ placed }) => placed?.tie,
+    [metric]: ({ estimated }) => estimated.mean,
+    half_interval: ({ estimated }) => estimated.half,
+    [BESIDE]: ({ hits }) => hits,
+    unseen_assets_retain: ({ method }) => method.retained,
+    cpu_seconds: ({ method }) => method.cpu_seconds,
+    seconds: (line) => line.seconds,
+    chosen_on: ({ method }) => method.chosen_on.join(" "),
+  };
+  const header = Object.keys(told);
+  const lines = rows.map((line) => Object.values(told).map((value) => cell(value(line))).join(","));
   return [header.join(","), ...lines, ""].join("\n");
 }
 
@@ -121,6 +135,7 @@ function row(m, place, best, covariances) {
     real: estimate(choice.metric, m, { ...choice, datasets: real(choice.datasets) }).mean,
     datasetsBehind: choice.metric === data.headline && m !== best ? overDatasets(m, best, choice) : null,
     behind: choice.metric === data.headline && m !== best ? difference(m, best, choice, covariances) : null,
+    hits: BESIDE in data.values ? estimate(BESIDE, m, choice).mean : null,
     seconds: seconds(m, choice.datasets),
   };
 }
@@ -173,10 +188,22 @@ function columns(axis, top) {
     },
     {
       key: "interval",
-      title: `95 % interval, ${score(axis.low)} to ${score(axis.high)}`,
-      class: "minor drawn",
+      title: "95 % interval",
+      class: "minor drawn roomy",
+      describe: `Of the mean, drawn from ${score(axis.low)} to ${score(axis.high)}`,
       cell: ({ estimated, method }) => whisker(estimated, axis, top, tint(method)),
     },
+    ...(choice.metric === data.headline && BESIDE in data.values
+      ? [{
+        key: "hits",
+        title: BESIDE,
+        numeric: true,
+        class: "minor",
+        describe: "Share of queries with a right window among the first ten",
+        value: ({ hits }) => hits,
+        cell: ({ hits }) => score(hits),
+      }]
+      : []),
     ...(asRun()
       ? [{
         key: "placed",
@@ -203,20 +230,9 @@ function columns(axis, top) {
         title: "to the first",
         numeric: true,
         class: "minor",
-        describe: "Paired difference to the first row, on the same queries",
+        describe: "Paired difference to the first row, on the same queries; below, its interval when datasets are drawn anew",
         value: ({ behind }) => behind?.mean ?? 0,
         cell: behindFirst,
-      }]
-      : []),
-    ...(choice.metric === data.headline && choice.datasets.length > 2
-      ? [{
-        key: "datasetsBehind",
-        title: "over datasets",
-        numeric: true,
-        class: "minor",
-        describe: "95 % interval of the difference to the first row when datasets are drawn anew",
-        value: ({ datasetsBehind }) => datasetsBehind?.low ?? 0,
-        cell: behindOverDatasets,
       }]
       : []),
     ...(data.levels.length > 1
@@ -231,16 +247,36 @@ function columns(axis, top) {
       }]
       : []),
     ...(several ? own : []),
-    {
-      key: "seconds",
-      title: "Time",
-      numeric: true,
-      class: "minor",
-      describe: "Wall time of one corpus: encoding, fitting, scoring and reranking",
-      value: (line) => line.seconds,
-      cell: (line) => duration(line.seconds),
-    },
+    ...(asRun() && data.methods.some(({ retained }) => retained !== null)
+      ? [{
+        key: "retained",
+        title: "Unseen",
+        numeric: true,
+        class: "minor",
+        describe: "Share of what is beyond chance that is left where whole assets are held out",
+        value: ({ method }) => method.retained,
+        cell: ({ method }) => (method.retained === null ? "–" : h("span", { title: method.retained_interval }, method.retained.toFixed(2))),
+      }]
+      : []),
+    cost(),
   ];
+}
+
+/** Seconds of a processor where they were measured, else the wall time of the run. */
+function cost() {
+  const measured = data.methods.some(({ cpu_seconds }) => cpu_seconds !== null);
+  const of = (line) => (measured ? line.method.cpu_seconds : line.seconds);
+  return {
+    key: "seconds",
+    title: measured ? "CPU" : "Time",
+    numeric: true,
+    class: "minor",
+    describe: measured
+      ? `Processor time of one task, from nothing (${data.cost_task})`
+      : "Wall time of one corpus: encoding, fitting, scoring and reranking",
+    value: of,
+    cell: (line) => duration(of(line)),
+  };
 }
 
 /** How much the metric changes from the lowest to the highest pollution level. */
@@ -267,22 +303,20 @@ const figure = (
   { estimated: { mean, half } },
 ) => [h("strong", {}, score(mean)), half !== null && h("small", {}, ` ± ${score(half)}`)];
 
-function behindFirst({ behind }) {
+function behindFirst({ behind, datasetsBehind }) {
   if (!behind) return "";
   return [
     signed(behind.mean),
     h("small", {}, ` ± ${score(behind.half)}`),
     h("span", { class: "tie", title: behind.told ? null : "not told apart from the first" }, behind.told ? "" : "≈"),
+    datasetsBehind && h("small", { class: "under" }, behindOverDatasets(datasetsBehind)),
   ];
 }
 
-function behindOverDatasets({ datasetsBehind: behind }) {
-  if (!behind) return "";
-  return [
-    `[${signed(behind.low)}, ${signed(behind.high)}]`,
-    h("span", { class: "tie", title: behind.told ? null : "not told apart over datasets" }, behind.told ? "" : "≈"),
-  ];
-}
+const behindOverDatasets = ({ low, high, told }) => [
+  `[${signed(low)}, ${signed(high)}]`,
+  h("span", { class: "tie", title: told ? null : "not told apart over datasets" }, told ? "" : "≈"),
+];
 
 function caption() {
   const { datasets, level, budget } = choice;
@@ -296,7 +330,7 @@ function legend() {
     "± is the 95 % interval of the mean when whole split groups are drawn anew, on the datasets shown.",
     data.joint && "≈ marks methods whose paired difference to the first holds zero: the data do not tell them apart.",
     choice.datasets.length > 2 &&
-    "Over datasets: the interval of that difference when datasets are drawn anew, each counting the same.",
+    "Below the difference to the first: its interval when datasets are drawn anew, each counting the same.",
     asRun() &&
     "Place among like: 95 % interval of the rank among methods that read the same labels, by a paired bootstrap over datasets and split groups; whoever shares a letter is not surely behind its first.",
     ...data.marks,

@@ -2,7 +2,7 @@
 
 import { h, svg } from "#web/dom.js";
 
-const [WIDTH, HEIGHT, EDGE] = [170, 20, 6];
+const [WIDTH, HEIGHT, EDGE] = [130, 20, 6];
 
 /** The colour of a family; black follows the theme. */
 export const tint = (method) => (method.colour === "#000000" ? "var(--ink)" : method.colour);

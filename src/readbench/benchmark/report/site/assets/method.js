@@ -41,6 +41,16 @@ function heading(own, m) {
       `${own.family} · place ${order.indexOf(m) + 1} of ${order.length} by ${data.headline} · `,
       h("code", {}, own.text),
     ),
+    h(
+      "p",
+      {},
+      `Labels it reads: ${own.labels}. `,
+      own.chosen_on.length > 0
+        ? `Datasets that were in sight when its settings were chosen: ${own.chosen_on.join(", ")}.`
+        : "None of the datasets was in sight when its settings were chosen.",
+      own.retained !== null && ` On unseen assets it keeps ${own.retained_interval} of what is beyond chance.`,
+      own.cpu_seconds !== null && ` One task takes ${duration(own.cpu_seconds)} of a processor (${data.cost_task}).`,
+    ),
     rival !== undefined && data.cases.length > 0 &&
       h(
         "p",
