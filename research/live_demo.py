@@ -115,7 +115,7 @@ def running_demo(folder: Path, fault: str, port: int, say: Callable[[str], None]
         say(f"the service is at http://{address}; the library is being learned")
         exporter = stack.enter_context(_exporting(plant, history))
         begins = exporter.begin()
-        server = stack.enter_context(_prometheus(folder, plant, history, begins, exporter.port))
+        server = stack.enter_context(prometheus_server(folder, plant, history, begins, exporter.port))
         source = SourceAddress.parse(f"prometheus://{server}/?asset=rig&unit=unit&drop=job")
         sources_beside(library).put(NamedSource("line", source))
         say(f"Prometheus is at http://{server}, with {history * STEP_S / 60:.0f} minutes of history")
@@ -204,7 +204,7 @@ def _exporting(plant: SimulatedPlant, first: int) -> Iterator[_Exporter]:
 
 
 @contextmanager
-def _prometheus(folder: Path, plant: SimulatedPlant, last: int, now: float, target: int) -> Iterator[str]:
+def prometheus_server(folder: Path, plant: SimulatedPlant, last: int, now: float, target: int) -> Iterator[str]:
     """A server with history up to now, that scrapes the plant."""
     own = Path(tempfile.mkdtemp(prefix="prometheus-", dir=folder))
     with (own / "history.txt").open("w") as file:

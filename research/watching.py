@@ -2,11 +2,13 @@
 
 False alarms are counted on simulated normal operation of four kinds, as separate departures by the rule of the watch.
 The cost is that of whole rounds of a `Watcher` over a source in memory, in this process and one thread: readings taken,
-brought to the grid, measured and scored. What a server takes to send them is not in it.
+brought to the grid, measured and scored. What it takes to read them from a server is measured apart, with a Prometheus
+of its own where one is installed.
 """
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -17,10 +19,19 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from readbench.cases import Library
-from readbench.cases.connect import LATE_S, SampledChannel, SourceChannel, SourceFollower, SourceReadings
+from readbench.cases.connect import (
+    LATE_S,
+    SampledChannel,
+    SourceChannel,
+    SourceFollower,
+    SourceReadings,
+    open_source,
+)
 from readbench.cases.watch import Watcher, WatchSettings
 from readbench.common.processes import own_memory
 from readbench.engine.departures import DepartureDetector
+from research.live_demo import STEP_S, prometheus_server
+from research.live_plant import SimulatedPlant
 
 STATED = (1.0, 20.0)
 SEEDS = 4
@@ -33,7 +44,8 @@ T0 = 1_700_000_000.0
 
 def measure_watch(assets: int = ASSETS, seeds: int = SEEDS) -> dict[str, Any]:
     """All of it."""
-    return {"false_alarms_a_day": measure_false_alarms(seeds), "cost": measure_cost(assets)}
+    found = {"false_alarms_a_day": measure_false_alarms(seeds), "cost": measure_cost(assets)}
+    return found | ({"server": measure_server()} if shutil.which("promtool") else {})
 
 
 def measure_false_alarms(seeds: int) -> list[dict[str, Any]]:
@@ -138,4 +150,29 @@ def measure_cost(assets: int) -> dict[str, float]:
         "held_megabytes": watcher.held_bytes / 1e6,
         "held_bytes_per_channel": watcher.held_bytes / count,
         "process_megabytes": own_memory() / 1e6,
+    }
+
+
+def measure_server(channels: int = ASSETS * CHANNELS) -> dict[str, float]:
+    """What it takes to read a round from a Prometheus on this machine: the readings of a poll and of the overlap."""
+    values = np.random.default_rng(0).normal(size=(channels, 100)).astype(np.float32)
+    names = tuple(f"channel_{i}" for i in range(channels))
+    plant = SimulatedPlant(values, names, ("",) * channels, onset=0, fault="", asset="rig")
+    readings = round(ROUND_S + LATE_S)  # of each channel, at one a second
+    now = time.time()
+    with tempfile.TemporaryDirectory() as folder, prometheus_server(Path(folder), plant, 100, now, 9) as address:
+        source = open_source(f"prometheus://{address}/?asset=rig&unit=unit&drop=job")
+        took = []
+        for _ in range(ROUNDS):
+            began = time.process_time(), time.perf_counter()
+            found = source.read(now - STEP_S * readings + 1e-3, now)
+            took.append((time.process_time() - began[0], time.perf_counter() - began[1]))
+        source.close()
+    ours, whole = np.median(took, axis=0)
+    return {
+        "channels": len(found.series),
+        "readings": len(found),
+        "seconds_of_a_round": float(ours),
+        "seconds_with_the_server": float(whole),
+        "share_of_a_core": float(ours) / ROUND_S,
     }
