@@ -3,6 +3,9 @@
 The train side of a dataset becomes a library (`readbench cases demo` makes the same), a few windows of each recording
 at most, and its cases are replayed in time order, each asked of those before it (`readbench cases backtest`).
 Recordings without dates come in the random order of the task.
+
+Beside the difference of stated and realised precision stands what chance alone makes of it: the mean size of the
+difference if every statement were exactly true, cases of one recording being right or wrong together.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from research.odd_windows import tell
 
 SOURCES = ("sim_tanks(difficulty=0.5)", "sim_service", "skab", "dbsherlock", "itu_5gc", "petrobras_3w", "mit_bih")
 CASES, NORMALS = 240, 300
+DRAWS = 2000
 OF_A_RECORDING = 3
 """Most windows of one recording: an incident is one or a few cases, not fifty."""
 
@@ -48,13 +52,25 @@ def build_history(source: str, seed: int, folder: Path, cases: int = CASES, norm
     return library
 
 
+def estimate_chance(found: Backtest, seed: int = 0) -> float:
+    """Mean size of stated less realised precision where all that is stated is true; NaN where no fault was named."""
+    told = found.told()
+    if not told:
+        return float("nan")
+    stated = np.array([own.probability for own in told])
+    recordings = np.unique([own.case.group or own.case.id for own in told], return_inverse=True)[1]
+    luck = np.random.default_rng(seed).random((DRAWS, recordings.max() + 1))
+    return float(np.abs(stated.mean() - (luck[:, recordings] < stated).mean(axis=1)).mean())
+
+
 def describe(source: str, found: Backtest) -> str:
     """One line on a history."""
     new, known = found.new, found.known
+    gap = f"gap {found.gap:+.3f} (by chance {estimate_chance(found):.3f})"
     return (
         f"{source:26} {len(found.cases):4} cases, named {found.coverage():.2f}, stated {found.stated():.3f},"
-        f" realised {found.realised():.3f}, gap {found.gap:+.3f}, ECE {found.error:.3f}; first case right"
-        f" {found.first_right:.2f}; new {len(new)}, called {sum(own.novel for own in new)}; known called new"
+        f" realised {found.realised():.3f}, {gap}, ECE {found.error:.3f}; first case right {found.first_right:.2f};"
+        f" new {len(new)}, called {sum(own.novel for own in new)}; known called new"
         f" {sum(own.novel for own in known)}; wrong {len(found.misled)}, called normal {len(found.reassured)}"
     )
 
@@ -69,19 +85,22 @@ def main() -> None:
     parser.add_argument("--normals", type=int, default=NORMALS)
     parser.add_argument("--keep", type=Path, help="folder for each back-test as JSON")
     given = parser.parse_args()
-    gaps = []
+    gaps, chances = [], []
     with TemporaryDirectory() as folder:
         for source in given.datasets.split(","):
             found = replay_history(
                 build_history(source, given.seed, Path(folder), given.cases, given.normals), method=given.method
             )
             tell(describe(source, found))
-            gaps += [] if np.isnan(found.gap) else [found.gap]
+            if found.told():
+                gaps.append(found.gap)
+                chances.append(estimate_chance(found))
             if given.keep:
                 given.keep.mkdir(parents=True, exist_ok=True)
                 name = f"{source.split('(', maxsplit=1)[0]}-{given.seed}.json"
                 (given.keep / name).write_text(found.model_dump_json(indent=1))
-    tell(f"stated less realised precision: mean {np.mean(gaps):+.3f}, mean of its size {np.mean(np.abs(gaps)):.3f}")
+    size, chance = np.mean(np.abs(gaps)), np.mean(chances)
+    tell(f"stated less realised precision: mean {np.mean(gaps):+.3f}, mean size {size:.3f}, by chance {chance:.3f}")
 
 
 if __name__ == "__main__":
