@@ -26,7 +26,7 @@ def _parser() -> argparse.ArgumentParser:
         "--preset",
         choices=tuple(PRESETS),
         default="full",
-        help="small is a sixth of the cost; tiny takes seconds on any machine",
+        help="small is a fifth of the cost; tiny takes seconds on any machine",
     )
     parser.add_argument("--probe", action="store_true", help="report retrieval on new plants as training goes on")
     for name in ("steps", "seed", "pairs", "plants", "units", "patches"):

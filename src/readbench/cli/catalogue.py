@@ -21,7 +21,7 @@ WHOLE = {
     "ours-before": "The same, with the time before a window.",
     "flagship": "Our best with labels: ordered by the probability of each fault type.",
     "flagship-spread": "The same, with a list that follows the belief; what a case library answers by.",
-    "flagship-fast": "The same by the small encoder, a sixth of the cost of encoding: for large libraries and watches.",
+    "flagship-fast": "The same by the small encoder, a fifth of the cost of encoding: for large libraries and watches.",
     "flagship-window": "The flagship without the time before a window.",
     "flagship-pool": "The flagship with the labels of 20 candidates a query.",
 }

@@ -3,7 +3,7 @@
 A channel of a window, scaled by its normal operation and brought to 512 points, becomes 512 numbers. How the channels
 of a window become one vector is a parameter: by default each channel's departure from normal operation, at places of
 its own (`NormalOperation`, and the pooling `both` of `pool_channels`); the paper's mean over channels is
-`sonde(pool=mean)`. `sonde(size=small)` is a network of a sixth of the cost that was taught by the full one;
+`sonde(pool=mean)`. `sonde(size=small)` is a network of a fifth of the cost, trained by this very measure of departures;
 `sonde(views=difference)` shows the network how each channel changes from step to step, as further channels.
 """
 
