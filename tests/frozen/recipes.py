@@ -59,7 +59,7 @@ METHODS = (
     "dtw-i+gpc",
     "rocket+verdict",
     "rocket+verdict(pool=20)",
-    "ours",
+    "ours-dtw",
     FLAGSHIP,
     "flagship-pool",
 )

@@ -129,7 +129,7 @@ class Methods:
 def base_name(text: str) -> str:
     """What a method is coloured by: the name of a composed one, or of its only leg.
 
-    >>> base_name("rocket+nr"), base_name("sonde|ws(alpha=0.7)|dtw-i"), base_name("sonde|dtw-i")
+    >>> base_name("rocket+nr"), base_name("ours"), base_name("sonde|dtw-i")
     ('rocket', 'ours', '')
     """
     named = {canonical: name for name, canonical in COMPOSED.items()}
