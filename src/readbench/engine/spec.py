@@ -102,9 +102,8 @@ class MethodSpec:
     @property
     def title(self) -> str:
         """Name in tables, as the paper writes its rows: `CHARM+NR|DTW-I+GPC`; composed methods have their own."""
-        for name, text in COMPOSED.items():
-            if text == str(self):
-                return name.capitalize()
+        if named := composed_title(str(self)):
+            return named
         titles = iter([entry.title for entry in self.entries()])
 
         def titled(stage: Stage) -> Stage:
@@ -113,6 +112,15 @@ class MethodSpec:
 
         legs = tuple(Leg(titled(leg.stage), tuple(map(titled, leg.transforms))) for leg in self.legs)
         return str(MethodSpec(legs, tuple(map(titled, self.fusions)), tuple(map(titled, self.rerankers))))
+
+
+def composed_title(canonical: str) -> str:
+    """Name in tables of a composed method, by its canonical text; empty where it is none.
+
+    >>> composed_title(str(parse("ours-dtw"))), composed_title("sonde")
+    ('Ours-dtw', '')
+    """
+    return next((name.capitalize() for name, text in COMPOSED.items() if text == canonical), "")
 
 
 def parse(text: str) -> MethodSpec:

@@ -101,9 +101,9 @@ def _own_claims() -> Iterator[Claim]:
         name = "Ours" if method != "sonde" else "Sonde"
         yield Claim(f"{name} finds more than {other}", ((method, other),), 0)
         yield Claim("The same, only datasets that were not in sight", ((method, other),), 0, unseen=True)
-    yield from _at_levels("Ours finds more than Ours-DTW, which it was", COMPOSED["ours"], COMPOSED["ours-dtw"])
+    yield from _at_levels("Ours finds more than Ours-dtw, which it was", COMPOSED["ours"], COMPOSED["ours-dtw"])
     yield from _at_levels("MiniRocket helps the small Sonde: Ours finds more", COMPOSED["ours"], SMALL)
-    yield Claim("DTW-I helps Sonde: Ours-DTW finds more", ((COMPOSED["ours-dtw"], "sonde"),), 0)
+    yield Claim("DTW-I helps Sonde: Ours-dtw finds more", ((COMPOSED["ours-dtw"], "sonde"),), 0)
     spread = COMPOSED["flagship-spread"]
     yield Claim("The list that follows the belief has more hits: HR@10", ((spread, flagship),), 0, metric="HR@10")
     yield Claim("Its NDCG@10 is higher, too", ((spread, flagship),), 0)

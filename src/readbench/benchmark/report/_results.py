@@ -42,7 +42,7 @@ from readbench.benchmark.runs import (
 )
 from readbench.engine.llm import mark_unanswered
 from readbench.engine.registry import METRICS
-from readbench.engine.spec import COMPOSED
+from readbench.engine.spec import COMPOSED, composed_title
 from readbench.errors import RunError, UnknownNameError, UsageError
 
 
@@ -120,7 +120,9 @@ class Results:
 
     def title(self, method: str) -> str:
         """Name of a method in tables, with a mark where a language model left questions unanswered."""
-        return str(self.manifest["methods"][method]["title"]) + mark_unanswered(self.unanswered.get(method, 0.0))
+        # Which method has a name of its own may have changed since the rows were computed; the text has not.
+        named = composed_title(method) or str(self.manifest["methods"][method]["title"])
+        return named + mark_unanswered(self.unanswered.get(method, 0.0))
 
     def short_title(self, method: str) -> str:
         """The title of a method; a composed one with further parameters goes by its name and them."""
