@@ -131,6 +131,19 @@ def test_a_fault_that_is_known_late_is_told_after_a_notice_that_did_not_know_it(
     assert second.key != first.key
 
 
+def test_an_event_ends_after_half_a_quiet_window_however_often_is_looked(watch: Watch) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED + 20, 60)
+    watcher, quiet = watch(plant), 0
+    assert go(watcher, plant, 80, every=1)
+    track = watcher.tracks["pump 0"]
+    while track.event is not None:
+        go(watcher, plant, 1, every=1)
+        quiet = 0 if track.scores[-1] > 1.0 else quiet + 1
+    assert quiet == W // 2
+
+
 @pytest.mark.parametrize("stop", [20, 30, 60, 120])
 def test_a_restart_neither_loses_nor_repeats_a_notice(watch: Watch, stop: int, tmp_path: Path) -> None:
     plant = Plant()

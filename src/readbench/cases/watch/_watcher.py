@@ -386,28 +386,25 @@ class Watcher:
             if track.detector is None:
                 self._learn_on(track, steps)
             else:
-                self._detect(track, part)
+                self._detect(track, steps)
             if track.event is not None and not track.event.settled and looks < MOST_LOOKS:
                 made, asked = self._look(track)
                 looks += asked
                 told += made
         return told, looks
 
-    def _detect(self, track: AssetTrack, part: int) -> None:
-        """Open an event where the score is above the limit, and close one after half a quiet window."""
-        detector = track.detector
-        if detector is None:
-            return
-        above = track.scores[-part:] > 1.0
+    def _detect(self, track: AssetTrack, steps: int) -> None:
+        """Look at the last steps: open an event where the score is above the limit, close one after half a window."""
+        above = track.scores[-steps:] > 1.0
         if above.any():
             track.quiet = 0
             if track.event is None:
-                place = len(track.scores) - part + int(np.argmax(above))
+                place = len(track.scores) - steps + int(np.argmax(above))
                 onset = find_onset(track.scores[: place + 1])
                 first = track.last - len(track.scores) + 1
                 self._open(track, first + onset, first + place, "departure")
         else:
-            track.quiet += part
+            track.quiet += steps
         if track.event is not None and track.event.outcome and track.quiet >= self.window // 2:
             track.event = None
 
