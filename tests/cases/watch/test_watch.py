@@ -284,6 +284,36 @@ def test_an_alert_leads_to_one_search(watch: Watch) -> None:
     assert not again.alert("pump 0", T0 + LEARNED - 40, "PressureLow", "k1")
 
 
+@pytest.mark.parametrize("normals", ["none", "auto"])
+def test_an_alert_is_heard_also_after_an_event_that_was_not_understood(watch: Watch, normals: str) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    plant.values["pump 0"][2, LEARNED : LEARNED + 150] += 6.0  # of the speed: no fault of the library
+    watcher = watch(plant, settings=WatchSettings(method=FAST, normals=normals, firm=0.999))
+    watcher.alert("pump 0", plant.now, "First", "k1")
+    assert [own.kind for own in go(watcher, plant, 60)] == ["unclear"]
+    watcher.alert("pump 0", plant.now, "Second", "k2")
+    assert [(own.kind, own.trigger) for own in go(watcher, plant, 60)] == [("unclear", "Second")]
+
+
+def test_without_a_detector_nobody_knows_that_it_goes_on(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant, asked = Plant(), list[object]()
+    plant.now = T0 + LEARNED
+    watcher = watch(plant, settings=WatchSettings(method=FAST, normals="none", firm=0.999))
+    search = watcher.library.search
+
+    def counted(*words: object, **more: object) -> object:
+        asked.append(words)
+        return search(*words, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(watcher.library, "search", counted)
+    watcher.alert("pump 0", plant.now, "PressureLow", "k1")
+    go(watcher, plant, 60)
+    before = len(asked)
+    go(watcher, plant, 400)
+    assert len(asked) == before
+
+
 def test_memory_does_not_grow(watch: Watch) -> None:
     plant = Plant(steps=12_000)
     plant.now = T0 + LEARNED

@@ -432,7 +432,7 @@ class Watcher:
                 self._say_once(f"The alert {name} is of {asset or 'no asset'}, which the source does not have.")
                 continue
             track = self.tracks[whose]
-            if track.event is None or track.event.settled:
+            if track.event is None or track.event.outcome:
                 self._open(track, grid_step(started, self.step), track.last, name, key)
         return told
 
@@ -448,7 +448,8 @@ class Watcher:
         grown = (track.last - event.onset) / self.window
         alarmed = event.trigger != "departure" and event.looked < 0
         due = _last_look(event.looked, grown)
-        if (due <= event.looked or (event.outcome and track.quiet)) and not alarmed:
+        departs = track.detector is not None and not track.quiet
+        if (due <= event.looked or (event.outcome and not departs)) and not alarmed:
             return [], 0
         event.looked = max(due, 0.0)
         windows = track.cut(1.0 / self.step)
