@@ -216,6 +216,33 @@ def test_a_renamed_channel_a_vanished_one_and_a_changed_unit_are_said_and_surviv
     assert np.nanstd(track.values[0]) < 2  # kilopascals became bars
 
 
+def test_false_alarms_are_those_that_are_stated_now(watch: Watch) -> None:
+    plant = Plant(["pump 0", "pump 1"])
+    plant.now = T0 + LEARNED
+    watch(plant).close()
+    plant.values["pump 2"], said = plant.values["pump 1"], list[str]()
+    again = watch(plant, said, settings=replace(SETTINGS, false_alarms_a_day=9.0))
+    assert [own.detector and own.detector.false_alarms_a_day for own in again.tracks.values()] == [3.0] * 3
+    assert sum("normal operation from" in words for words in said) == 1, "those of the others are kept"
+
+
+def test_what_an_earlier_version_kept_is_learned_and_seen_anew(watch: Watch, tmp_path: Path) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED + 20)
+    first = watch(plant, settings=replace(SETTINGS, firm=0.999))
+    while first.tracks["pump 0"].event is None:
+        assert go(first, plant, 1, every=1) == []
+    first.close()
+    normals, state = (tmp_path / "state" / name for name in ("normals.json", "state.json"))
+    learned, kept = json.loads(normals.read_text()), json.loads(state.read_text())
+    learned["pump 0"].pop("units")
+    kept["assets"]["pump 0"]["event"]["looks"] = []
+    normals.write_text(json.dumps(learned))
+    state.write_text(json.dumps(kept))
+    assert [own.faults[0].label for own in go(watch(plant), plant, 200)] == ["leak"]
+
+
 def test_a_unit_that_changes_while_nobody_watches_is_no_departure(watch: Watch) -> None:
     plant, said = Plant(), list[str]()
     plant.units["pressure"] = "bar"

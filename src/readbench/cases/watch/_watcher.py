@@ -20,7 +20,7 @@ import math
 import time as clock
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Literal
@@ -153,7 +153,7 @@ class Watcher:
         assets = self._list_assets(kept)
         share = self.settings.false_alarms_a_day / max(1, len(assets))
         for asset, names in assets.items():
-            detector = self._read_detector(learned.get(asset)) or self._learn(asset, names, now, share)
+            detector = self._read_detector(learned.get(asset), share) or self._learn(asset, names, now, share)
             self.tracks[asset] = AssetTrack(asset, self.step, self.window, detector)
         self._save_normals()
         since = min((self._go_on(own, kept, now) for own in self.tracks.values()), default=now)
@@ -247,11 +247,16 @@ class Watcher:
             _ = found[asset]
         return dict(found)
 
-    def _read_detector(self, kept: Any) -> DepartureDetector | None:  # noqa: ANN401 - JSON
+    def _read_detector(self, kept: Any, share: float) -> DepartureDetector | None:  # noqa: ANN401 - JSON
+        """What was learned, with as many false alarms as are stated now; None where it must be learned anew."""
         if not kept:
             return None
-        detector = DepartureDetector.of_json(kept)
-        return detector if max(2, round(self.window / 2)) == detector.memory else None
+        try:
+            detector = DepartureDetector.of_json(kept)
+        except KeyError:  # of an earlier version
+            return None
+        same = max(2, round(self.window / 2)) == detector.memory
+        return replace(detector, false_alarms_a_day=share) if same else None
 
     def _learn(self, asset: str, names: list[str], now: float, share: float) -> DepartureDetector | None:
         """What is normal of an asset, from the first place that knows enough."""
@@ -279,7 +284,7 @@ class Watcher:
             false_alarms_a_day=share,
         )
         self._say(
-            f"{asset or 'the asset'}: normal operation from {detector.blocks} {place}; departs above"
+            f"{asset or 'the asset'}: normal operation from {len(detector.maxima)} {place}; departs above"
             f" {detector.limits[0]:.1f} sd in level, {detector.limits[1]:.1f} in roughness, {detector.limits[2]:.1f}"
             " beside the other channels"
         )
@@ -299,6 +304,8 @@ class Watcher:
             track.adopt(self._fit(track.asset, units, [values], share, "windows since it was first read"))
         except DataError as error:
             self._say_once(f"{track.asset or 'the asset'}: {error}")
+        for own in self.tracks.values():  # a new asset has its part of what is stated for all together
+            own.detector = own.detector and replace(own.detector, false_alarms_a_day=share)
         self._save_normals()
 
     def _learn_steps(self) -> int:
