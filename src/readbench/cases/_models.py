@@ -81,6 +81,11 @@ class Case(Record):
     rejected: tuple[str, ...] = ()
     changed: float = 0.0
 
+    @property
+    def recording(self) -> str:
+        """Its group; a case that names none is a recording of its own."""
+        return self.group or self.id
+
 
 class CaseDetails(Record):
     """A case, and what its window is and brings along.
