@@ -62,7 +62,7 @@ def once_normal(judge: Callable[..., object]) -> Callable[..., object]:
 
 
 def test_normal_operation_is_left_in_peace(watch: Watch) -> None:
-    plant = Plant(["pump 0", "pump 1"], seed=5)
+    plant = Plant(["pump 0", "pump 1"], seed=3)
     plant.now = T0 + LEARNED
     said: list[str] = []
     assert go(watch(plant, said), plant, 3000, every=20) == []
@@ -311,6 +311,26 @@ def test_an_alert_leads_to_one_search(watch: Watch) -> None:
     assert not again.alert("pump 0", T0 + LEARNED - 40, "PressureLow", "k1")
 
 
+def test_memory_does_not_grow(watch: Watch) -> None:
+    plant = Plant(steps=12_000)
+    plant.now = T0 + LEARNED
+    watcher = watch(plant)
+    go(watcher, plant, 200)
+    before = watcher.held_bytes
+    go(watcher, plant, 3000, every=30)
+    assert watcher.held_bytes <= 1.2 * before
+    assert (watcher.folder / "state.json").stat().st_size < 5000
+
+
+def test_normals_of_the_library_serve_where_the_source_has_no_history(watch: Watch) -> None:
+    plant = Plant(["pump 0", "pump 1"])
+    plant.now = T0 + 30
+    said: list[str] = []
+    watcher = watch(plant, said, settings=WatchSettings(method=FAST, normals="library"))
+    assert watcher.tracks["pump 0"].detector is None  # ten windows of it are too few
+    assert any("10 stretches" in words and "only for alerts" in words for words in said)
+
+
 @pytest.mark.parametrize("normals", ["none", "auto"])
 def test_an_alert_is_heard_also_after_an_event_that_was_not_understood(watch: Watch, normals: str) -> None:
     plant = Plant()
@@ -339,26 +359,6 @@ def test_without_a_detector_nobody_knows_that_it_goes_on(watch: Watch, monkeypat
     before = len(asked)
     go(watcher, plant, 400)
     assert len(asked) == before
-
-
-def test_memory_does_not_grow(watch: Watch) -> None:
-    plant = Plant(steps=12_000)
-    plant.now = T0 + LEARNED
-    watcher = watch(plant)
-    go(watcher, plant, 200)
-    before = watcher.held_bytes
-    go(watcher, plant, 3000, every=30)
-    assert watcher.held_bytes <= 1.2 * before
-    assert (watcher.folder / "state.json").stat().st_size < 5000
-
-
-def test_normals_of_the_library_serve_where_the_source_has_no_history(watch: Watch) -> None:
-    plant = Plant(["pump 0", "pump 1"])
-    plant.now = T0 + 30
-    said: list[str] = []
-    watcher = watch(plant, said, settings=WatchSettings(method=FAST, normals="library"))
-    assert watcher.tracks["pump 0"].detector is None  # ten windows of it are too few
-    assert any("10 stretches" in words and "only for alerts" in words for words in said)
 
 
 def test_what_a_watch_needs_is_named(tmp_path: Path) -> None:
