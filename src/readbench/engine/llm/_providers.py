@@ -79,7 +79,8 @@ class CallError(MethodError):
         self.wait = wait
 
 
-def _refusal(url: str, status: int, said: str, headers: Mapping[str, str]) -> CallError:
+def explain_status(url: str, status: int, said: str, headers: Mapping[str, str]) -> CallError:
+    """What a status other than success means."""
     message = f"{url} answered with status {status}: {' '.join(said.split())[:EXCERPT]}"
     wait = _seconds(headers.get("retry-after", ""))
     if status == THROTTLED:
@@ -130,7 +131,7 @@ def reach_raw(name: str, create: Callable[..., Any], body: Mapping[str, Any], wh
     try:
         return create(**body)
     except package.APIStatusError as error:
-        raise _refusal(where, error.status_code, error.response.text, error.response.headers) from None
+        raise explain_status(where, error.status_code, error.response.text, error.response.headers) from None
     except package.APIConnectionError as error:
         raise _lost(where, error) from None
     except package.APIResponseValidationError:
@@ -354,7 +355,7 @@ class Toto:
         except (requests.RequestException, OSError) as error:
             raise _lost(url, error) from None
         if sent.status_code != requests.codes.ok:
-            raise _refusal(url, sent.status_code, sent.text, sent.headers)
+            raise explain_status(url, sent.status_code, sent.text, sent.headers)
         try:
             return _toto_answer(sent.json(), url)
         except ValueError:
