@@ -24,6 +24,7 @@ KEYS = {
     "VERTEX_TOKEN": "secret-vertex",
 }
 SETTINGS: dict[str, dict[str, object]] = {
+    "anthropic": {"key_env": "ANTHROPIC_API_KEY"},
     "openai": {"key_env": "OPENAI_API_KEY"},
     "chatts-http": {"key_env": "OPENAI_API_KEY"},
     "vertex": {"key_env": "VERTEX_TOKEN", "region": "europe-west1", "project": "p"},

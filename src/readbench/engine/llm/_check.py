@@ -62,7 +62,7 @@ def check_model(model: str) -> ModelCheck:
         "stopped": reply.stop,
         "seconds": f"{seconds:.1f}",
         "tokens": ", ".join(f"{name} {count}" for name, count in asdict(reply.usage).items() if count),
-        "cost": f"${profile.cost(**asdict(reply.usage)):.4f}" if profile.input_price else "no prices in the profile",
+        "cost": f"${profile.cost(**asdict(reply.usage)):.4f}" if profile.priced else "no prices in the profile",
         "said": " ".join(reply.text.split())[:EXCERPT],
     }
     return ModelCheck(told, _complain(reply.text, reply.stop, profile.model, reply.model, asking.task))

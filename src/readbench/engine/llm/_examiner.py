@@ -119,7 +119,7 @@ class ReplyStore:
 
 
 TRIES = 4
-REFUSAL, TRUNCATED = "refusal", "truncated"
+REFUSAL, TRUNCATED, EMPTY = "refusal", "truncated", "empty"
 REFUSED = "refused"
 """A call that the service will not take, whoever asks again; a refusal is a model's."""
 FINAL = {REFUSAL, TRUNCATED}
@@ -198,7 +198,8 @@ class ModelCaller:
     def _announce(self, missing: Sequence[ModelRequest]) -> Spending:
         planned = estimate_cost(missing, self.profile)
         if missing:
-            LOG.info("%s: up to %s, %s so far", self.ledger.name, planned, self.ledger.spent())
+            told = self.profile.describe(planned), self.profile.describe(self.ledger.spent())
+            LOG.info("%s: up to %s; so far %s", self.ledger.name, *told)
             self.ledger.require(planned)
             self._tell(0, len(missing), self.ledger.spent(), planned)
         return planned
@@ -246,7 +247,8 @@ class ModelCaller:
                 failures[failure] += 1
             if not failure or failure in FINAL:
                 break
-            self._back_off(attempt)
+            if failure == EMPTY:  # a sign that the server is busy; words that cannot be read are none
+                self._back_off(attempt)
         self.store.write(request, StoredReply(text, usage, attempt + 1, dict(failures), model))
 
     def _answer_together(self, waiting: dict[str, tuple[ModelRequest, Read[T]]]) -> None:
@@ -314,7 +316,7 @@ def _fault(reply: Reply | CallError, read: Read[T]) -> str:
     except UnreadableError:
         if reply.stop == TRUNCATED:
             return TRUNCATED
-        return "unreadable" if reply.text.strip() else "empty"
+        return "unreadable" if reply.text.strip() else EMPTY
     return ""
 
 

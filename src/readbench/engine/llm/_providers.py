@@ -91,7 +91,7 @@ def explain_status(url: str, status: int, said: str, headers: Mapping[str, str])
 
 
 def _lost(url: str, error: Exception) -> CallError:
-    reason = error.__cause__ or error
+    reason = str(error.__cause__ or error).rstrip(".")
     return CallError("unreachable", f"{url} did not answer: {reason}. Is the server running?")
 
 
@@ -182,7 +182,10 @@ class Anthropic:
             token = key(profile.key_env) if profile.key_env else None
             where = {"region": profile.region, "project_id": profile.project}
             return package.AnthropicVertex(**where, access_token=token, **shared)
-        return package.Anthropic(api_key=key(profile.key_variable), **shared)
+        if profile.key_variable:
+            return package.Anthropic(api_key=key(profile.key_variable), **shared)
+        unsigned = dict.fromkeys(("Authorization", "X-Api-Key"), package.Omit())
+        return package.Anthropic(api_key="none", default_headers=unsigned, **shared)
 
 
 def message(request: ModelRequest, profile: Profile) -> dict[str, Any]:
