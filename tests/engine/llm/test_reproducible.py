@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from readbench.benchmark.report import Declared, overview, read_bundle, read_results, write_bundle
 from readbench.benchmark.runs import run, suite
 from readbench.cli import app
-from readbench.engine.llm import check_model
+from readbench.engine.llm import check_model, describe_spending
 from readbench.engine.llm._prompts import load_prompts
 from readbench.engine.llm._settings import load_profile
 from readbench.engine.method import Method
@@ -162,6 +162,13 @@ def test_checking_a_model_says_what_is_wrong(answered: Answered, complaint: str,
         result = CliRunner().invoke(app, ["llm", "check", "m"])
     assert result.exit_code == 1
     assert complaint in str(result.exception)
+
+
+def test_a_check_that_fails_costs_nothing(configure: Configure) -> None:
+    with serving(lambda _: Answered(status=403, raw=b"no")) as loopback:
+        configure("m", provider="anthropic", base_url=loopback.url, input_price=3.0, output_price=15.0)
+        assert CliRunner().invoke(app, ["llm", "check", "m"]).exit_code == 1
+    assert "1 calls, $0.00" in describe_spending("m")[-1]
 
 
 def test_classes_come_first_where_the_provider_caches_them(configure: Configure) -> None:

@@ -45,12 +45,9 @@ def check_model(model: str) -> ModelCheck:
     shown = items if asking.task == "list" else items[:1]
     composer = Composer(asking, Plotter(cache_root()), "Drawn windows, to see whether this works.")
     request = composer.request(query, shown)
-    ledger = Ledger(cache_root(), name, profile)
-    ledger.enter(request)
     began = time.perf_counter()
-    reply = client_for(profile).complete(request)
+    reply = Ledger(cache_root(), name, profile).pay(request, client_for(profile))
     seconds = time.perf_counter() - began
-    ledger.correct(request, reply.usage)
     told = {
         "provider": str(profile.provider),
         "address": profile.address or f"of region {profile.region or 'in AWS_REGION'}",

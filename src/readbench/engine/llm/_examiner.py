@@ -236,7 +236,7 @@ class ModelCaller:
         usage, text, model = Usage(), "", ""
         for attempt in range(TRIES):
             try:
-                reply = self._call(request)
+                reply = self.ledger.pay(request, self.client)
             except CallError as error:
                 failures[error.failure] += 1
                 self._back_off(attempt, error)
@@ -277,16 +277,6 @@ class ModelCaller:
                 raise error
         if waiting:
             raise CallError(error.failure, f"{len(waiting)} questions failed in {TRIES} batches: {error}")
-
-    def _call(self, request: ModelRequest) -> Reply:
-        self.ledger.enter(request)
-        usage = Usage()
-        try:
-            reply = self.client.complete(request)
-            usage = reply.usage
-        finally:
-            self.ledger.correct(request, usage)
-        return reply
 
     def _back_off(self, attempt: int, error: CallError | None = None) -> None:
         """Wait before the next try; raise the error where there is none, or where trying again is no use."""

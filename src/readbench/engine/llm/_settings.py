@@ -38,7 +38,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from readbench.common.files import cache_root, exclusive, write_json
-from readbench.engine.llm._messages import ModelRequest, Usage
+from readbench.engine.llm._messages import ChatClient, ModelRequest, Reply, Usage
 from readbench.engine.parameters import ParameterRange, parameters_of
 from readbench.errors import RunError, UnknownNameError, UsageError
 
@@ -176,8 +176,8 @@ class Profile:
         return None not in (self.input_price, self.output_price)
 
     def describe(self, spending: Spending) -> str:
-        """Calls and dollars in words."""
-        return f"{spending.calls} calls, {f'${spending.cost:.2f}' if self.priced else 'no prices in the profile'}"
+        """Calls in words, and dollars where prices are known."""
+        return f"{spending.calls} calls{f', ${spending.cost:.2f}' if self.priced else ''}"
 
     @property
     def further(self) -> dict[str, Any]:
@@ -353,6 +353,17 @@ class Ledger:
         """Raise `RunError` unless the budget has room for what is planned."""
         self._check(self.spent(), planned)
 
+    def pay(self, request: ModelRequest, client: ChatClient) -> Reply:
+        """The answer to a call, which is entered before it is made; one that fails costs nothing."""
+        self.enter(request)
+        usage = Usage()
+        try:
+            reply = client.complete(request)
+            usage = reply.usage
+        finally:
+            self.correct(request, usage)
+        return reply
+
     def enter(self, request: ModelRequest) -> None:
         """Enter a call that is about to be made; `RunError` where the budget has no room for it."""
         self._add(Spending(1, _most(request, self.profile)), checked=True)
@@ -391,6 +402,7 @@ def describe_spending(name: str, planned: Sequence[Spending] = (), options: Mode
     limits += [f"${profile.max_cost:.2f}"] if profile.max_cost is not None else []
     spent = profile.describe(Ledger(cache_root(), name, profile).spent())
     budget = f"spent so far {spent}; budget {' and '.join(limits) or 'without limit'}"
+    budget += "" if profile.priced else "; dollars are not known without input_price and output_price"
     return [*(f"up to {profile.describe(plan)}" for plan in planned), budget]
 
 
