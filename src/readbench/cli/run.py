@@ -238,12 +238,13 @@ def _show_costs(forecasts: Sequence[Forecast], models: ModelOptions, console: Co
     """
     from readbench.engine.llm import Spending, describe_spending
 
-    for model, own in groupby(forecasts, key=lambda forecast: forecast.model):
-        total = Spending()
-        for forecast in own:
-            total += forecast.most
-            _line(console, f"{model} on {forecast.dataset}: up to {forecast.most}")
-        _line(console, f"{model}: up to {total}; {describe_spending(model, models)}")
+    for model, group in groupby(forecasts, key=lambda forecast: forecast.model):
+        own = list(group)
+        most = [forecast.most for forecast in own]
+        *told, total, budget = describe_spending(model, [*most, sum(most, Spending())], models)
+        for forecast, cost in zip(own, told, strict=True):
+            _line(console, f"{model} on {forecast.dataset}: {cost}")
+        _line(console, f"{model}: {total}; {budget}")
 
 
 def _line(console: Console, text: str) -> None:

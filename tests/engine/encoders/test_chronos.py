@@ -95,3 +95,11 @@ def test_weights_that_the_network_lacks_are_not_ignored(build: Build) -> None:
     (folder / "config.json").write_text(json.dumps(config | {"num_layers": 1}))
     with pytest.raises(DataError, match=r"has weights that the network lacks, such as encoder\.block\.1"):
         fitted(build, seed=3).encode(RAGGED)
+
+
+def test_weights_of_another_shape_are_named(build: Build) -> None:
+    folder = Path(build(seed=4).weights)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"d_ff": 2 * config["d_ff"]}))
+    with pytest.raises(DataError, match=r"has weights of another shape, such as \w+\.block\.0"):
+        fitted(build, seed=4).encode(RAGGED)

@@ -24,6 +24,7 @@ KEYS = {
     "VERTEX_TOKEN": "secret-vertex",
 }
 SETTINGS: dict[str, dict[str, object]] = {
+    "anthropic": {"key_env": "ANTHROPIC_API_KEY"},
     "openai": {"key_env": "OPENAI_API_KEY"},
     "chatts-http": {"key_env": "OPENAI_API_KEY"},
     "vertex": {"key_env": "VERTEX_TOKEN", "region": "europe-west1", "project": "p"},
@@ -31,6 +32,8 @@ SETTINGS: dict[str, dict[str, object]] = {
 """What profiles of a provider need here beside an address."""
 
 
+BAD = 400
+"""As a status: the request cannot be right, however often it is made."""
 HANG_UP = 0
 """As a status: the server says nothing and closes the connection."""
 
@@ -233,7 +236,8 @@ def results_of(loopback: Loopback, name: str) -> Iterator[dict[str, Any]]:
         asked = Asked("/v1/messages", {}, request["params"])
         loopback.asked.append(asked)
         answered = loopback.script(asked)
-        failed = {"type": "errored", "error": {"type": "error", "error": {"type": "api_error", "message": "no"}}}
+        kind = "invalid_request_error" if answered.status == BAD else "api_error"
+        failed = {"type": "errored", "error": {"type": "error", "error": {"type": kind, "message": "no such setting"}}}
         done = {"type": "succeeded", "message": wrapped(asked, answered)}
         yield {"custom_id": request["custom_id"], "result": done if answered.status == 200 else failed}
 
@@ -251,10 +255,15 @@ def completion_batch_of(loopback: Loopback, name: str) -> dict[str, Any]:
         return head | {"status": "in_progress"}
     if loopback.end == "failed":
         return head | {"status": "failed", "errors": {"data": [{"message": "line 1 is no request"}]}}
-    answers = f"answers_{name}"
+    answers, errors = f"answers_{name}", f"errors_{name}"
     if answers not in loopback.files:
-        loopback.files[answers] = "\n".join(map(json.dumps, completions_of(loopback, name))).encode()
-    return head | {"status": loopback.end, "output_file_id": answers}
+        rows = list(completions_of(loopback, name))
+        done = [row for row in rows if row["response"]["status_code"] == 200]
+        failed = [row for row in rows if row not in done]
+        for file, content in ((answers, done), (errors, failed)):
+            loopback.files[file] = "\n".join(map(json.dumps, content)).encode()
+    told = {"output_file_id": answers, "error_file_id": errors if loopback.files.get(errors) else None}
+    return head | {"status": loopback.end} | told
 
 
 def completions_of(loopback: Loopback, name: str) -> Iterator[dict[str, Any]]:
@@ -263,7 +272,9 @@ def completions_of(loopback: Loopback, name: str) -> Iterator[dict[str, Any]]:
         asked = Asked(request["url"], {}, request["body"])
         loopback.asked.append(asked)
         answered = loopback.script(asked)
-        response = {"status_code": answered.status, "body": wrapped(asked, answered)}
+        failed = {"error": {"message": "no such setting", "type": "invalid_request_error"}}
+        body = wrapped(asked, answered) if answered.status == 200 else failed
+        response = {"status_code": answered.status, "body": body}
         yield {"custom_id": request["custom_id"], "response": response, "error": None}
 
 

@@ -17,7 +17,7 @@ from readbench.engine.llm._messages import read_similarity
 from readbench.engine.llm._providers import CallError, client_for
 from readbench.engine.llm._settings import Profile
 from readbench.errors import UsageError
-from tests.engine.llm.server import SETTINGS, Answered, Loopback, serving
+from tests.engine.llm.server import BAD, SETTINGS, Answered, Loopback, serving
 from tests.engine.llm.test_caller import GOOD, question
 
 PROVIDERS = ("anthropic", "openai")
@@ -134,6 +134,29 @@ def test_a_batch_that_the_service_would_not_take_says_why_and_is_forgotten(tmp_p
         assert not list((tmp_path / "llm" / "batches").iterdir())
         loopback.end = "completed"
         assert ask(caller_of(loopback, "openai", tmp_path)) == [50.0] * 5
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_question_that_the_service_refuses_says_why_at_once_and_others_are_kept(
+    provider: str, tmp_path: Path
+) -> None:
+    said = iter([Answered(GOOD), Answered(status=BAD), *[Answered(GOOD)] * 4])
+    with serving(lambda _: next(said)) as loopback:
+        caller = caller_of(loopback, provider, tmp_path)
+        with pytest.raises(CallError, match=r"no such setting.*Check the model's name") as refused:
+            ask(caller)
+        assert refused.value.failure == "refused"
+        assert ask(caller_of(loopback, provider, tmp_path)) == [50.0] * 5
+        assert [len(requests) for requests in loopback.batches.values()] == [5, 1]
+    assert caller.ledger.spent().cost == pytest.approx(5 * COST, rel=1e-6)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_questions_that_fail_in_every_batch_say_why(provider: str, tmp_path: Path) -> None:
+    with serving(lambda _: Answered(status=500)) as loopback:
+        with pytest.raises(CallError, match=r"5 questions failed in 4 batches: .*no such setting"):
+            ask(caller_of(loopback, provider, tmp_path))
+        assert len(loopback.batches) == 4
 
 
 def test_large_batches_are_sent_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,6 +107,13 @@ def test_waits_double_and_are_at_least_what_the_server_asks(tmp_path: Path, monk
     assert waits == [1.0, 9.0, 4.0]
 
 
+def test_words_that_cannot_be_read_are_asked_for_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("the server answered"))
+    caller = caller_of(tmp_path, Replies("the first", "half of it", GOOD), backoff_s=1.0)
+    assert caller.ask([question()], [read_similarity]) == [50.0]
+    assert caller.usage["unreadable"] == 2
+
+
 def test_what_was_answered_is_never_asked_again(tmp_path: Path) -> None:
     script = Replies(GOOD, '{"similarity": 70}')
     first = caller_of(tmp_path, script, concurrency=1)

@@ -119,6 +119,14 @@ def test_a_budget_of_the_command_is_kept_and_the_estimate_stands_before_the_run(
     assert found.start() < done.output.index("1 failed")
 
 
+def test_without_prices_no_dollars_are_told(configure: Configure, tmp_path: Path) -> None:
+    configure("m", provider="anthropic", base_url="http://127.0.0.1:9", images="none")
+    told = command(tmp_path / "run", "--max-calls=0").output
+    total = "m: up to 100 calls; spent so far 0 calls; budget 0 calls; dollars are not known without input_price"
+    assert total in told
+    assert "$" not in told
+
+
 def test_prompts_of_the_command_take_the_place_of_the_profile_s(configure: Configure, tmp_path: Path) -> None:
     prompts = tmp_path / "mine.toml"
     prompts.write_text(PROMPTS)

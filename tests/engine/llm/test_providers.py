@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import json
 import re
 import socket
 import time
+import typing
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 
 from readbench.engine.llm import Image, ModelRequest, SeriesPart, Text, Usage
 from readbench.engine.llm._providers import CallError, OpenAi, client_for
-from readbench.engine.llm._settings import Profile
+from readbench.engine.llm._settings import Effort, Profile, Thinking
 from readbench.errors import UsageError
 from tests.engine.llm.server import KEYS, PROVIDERS, SETTINGS, Answered, Loopback, serving
 
@@ -117,12 +119,29 @@ def test_openai_gets_a_chat(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "response_format" not in body
 
 
-def test_the_key_of_openai_goes_to_openai_alone() -> None:
-    _, headers, _ = sent("openai", key_env="")
-    assert "authorization" not in headers
-    hosted = Profile(provider="openai", model="m")
-    assert hosted.key_variable == "OPENAI_API_KEY"
-    assert OpenAi(hosted).body(REQUEST)["max_completion_tokens"] == 2048
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_the_key_of_a_provider_goes_to_its_own_address_alone(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "secret-token")
+    _, headers, _ = sent(provider, key_env="")
+    assert not {"authorization", "x-api-key"} & set(headers)
+    assert not any("secret" in value for value in headers.values())
+    assert Profile(provider=provider, model="m").key_variable == f"{provider.upper()}_API_KEY"  # type: ignore[arg-type]
+
+
+def test_openai_itself_takes_the_newer_name_of_the_limit() -> None:
+    assert OpenAi(Profile(provider="openai", model="m")).body(REQUEST)["max_completion_tokens"] == 2048
+
+
+def test_settings_know_what_the_packages_know() -> None:
+    """Thinking with a budget of tokens is for older models; `extra` can ask for it."""
+    types = importlib.import_module("anthropic.types")
+    told = typing.get_type_hints(types.OutputConfigParam)["effort"]
+    shared = importlib.import_module("openai.types.shared_params.reasoning_effort")
+    for known in (told, shared.ReasoningEffort):
+        (efforts,) = (own for own in typing.get_args(known) if own is not type(None))
+        assert set(typing.get_args(efforts)) <= set(typing.get_args(Effort))
+    kinds = (typing.get_type_hints(own)["type"] for own in typing.get_args(types.ThinkingConfigParam))
+    assert {typing.get_args(kind)[0] for kind in kinds} - {"enabled"} <= set(typing.get_args(Thinking))
 
 
 def test_settings_of_decoding_are_sent_where_they_are_set() -> None:

@@ -264,18 +264,18 @@ def show_report(results: Results, console: Console) -> None:
     for table in first.tables:
         show_table(table, console, MOST_ROWS)
     for line in first.remarks:
-        console.print(line, style="dim", highlight=False)
+        console.print(line, style="dim", highlight=False, markup=False)  # pip install 'readbench[extra]' is no markup
 
 
 def show_table(table: ReportTable, console: Console, most: int | None = None) -> None:
     """Print one table, or its first rows; where it is too wide, in parts that each begin with the names."""
     rows, names = table.rows[:most], range(table.labels)
-    for number, part in enumerate(_fit_columns(table, rows, console.width)):
-        title = "" if number else table.caption
+    for place, part in enumerate(_fit_columns(table, rows, console.width)):
+        title = "" if place else table.caption
         view = RichTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for c in (*names, *part):
-            named = c < table.labels
-            view.add_column(table.columns[c], justify="left" if named else "right", no_wrap=not named, overflow="fold")
+            number = c >= table.labels and max((cell_len(row[c]) for row in rows), default=0) <= console.width // 2
+            view.add_column(table.columns[c], justify="right" if number else "left", no_wrap=number, overflow="fold")
         for r, row in enumerate(rows):
             marks = {c: table.marks.get((r, c)) for c in (*names, *part)}
             view.add_row(*(Text(row[c], STYLES[mark] if mark else "") for c, mark in marks.items()))

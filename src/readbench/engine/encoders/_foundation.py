@@ -120,12 +120,13 @@ CHRONOS_FILES = ("config.json", "model.safetensors")
 
 def load_whole(kind: Torch, folder: Path, owner: str) -> Torch:
     """A network of `transformers` from a folder; weights that are missing, surplus or of another shape are an error."""
-    network, report = kind.from_pretrained(folder, local_files_only=True, output_loading_info=True)
+    told = {"output_loading_info": True, "ignore_mismatched_sizes": True}  # they are named below, not ignored
+    network, report = kind.from_pretrained(folder, local_files_only=True, **told)
     wrong = {
+        "has weights of another shape": [own[0] for own in report["mismatched_keys"]],
         "lacks weights of the network": report["missing_keys"],
         "has weights that the network lacks": report["unexpected_keys"],
     }
-    wrong["has weights of another shape"] = report["mismatched_keys"]
     for what, names in wrong.items():
         if names:
             raise DataError(f"{owner}: {folder} {what}, such as {min(map(str, names))}.")

@@ -42,6 +42,8 @@ from readbench.errors import DataError, MethodError, ReadbenchError
 
 SMALLEST_BATCH = 8
 """Smaller batches are filled up with their last series: products of few rows round differently; networks amplify it."""
+REASON = 300
+"""Most characters that are told of why weights could not be loaded: torch names them behind its first line."""
 SAME_VECTORS = ("weights", "device", "batch", "metric")
 """Parameters that do not change a vector beyond rounding; the weights count by their content."""
 
@@ -111,7 +113,7 @@ class FrozenEncoder(ChannelEncoder):
         except ReadbenchError:
             raise
         except Exception as error:  # a damaged file, or one of another network, fails in any way
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:REASON]
             place = paths[0].parent if len(paths) > 1 else paths[0]
             raise DataError(f"{place} holds no weights that {self.name} can load ({reason}).") from error
 

@@ -26,6 +26,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
+from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,6 +203,8 @@ class TorchProgram(FileEncoder):
     def load(self, path: Path) -> Torch:
         """The program on the device, and how many inputs it has."""
         export = import_optional("torch.export", self.name)
+        if not is_zipfile(path):  # torch would print a page about it
+            raise ValueError("it is no file that torch.export.save wrote, or a part of one")
         program, device = export.load(path), pick_device(self.device, self.name)
         if device != "cpu":
             program = import_optional("torch.export.passes", self.name).move_to_device_pass(program, device)

@@ -23,6 +23,7 @@ from readbench.engine.llm._providers import (
     Anthropic,
     CallError,
     OpenAi,
+    explain_status,
     message,
     reach,
     reach_raw,
@@ -36,8 +37,13 @@ TRIES = 4
 """Of a call to the service of batches, not of a question."""
 NOTE = "readbench"
 """The key of the note by which a batch is found again."""
+PASSING = ("rate_limit_error", "overloaded_error", "api_error", "timeout_error")
+"""Errors of Anthropic, as a batch names them, that may pass when it is tried again."""
+OK = 200
 T = TypeVar("T")
 Body = dict[str, Any]
+Outcome = Reply | CallError
+"""How one question of a batch ended."""
 
 
 class Batches(ABC):
@@ -73,15 +79,15 @@ class Batches(ABC):
         """Whether nothing more will come of a batch; `CallError` where the service would not take it."""
 
     @abstractmethod
-    def results(self, batch: str) -> dict[str, Reply]:
-        """Answers by the names of their questions; those that the service failed at are not there."""
+    def results(self, batch: str) -> dict[str, Outcome]:
+        """How each question ended, by name; one that the service did not come to is not there."""
 
     def remembered(self) -> set[str]:
         """Names of questions in batches that were sent, or were about to be, and are not settled."""
         return {name for record in self.root.glob("*.json") for name in _read(record)["names"]}
 
-    def complete(self, requests: Mapping[str, ModelRequest]) -> Iterator[tuple[list[str], dict[str, Reply]]]:
-        """Names of questions that a batch settled, and its answers to them; file them before the next is asked for."""
+    def complete(self, requests: Mapping[str, ModelRequest]) -> Iterator[tuple[list[str], dict[str, Outcome]]]:
+        """Names of questions that a batch settled, and how they ended; file them before the next is asked for."""
         left = dict(requests)
         for record in sorted(self.root.glob("*.json")):
             known = _read(record)
@@ -98,7 +104,7 @@ class Batches(ABC):
             write_json(record, {"id": batch, "names": list(part)}, indent=None)
             yield from self._settle(record, batch, list(part))
 
-    def _settle(self, record: Path, batch: str, names: list[str]) -> Iterator[tuple[list[str], dict[str, Reply]]]:
+    def _settle(self, record: Path, batch: str, names: list[str]) -> Iterator[tuple[list[str], dict[str, Outcome]]]:
         wait = self.profile.backoff_s
         try:
             while not self._try(partial(self.ended, batch)):
@@ -171,12 +177,12 @@ class MessageBatches(Batches):
         """Whether nothing more will come of a batch."""
         return bool(self._call("retrieve", message_batch_id=batch).get("processing_status") == "ended")
 
-    def results(self, batch: str) -> dict[str, Reply]:
-        """Answers by the names of their questions."""
+    def results(self, batch: str) -> dict[str, Outcome]:
+        """How each question ended; those that expired, or were cancelled, are not there."""
         own = self.client.sdk.messages.batches.results
         rows = reach_raw("anthropic", lambda: [row.to_dict() for row in own(batch)], {}, self._where)
-        ended = [(row["custom_id"], row["result"]) for row in rows if row["result"]["type"] == "succeeded"]
-        return {name: read_message(result["message"], batch) for name, result in ended}
+        found = {row["custom_id"]: _message_outcome(row["result"], self._where) for row in rows}
+        return {name: outcome for name, outcome in found.items() if outcome}
 
     @property
     def _where(self) -> str:
@@ -185,6 +191,34 @@ class MessageBatches(Batches):
     def _call(self, verb: str, **arguments: Any) -> Any:  # noqa: ANN401 - any JSON
         own = self.client.sdk.messages.batches.with_raw_response
         return reach("anthropic", getattr(own, verb), arguments, self._where)
+
+
+def _message_outcome(result: Any, where: str) -> Outcome | None:  # noqa: ANN401 - any JSON
+    """A result of Anthropic's; None where the question was not come to."""
+    if result["type"] == "succeeded":
+        return _read_or_error(read_message, result["message"], where)
+    if result["type"] != "errored":
+        return None
+    error = result["error"].get("error") or {}
+    said = f"{where}: {error.get('type')}: {error.get('message')}"
+    if error.get("type") in PASSING:
+        return CallError("overloaded", said)
+    return CallError("refused", f"{said}. Check the model's name and the settings of its profile.")
+
+
+def _completion_outcome(response: Body, where: str) -> Outcome:
+    """A result of OpenAI's."""
+    status, body = int(response.get("status_code") or 0), response.get("body")
+    if status != OK:
+        return explain_status(where, status, json.dumps(body), {})
+    return _read_or_error(read_completion, body, where)
+
+
+def _read_or_error(read: Callable[[Any, str], Reply], body: Any, where: str) -> Outcome:  # noqa: ANN401 - any JSON
+    try:
+        return read(body, where)
+    except CallError as error:
+        return error
 
 
 class CompletionBatches(Batches):
@@ -225,16 +259,19 @@ class CompletionBatches(Batches):
             raise CallError("refused", f"{self._where} would not take a batch: {'; '.join(said) or 'no reason given'}.")
         return told.get("status") in ("completed", "expired", "cancelled")
 
-    def results(self, batch: str) -> dict[str, Reply]:
-        """Answers by the names of their questions; a batch that expired has some."""
-        file = self._call("batches", "retrieve", batch_id=batch).get("output_file_id")
+    def results(self, batch: str) -> dict[str, Outcome]:
+        """How each question ended: answers are in one file, what failed in another; a batch that expired has some."""
+        told = self._call("batches", "retrieve", batch_id=batch)
+        rows = [row for kind in ("output", "error") for row in self._rows(told.get(f"{kind}_file_id"))]
+        ended = [(row["custom_id"], row.get("response") or {}) for row in rows]
+        return {name: _completion_outcome(own, self._where) for name, own in ended if own}
+
+    def _rows(self, file: str | None) -> list[Any]:
         if not file:
-            return {}
+            return []
         create = self.client.sdk.files.with_raw_response.content
         text = reach_raw("openai", create, self.client.named({"file_id": file}), self._where).http_response.text
-        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-        done = [(row["custom_id"], row.get("response") or {}) for row in rows if not row.get("error")]
-        return {name: read_completion(own["body"], batch) for name, own in done if own.get("status_code") == 200}
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
 
     @property
     def _where(self) -> str:

@@ -45,12 +45,9 @@ def check_model(model: str) -> ModelCheck:
     shown = items if asking.task == "list" else items[:1]
     composer = Composer(asking, Plotter(cache_root()), "Drawn windows, to see whether this works.")
     request = composer.request(query, shown)
-    ledger = Ledger(cache_root(), name, profile)
-    ledger.enter(request)
     began = time.perf_counter()
-    reply = client_for(profile).complete(request)
+    reply = Ledger(cache_root(), name, profile).pay(request, client_for(profile))
     seconds = time.perf_counter() - began
-    ledger.correct(request, reply.usage)
     told = {
         "provider": str(profile.provider),
         "address": profile.address or f"of region {profile.region or 'in AWS_REGION'}",
@@ -62,7 +59,7 @@ def check_model(model: str) -> ModelCheck:
         "stopped": reply.stop,
         "seconds": f"{seconds:.1f}",
         "tokens": ", ".join(f"{name} {count}" for name, count in asdict(reply.usage).items() if count),
-        "cost": f"${profile.cost(**asdict(reply.usage)):.4f}" if profile.input_price else "no prices in the profile",
+        "cost": f"${profile.cost(**asdict(reply.usage)):.4f}" if profile.priced else "no prices in the profile",
         "said": " ".join(reply.text.split())[:EXCERPT],
     }
     return ModelCheck(told, _complain(reply.text, reply.stop, profile.model, reply.model, asking.task))

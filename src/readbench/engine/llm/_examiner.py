@@ -119,10 +119,14 @@ class ReplyStore:
 
 
 TRIES = 4
-REFUSAL, TRUNCATED = "refusal", "truncated"
+REFUSAL, TRUNCATED, EMPTY = "refusal", "truncated", "empty"
+REFUSED = "refused"
+"""A call that the service will not take, whoever asks again; a refusal is a model's."""
 FINAL = {REFUSAL, TRUNCATED}
 """Answers that the same question would get again."""
 LONGEST_WAIT_S = 120.0
+EXPIRED = CallError("overloaded", "the service did not come to them in time. Run again later.")
+"""How a question ends of which a batch tells nothing."""
 LOG = logging.getLogger("readbench.engine.llm")
 T = TypeVar("T")
 Read = Callable[[str], T]
@@ -194,7 +198,8 @@ class ModelCaller:
     def _announce(self, missing: Sequence[ModelRequest]) -> Spending:
         planned = estimate_cost(missing, self.profile)
         if missing:
-            LOG.info("%s: up to %s, %s so far", self.ledger.name, planned, self.ledger.spent())
+            told = self.profile.describe(planned), self.profile.describe(self.ledger.spent())
+            LOG.info("%s: up to %s; so far %s", self.ledger.name, *told)
             self.ledger.require(planned)
             self._tell(0, len(missing), self.ledger.spent(), planned)
         return planned
@@ -231,7 +236,7 @@ class ModelCaller:
         usage, text, model = Usage(), "", ""
         for attempt in range(TRIES):
             try:
-                reply = self._call(request)
+                reply = self.ledger.pay(request, self.client)
             except CallError as error:
                 failures[error.failure] += 1
                 self._back_off(attempt, error)
@@ -242,43 +247,40 @@ class ModelCaller:
                 failures[failure] += 1
             if not failure or failure in FINAL:
                 break
-            self._back_off(attempt)
+            if failure == EMPTY:  # a sign that the server is busy; words that cannot be read are none
+                self._back_off(attempt)
         self.store.write(request, StoredReply(text, usage, attempt + 1, dict(failures), model))
 
     def _answer_together(self, waiting: dict[str, tuple[ModelRequest, Read[T]]]) -> None:
         """The same in batches, as often as there are tries."""
         batches = batches_for(self.profile, self.root)
         answers = {name: StoredReply("", Usage(), 0) for name in waiting}
+        error = EXPIRED
         for attempt in range(TRIES):
             known = batches.remembered()  # entered when they were sent, by a process that was killed
             for request in (request for name, (request, _) in waiting.items() if name not in known):
                 self.ledger.enter(request)
-            for names, replies in batches.complete({name: request for name, (request, _) in waiting.items()}):
+            for names, ended in batches.complete({name: request for name, (request, _) in waiting.items()}):
                 for name in names:
                     request, read = waiting[name]
-                    reply = replies.get(name)
-                    failure = _fault(reply, read) if reply else "overloaded"
+                    outcome = ended.get(name, EXPIRED)
+                    reply = outcome if isinstance(outcome, Reply) else None
+                    failure = _fault(outcome, read)
                     answers[name] = _add_try(answers[name], reply, failure)
+                    if isinstance(outcome, CallError) and error.failure != REFUSED:
+                        error = outcome
                     if not failure or failure in FINAL or (reply and attempt + 1 == TRIES):
                         self.store.write(request, answers[name])
                         del waiting[name]
                     self.ledger.correct(request, reply.usage if reply else Usage())  # last: killed before, it is dear
+            if error.failure == REFUSED:
+                raise error
         if waiting:
-            raise CallError("overloaded", f"{len(waiting)} questions failed in {TRIES} batches. Run again later.")
-
-    def _call(self, request: ModelRequest) -> Reply:
-        self.ledger.enter(request)
-        usage = Usage()
-        try:
-            reply = self.client.complete(request)
-            usage = reply.usage
-        finally:
-            self.ledger.correct(request, usage)
-        return reply
+            raise CallError(error.failure, f"{len(waiting)} questions failed in {TRIES} batches: {error}")
 
     def _back_off(self, attempt: int, error: CallError | None = None) -> None:
         """Wait before the next try; raise the error where there is none, or where trying again is no use."""
-        if error is not None and (error.failure == "refused" or attempt + 1 == TRIES):
+        if error is not None and (error.failure == REFUSED or attempt + 1 == TRIES):
             raise error
         if attempt + 1 < TRIES:
             wait = max(self.profile.backoff_s * 2**attempt, error.wait if error else 0.0)
@@ -293,8 +295,10 @@ def _add_try(answer: StoredReply, reply: Reply | None, failure: str) -> StoredRe
     return StoredReply(reply.text, answer.usage + reply.usage, answer.calls + 1, failures, reply.model)
 
 
-def _fault(reply: Reply, read: Read[T]) -> str:
+def _fault(reply: Reply | CallError, read: Read[T]) -> str:
     """What is wrong with an answer; empty where nothing is."""
+    if isinstance(reply, CallError):
+        return reply.failure
     if reply.stop == REFUSAL:
         return REFUSAL
     try:
@@ -302,7 +306,7 @@ def _fault(reply: Reply, read: Read[T]) -> str:
     except UnreadableError:
         if reply.stop == TRUNCATED:
             return TRUNCATED
-        return "unreadable" if reply.text.strip() else "empty"
+        return "unreadable" if reply.text.strip() else EMPTY
     return ""
 
 

@@ -79,7 +79,8 @@ class CallError(MethodError):
         self.wait = wait
 
 
-def _refusal(url: str, status: int, said: str, headers: Mapping[str, str]) -> CallError:
+def explain_status(url: str, status: int, said: str, headers: Mapping[str, str]) -> CallError:
+    """What a status other than success means."""
     message = f"{url} answered with status {status}: {' '.join(said.split())[:EXCERPT]}"
     wait = _seconds(headers.get("retry-after", ""))
     if status == THROTTLED:
@@ -90,7 +91,7 @@ def _refusal(url: str, status: int, said: str, headers: Mapping[str, str]) -> Ca
 
 
 def _lost(url: str, error: Exception) -> CallError:
-    reason = error.__cause__ or error
+    reason = str(error.__cause__ or error).rstrip(".")
     return CallError("unreachable", f"{url} did not answer: {reason}. Is the server running?")
 
 
@@ -130,7 +131,7 @@ def reach_raw(name: str, create: Callable[..., Any], body: Mapping[str, Any], wh
     try:
         return create(**body)
     except package.APIStatusError as error:
-        raise _refusal(where, error.status_code, error.response.text, error.response.headers) from None
+        raise explain_status(where, error.status_code, error.response.text, error.response.headers) from None
     except package.APIConnectionError as error:
         raise _lost(where, error) from None
     except package.APIResponseValidationError:
@@ -181,7 +182,10 @@ class Anthropic:
             token = key(profile.key_env) if profile.key_env else None
             where = {"region": profile.region, "project_id": profile.project}
             return package.AnthropicVertex(**where, access_token=token, **shared)
-        return package.Anthropic(api_key=key(profile.key_variable), **shared)
+        if profile.key_variable:
+            return package.Anthropic(api_key=key(profile.key_variable), **shared)
+        unsigned = dict.fromkeys(("Authorization", "X-Api-Key"), package.Omit())
+        return package.Anthropic(api_key="none", default_headers=unsigned, **shared)
 
 
 def message(request: ModelRequest, profile: Profile) -> dict[str, Any]:
@@ -354,7 +358,7 @@ class Toto:
         except (requests.RequestException, OSError) as error:
             raise _lost(url, error) from None
         if sent.status_code != requests.codes.ok:
-            raise _refusal(url, sent.status_code, sent.text, sent.headers)
+            raise explain_status(url, sent.status_code, sent.text, sent.headers)
         try:
             return _toto_answer(sent.json(), url)
         except ValueError:

@@ -38,7 +38,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from readbench.common.files import cache_root, exclusive, write_json
-from readbench.engine.llm._messages import ModelRequest, Usage
+from readbench.engine.llm._messages import ChatClient, ModelRequest, Reply, Usage
 from readbench.engine.parameters import ParameterRange, parameters_of
 from readbench.errors import RunError, UnknownNameError, UsageError
 
@@ -46,15 +46,15 @@ VARIABLE = "READBENCH_LLM"
 SHIPPED = "profiles"
 """The package's own file of profiles: models and settings of the paper."""
 Provider = Literal["anthropic", "bedrock", "vertex", "openai", "chatts-http", "toto-http"]
-Thinking = Literal["unset", "disabled", "adaptive"]
-Effort = Literal["unset", "minimal", "low", "medium", "high", "max"]
+Thinking = Literal["unset", "disabled", "between_tools", "adaptive"]
+Effort = Literal["unset", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Images = Literal["sheet", "channels", "none"]
 HOSTED = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 """Where a provider is when no address is given."""
 OWN_ADDRESS = ("bedrock", "vertex")
 """Providers whose address follows from the region."""
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
-"""Variables that hold a key where a profile names none; OpenAI's goes to OpenAI alone."""
+"""Variables that hold a key where a profile names none; each goes to its provider's own address alone."""
 CACHE_PRICES = {"anthropic": (0.1, 1.25), "bedrock": (0.1, 1.25), "vertex": (0.1, 1.25)}
 """What tokens of a provider's cache cost to read and to write, as a share of the price of reading; 1 elsewhere."""
 BATCHED = ("anthropic", "openai")
@@ -83,7 +83,8 @@ class Profile:
         project: of vertex.
         aws_profile: of bedrock, in the files of the AWS command line; single sign-on works as it does there.
         max_tokens: most tokens of an answer, thinking included.
-        thinking: what the request says about thinking (Claude): nothing, off, or as the model likes.
+        thinking: what the request says about thinking (Claude): nothing, off, between tools alone (the least that newer
+            models allow), or as the model likes.
         effort: how much it is to think, where the model knows such a setting.
         temperature: of sampling; the provider's own where it is not set.
         top_p: likewise.
@@ -140,7 +141,7 @@ class Profile:
     def __post_init__(self) -> None:
         if self.provider is None or not self.model:
             raise UsageError("it needs a provider and a model.")
-        if self.max_cost is not None and None in (self.input_price, self.output_price):
+        if self.max_cost is not None and not self.priced:
             raise UsageError("max_cost needs input_price and output_price, in dollars for a million tokens.")
         if not isinstance(_json(self.extra), dict):
             raise UsageError(f"extra must be a JSON object, as in '{{\"top_k\": 5}}'. Got {self.extra!r}.")
@@ -170,6 +171,15 @@ class Profile:
         return {name: value for name, value in own.items() if value is not None}
 
     @property
+    def priced(self) -> bool:
+        """Whether it is known what tokens cost."""
+        return None not in (self.input_price, self.output_price)
+
+    def describe(self, spending: Spending) -> str:
+        """Calls in words, and dollars where prices are known."""
+        return f"{spending.calls} calls{f', ${spending.cost:.2f}' if self.priced else ''}"
+
+    @property
     def further(self) -> dict[str, Any]:
         """`extra` as what it means."""
         return dict(_json(self.extra))
@@ -182,7 +192,7 @@ class Profile:
     @property
     def key_variable(self) -> str:
         """The variable that holds the key; empty where the provider has another way, or its server needs none."""
-        hosted = self.provider == "anthropic" or self.address == HOSTED.get(str(self.provider))
+        hosted = self.address == HOSTED.get(str(self.provider))
         return self.key_env or (KEYS.get(str(self.provider), "") if hosted else "")
 
     def cost(
@@ -314,9 +324,6 @@ class Spending:
     def __add__(self, other: Spending) -> Spending:
         return Spending(self.calls + other.calls, self.cost + other.cost)
 
-    def __str__(self) -> str:
-        return f"{self.calls} calls, ${self.cost:.2f}"
-
 
 def estimate_cost(requests: Sequence[ModelRequest], profile: Profile) -> Spending:
     """The most that requests can cost if each is answered at the first try."""
@@ -346,6 +353,17 @@ class Ledger:
         """Raise `RunError` unless the budget has room for what is planned."""
         self._check(self.spent(), planned)
 
+    def pay(self, request: ModelRequest, client: ChatClient) -> Reply:
+        """The answer to a call, which is entered before it is made; one that fails costs nothing."""
+        self.enter(request)
+        usage = Usage()
+        try:
+            reply = client.complete(request)
+            usage = reply.usage
+        finally:
+            self.correct(request, usage)
+        return reply
+
     def enter(self, request: ModelRequest) -> None:
         """Enter a call that is about to be made; `RunError` where the budget has no room for it."""
         self._add(Spending(1, _most(request, self.profile)), checked=True)
@@ -371,19 +389,21 @@ class Ledger:
         else:
             return
         raise RunError(
-            f"{self.name} has spent {spent} and needs up to {planned} more, beyond {limit}. Raise the"
+            f"{self.name} has spent {profile.describe(spent)} and needs up to {profile.describe(planned)} more, beyond"
+            f" {limit}. Raise the"
             " limit and run again: everything that was answered is kept."
         )
 
 
-def describe_spending(name: str, options: ModelOptions | None = None) -> str:
-    """What a configured model has spent so far and what its budget is, in words."""
+def describe_spending(name: str, planned: Sequence[Spending] = (), options: ModelOptions | None = None) -> list[str]:
+    """What each of several plans may cost with a configured model, in words; last what it has spent and may spend."""
     profile = load_profile(name, options)
     limits = [f"{profile.max_calls} calls"] if profile.max_calls is not None else []
     limits += [f"${profile.max_cost:.2f}"] if profile.max_cost is not None else []
-    return (
-        f"spent so far {Ledger(cache_root(), name, profile).spent()}; budget {' and '.join(limits) or 'without limit'}"
-    )
+    spent = profile.describe(Ledger(cache_root(), name, profile).spent())
+    budget = f"spent so far {spent}; budget {' and '.join(limits) or 'without limit'}"
+    budget += "" if profile.priced else "; dollars are not known without input_price and output_price"
+    return [*(f"up to {profile.describe(plan)}" for plan in planned), budget]
 
 
 def describe_profiles() -> list[tuple[str, str, str, str, str]]:
@@ -396,7 +416,7 @@ def describe_profiles() -> list[tuple[str, str, str, str, str]]:
             rows.append((name, "", "", f"broken: {error}", ""))
             continue
         lacking = explain_profile(profile)
-        rows.append((name, str(profile.provider), profile.model, lacking or "ready", describe_spending(name)))
+        rows.append((name, str(profile.provider), profile.model, lacking or "ready", describe_spending(name)[-1]))
     return rows
 
 
