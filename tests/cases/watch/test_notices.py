@@ -51,6 +51,7 @@ class Desk:
 
     def __init__(self, refuse: int = 0) -> None:
         self.received: list[tuple[dict[str, Any], str]] = []
+        self.paths: list[str] = []
         self.refuse = refuse
         desk = self
 
@@ -59,6 +60,7 @@ class Desk:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 desk.refuse -= 1
                 if desk.refuse < 0:
+                    desk.paths.append(self.path)
                     desk.received.append((body, self.headers.get("Idempotency-Key", "")))
                 self.send_response(200 if desk.refuse < 0 else 503)
                 self.end_headers()
@@ -112,7 +114,13 @@ def test_an_address_that_fails_is_not_told(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(UnreachableError) as caught:
         Webhook.parse("slack=env:SLACK_URL").send(NOTICE)
     assert "s3cret" not in str(caught.value)
-    for wrong in ("teams=http://x", "slack=", "pagerduty=s3cret"):
+    for wrong in (
+        "teams=http://x",
+        "slack=",
+        "pagerduty=s3cret",
+        "slack=https://hooks.slack.com/services/s3cret",
+        "json=https://desk:s3cret@example.com/in",
+    ):
         with pytest.raises(UsageError) as refused:
             Webhook.parse(wrong)
         assert "s3cret" not in str(refused.value)
@@ -140,6 +148,35 @@ def test_a_receiver_that_was_away_gets_the_notice_later_and_once(watch: Watch, d
     again = watch(plant, hooks=hooks)  # killed and started again
     go(again, plant, 200)
     assert [body["faults"][0]["label"] for body, _ in own.received] == ["leak"]
+
+
+def test_receivers_at_one_host_get_a_notice_each(watch: Watch, desk: Callable[..., Desk]) -> None:
+    own, plant = desk(), Plant()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED + 10)
+    hooks = [Webhook.parse(f"json={own.address}/{path}") for path in ("first", "second")]
+    go(watch(plant, hooks=hooks), plant, 200)
+    assert sorted(own.paths) == ["/first", "/second"]
+
+
+def test_who_does_not_answer_is_waited_for_once_in_a_round(watch: Watch) -> None:
+    tries: list[str] = []
+
+    class Silent:
+        shown = key = "desk"
+
+        def send(self, notice: Notice) -> None:
+            tries.append(notice.key)
+            raise UnreachableError("desk does not answer.")
+
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    watcher = watch(plant, hooks=[Silent()])
+    for key in ("k1", "k2", "k3"):
+        watcher._send_later(NOTICE.model_copy(update={"key": key}))
+    watcher._flush(plant.now)
+    assert tries == ["k1"]
+    assert [own["left"] for own in watcher._outbox] == [["desk"]] * 3
 
 
 def test_what_is_no_alert_is_refused() -> None:

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import requests
+from requests.auth import HTTPBasicAuth
 
 from readbench.cases.connect._protocol import (
     LATE_S,
@@ -185,9 +186,9 @@ class InfluxSource:
     def _ask(self, method: str, path: str, **how: Any) -> requests.Response:  # noqa: ANN401 - of requests
         secret, auth, headers = self.address.password(), None, dict(how.pop("headers", {}))
         if secret and self._two:
-            headers["Authorization"] = f"Token {secret}"
+            headers["Authorization"] = f"Token {secret}".encode()
         elif secret:
-            auth = (self.address.user, secret)
+            auth = HTTPBasicAuth(self.address.user.encode(), secret.encode())
         try:
             answer = self._session.request(
                 method,

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import requests
+from requests.auth import HTTPBasicAuth
 
 from readbench.cases.connect._protocol import (
     LATE_S,
@@ -167,11 +168,12 @@ class PrometheusSource:
 
     def _ask(self, what: str, parameters: dict[str, str], *, optional: bool = False) -> Any:  # noqa: ANN401 - JSON
         """What the API answers."""
-        secret, headers, auth = self.address.password(), {}, None
+        secret, auth = self.address.password(), None
+        headers: dict[str, bytes] = {}
         if secret and self.address.user:
-            auth = (self.address.user, secret)
+            auth = HTTPBasicAuth(self.address.user.encode(), secret.encode())
         elif secret:
-            headers["Authorization"] = f"Bearer {secret}"
+            headers["Authorization"] = f"Bearer {secret}".encode()
         how: dict[str, Any] = {"headers": headers, "auth": auth, "timeout": self.address.timeout_s}
         url = f"{self._base}/api/v1/{what}"
         try:
