@@ -75,6 +75,16 @@ def test_an_overview_shows_the_asset_and_proposes_when_it_began(client: TestClie
     assert abs(found["recording"]["onset"] * STEPS - ONSET) < 25
 
 
+def test_an_overview_has_the_units_of_the_source(client: TestClient, library: Library, tmp_path: Path) -> None:
+    rows = [f"{START + i},{i % 7}.5" for i in range(100)]
+    (tmp_path / "a.csv").write_text("\n".join(["time,torque [Nm]", *rows, ""]))
+    sources = sources_beside(library.store.where)
+    sources.put(NamedSource("bench", SourceAddress.parse(f"folder://{tmp_path}")))
+    found = client.get("/ranges/signals", params=SPAN | {"source": "bench"}).json()
+    sources.remove("bench")
+    assert [(own["name"], own["unit"]) for own in found["recording"]["signals"]["channels"]] == [("torque", "Nm")]
+
+
 def test_a_range_is_searched_with_its_onset(client: TestClient) -> None:
     asked = SPAN | {"asset": "pump 2", "onset": str(START + ONSET)}
     page = client.post("/ranges", data=asked)

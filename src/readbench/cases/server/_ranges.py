@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Form, Query, Request, Response
 
-from readbench.cases import ReadRecording, format_time
+from readbench.cases import ReadRecording, attach_context, format_time
 from readbench.cases.connect import SignalSource, SourceFile, on_clock, parse_moment, parse_range, read_range
 from readbench.cases.server._bodies import ApiModel, check_effort, check_size
 from readbench.cases.server._gate import Reader
@@ -100,9 +100,9 @@ async def draw_range(
         kept = np.flatnonzero(np.isfinite(values).any(axis=1))
         names = [name for i, name in enumerate(series) if i in set(kept.tolist())]
         windows = WindowSet.from_arrays([values[kept]], channels=names, assets=[whose], times=[first])
-        read = ReadRecording(windows, np.array([last]), "UTC")
-        window, gaps = fill_recording(service, read)
-        drawn = draw_recording(service.library.snapshot(), replace(window, rate=1 / step), gaps, "UTC")
+        windows = attach_context(windows, rate=1 / step, units=[series[name].unit for name in names])
+        window, gaps = fill_recording(service, ReadRecording(windows, np.array([last]), "UTC"))
+        drawn = draw_recording(service.library.snapshot(), window, gaps, "UTC")
         words = format_time(first, "UTC"), format_time(last, "UTC")
         return DrawnRange(recording=drawn, start=first, end=last, words=words, assets=assets)
 
