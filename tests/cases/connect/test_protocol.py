@@ -70,11 +70,11 @@ def test_a_secret_comes_from_the_environment_or_a_file_and_is_never_shown(
         SourceAddress.parse("prometheus://plant", f"file:{tmp_path / 'none'}").password()
 
 
-@pytest.mark.parametrize("address", ["prometheus://h", "prometheus://u@h", "influxdb://u@h/d", "influxdb2://h/b"])
+@pytest.mark.parametrize("address", ["prometheus://{}", "prometheus://u@{}", "influxdb://u@{}/d", "influxdb2://{}/b"])
 def test_a_secret_of_any_letters_is_sent(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANT_WORD", "geheim-ü-☃")
     with pytest.raises(UnreachableError):
-        open_source(address.replace("h", f"127.0.0.1:{free_port()}"), "env:PLANT_WORD").read(0.0, 1.0)
+        open_source(address.format(f"127.0.0.1:{free_port()}"), "env:PLANT_WORD").read(0.0, 1.0)
 
 
 @given(

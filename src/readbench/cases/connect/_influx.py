@@ -115,7 +115,11 @@ class InfluxSource:
         rows = _identifier(measurement) if measurement else "/.*/"
         text = f"SELECT {what} FROM {rows} WHERE {where} {grouped}"  # noqa: S608 - quoted above, and reads only
         asked = {"db": self.address.path, "q": text, "epoch": "ns"}
-        body = self._ask("GET", "/query", params=asked).json()
+        answer = self._ask("GET", "/query", params=asked)
+        try:
+            body = answer.json()
+        except ValueError:
+            raise self.address.lost(f"status {answer.status_code}, and no JSON") from None
         result = body.get("results", [{}])[0]
         if error := result.get("error") or body.get("error"):
             raise DataError(f"{self.shown} cannot answer: {str(error)[:300]}")
