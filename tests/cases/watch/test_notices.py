@@ -109,6 +109,16 @@ def test_each_receiver_gets_its_shape(desk: Callable[..., Desk], monkeypatch: py
     assert pager["links"][0]["href"] == NOTICE.link
 
 
+def test_slack_gets_whole_lines_within_its_limit() -> None:
+    cases = [NOTICE.cases[0].model_copy(update={"notes": "&" * 500, "link": "http://desk/cases/a?b&c"})] * 3
+    body = Webhook.parse("slack=env:SLACK_URL").body(NOTICE.model_copy(update={"cases": cases}))
+    lines = body["blocks"][0]["text"]["text"].split("\n")
+    assert len("\n".join(lines)) <= 3000
+    assert lines[1] == f"<{NOTICE.link}|Open the range>"
+    assert lines[2] == f"• <http://desk/cases/a?b&amp;c|w1>: leak. {'&amp;' * 500}"
+    assert len(lines) == 3
+
+
 def test_an_address_that_fails_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLACK_URL", f"http://127.0.0.1:{servers.free_port()}/s3cret")
     with pytest.raises(UnreachableError) as caught:

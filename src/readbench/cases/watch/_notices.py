@@ -29,6 +29,8 @@ Kind = Literal["fault", "unlike", "unclear"]
 Shape = Literal["json", "slack", "pagerduty"]
 PAGERDUTY = "https://events.pagerduty.com/v2/enqueue"
 TIMEOUT_S = 10.0
+MOST_SLACK = 3000
+"""Characters of a section of Slack's."""
 MOST_READ = 16 * 2**20
 """Bytes of the end of a log that are read."""
 
@@ -229,12 +231,16 @@ def _slack(notice: Notice) -> dict[str, Any]:
     """Slack's incoming webhook: a text for the notification, and blocks."""
     lines = [f"*{_escape(notice.text)}*"]
     for own in notice.cases[:3]:
-        name = f"<{own.link}|{_escape(own.id)}>" if own.link else _escape(own.id)
+        name = f"<{_escape(own.link)}|{_escape(own.id)}>" if own.link else _escape(own.id)
         lines.append(f"• {name}: {_escape(own.label or 'not resolved')}. {_escape(own.notes)}".strip())
     alike = [f"{own.channel} ({own.window:.1f} sd)" for own in notice.evidence if own.same_way]
     lines += [f"Alike: {_escape(', '.join(alike))}"] if alike else []
-    lines += [f"<{notice.link}|Open the range>"] if notice.link else []
-    section = {"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:2900]}}
+    if notice.link:
+        lines.insert(1, f"<{_escape(notice.link)}|Open the range>")
+    kept = [lines[0][:MOST_SLACK], *lines[1:]]
+    while len("\n".join(kept)) > MOST_SLACK and len(kept) > 1:  # whole lines: half a link is none
+        kept.pop()
+    section = {"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(kept)}}
     return {"text": _escape(notice.text), "blocks": [section]}
 
 

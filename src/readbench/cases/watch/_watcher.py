@@ -33,6 +33,7 @@ from readbench.cases._asking import DEFAULT_METHOD
 from readbench.cases._library import Library
 from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer
 from readbench.cases._questions import shorten_note
+from readbench.cases._reports import link_case
 from readbench.cases.connect import (
     AHEAD_S,
     LATE_S,
@@ -554,7 +555,7 @@ class Watcher:
                 label=hit.case.label,
                 asset=hit.case.asset,
                 notes=shorten_note(hit.case.notes),
-                link=f"{base}/cases/{hit.case.id}" if base else "",
+                link=link_case(base, hit.case.id) if base else "",
             )
             for hit in answer.hits
         )
