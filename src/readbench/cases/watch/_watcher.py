@@ -691,7 +691,8 @@ def _describe(
     if kind == "unlike":
         return f"{whose} departs from normal, unlike anything here, {since}.{like}"
     below = f", below {firm:.0%}" if best is not None and best.probability < firm else ""
-    guess = f"; most likely {best.label} ({best.probability:.0%}{below})" if best is not None else ""
+    likely = "" if best is not None and best.label == UNLIKE else "most likely "
+    guess = f"; {likely}{best.label} ({best.probability:.0%}{below})" if best is not None else ""
     return f"{whose} departs from normal, {since}{guess}.{like}"
 
 
