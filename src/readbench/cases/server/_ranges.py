@@ -124,11 +124,8 @@ async def look_at_range(
     """Search with a range, with the time before it from the same source."""
 
     def read() -> ReadRecording:
-        first, last = _span(start, end)
         begun = f"{parse_moment(onset):.3f}" if onset.strip() else ""
-        with _open(service, source) as own:
-            found = read_range(service.library, own, first, last, asset=asset, onset=begun, zone="UTC")
-        return replace(found, windows=check_effort(check_size(found.windows, service.settings), service))
+        return read_source(service, source, _span(start, end), asset=asset, onset=begun)
 
     found = await service.work.do(read)
     name = f"{source}, {format_time(float(found.windows.times[0]), 'UTC')}"
@@ -143,6 +140,15 @@ async def notices(request: Request, service: Served, caller: Reader) -> Response
     summary = await service.work.do(service.library.stats)
     shown: list[dict[str, Any]] = [{"own": own, "late": own.told - own.onset} for own in found]
     return show_page(request, "notices.html", caller, summary=summary, notices=shown, now=clock.time())
+
+
+def read_source(
+    service: CaseService, source: str, span: tuple[float, float], *, asset: str = "", onset: str = ""
+) -> ReadRecording:
+    """The window of a range of a source, if it is no more than a search here may take."""
+    with _open(service, source) as own:
+        found = read_range(service.library, own, *span, asset=asset, onset=onset, zone="UTC")
+    return replace(found, windows=check_effort(check_size(found.windows, service.settings), service))
 
 
 def sources_of(service: CaseService) -> SourceFile:
