@@ -90,6 +90,16 @@ def test_times_that_name_no_zone_are_utc_or_of_the_one_that_is_told(
         database.ask("ALTER DATABASE postgres RESET timezone")
 
 
+def test_a_table_without_rows_is_followed_from_its_first_row(database: PostgresServer, at: At) -> None:
+    database.ask("CREATE TABLE plant.young (ts timestamptz, flow real)")
+    source = at("table=plant.young&time=ts")
+    assert source.channels() == []
+    follower = source.follow(START)
+    assert len(follower.poll(START + 1)) == 0
+    database.ask(f"INSERT INTO plant.young VALUES (to_timestamp({START} + 2), 1.5)")  # noqa: S608 - our own numbers
+    assert follower.poll(START + 3).series["", "flow"].values.tolist() == [1.5]
+
+
 def test_a_query_that_writes_is_refused_by_the_server(database: PostgresServer, at: At) -> None:
     for text in ("DELETE FROM plant.wide RETURNING ts", "SELECT ts FROM plant.wide) AS x; DELETE FROM plant.wide; --"):
         with pytest.raises(DataError):

@@ -56,7 +56,6 @@ class PostgresSource:
         self._roles = roles_of(SourceAddress(address.family, options={**address.options, "time": self._time}))
         self._connection: Any = None
         self._kind = ""
-        """Type of the column of times, once a row told it."""
 
     @property
     def shown(self) -> str:
@@ -74,6 +73,8 @@ class PostgresSource:
 
     def read(self, start: float, end: float, *, asset: str | None = None, step: float | None = None) -> SourceReadings:  # noqa: ARG002 - all readings are read
         """Readings of a range."""
+        if not self._find_kind():
+            return SourceReadings()  # no row yet
         where = "{time} BETWEEN %s AND %s"
         given: list[Any] = [self._as_column(own) for own in (start, end)]
         if asset is not None and self.address.option("asset"):
@@ -98,11 +99,15 @@ class PostgresSource:
             self._connection.close()
             self._connection = None
 
-    def _as_column(self, seconds: float) -> float | datetime:
-        """A time as the column has it, so that the server compares it in no zone of its own."""
+    def _find_kind(self) -> str:
+        """Type of the column of times; "" while there is no row."""
         if not self._kind:
             found = self._ask("SELECT pg_typeof({time})::text FROM {rows} LIMIT 1", ())[0][1]
             self._kind = str(found[0]) if found else ""
+        return self._kind
+
+    def _as_column(self, seconds: float) -> float | datetime:
+        """A time as the column has it, so that the server compares it in no zone of its own."""
         if self._kind == "timestamp with time zone":
             return datetime.fromtimestamp(seconds, UTC)
         if self._kind.startswith(("timestamp", "date")):
