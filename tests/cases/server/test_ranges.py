@@ -53,6 +53,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
         faults=(NoticeFault(label="leak", probability=0.9),),
         cases=(NoticeCase(id="w0", label="leak", asset="", notes="<b>Seal.</b>"),),
         link=f"/ranges?source=line&asset=pump+2&start={START}&end={START + STEPS - 1}&onset={START + ONSET}",
+        remarks=("70% of its readings are missing.",),
         text="pump 2: leak (90%), 30 s after it began.",
     )
     NoticeLog(Path(library.store.where) / "notices.jsonl").write(notice)
@@ -133,6 +134,7 @@ def test_notices_are_listed_with_their_cases(client: TestClient) -> None:
     assert "pump 2: leak (90%)" in page
     assert 'href="/cases/w0"' in page
     assert "&lt;b&gt;Seal.&lt;/b&gt;" in page
+    assert "70% of its readings are missing." in page
 
 
 @pytest.mark.slow

@@ -41,6 +41,7 @@ NOTICE = Notice(
     faults=(NoticeFault(label="leak", probability=0.9),),
     cases=(NoticeCase(id="w1", label="leak", asset="pump 1", notes="Seal & gasket.", link="http://desk/cases/w1"),),
     evidence=(NoticeEvidence(channel="flow", window=5.0, case=4.0, same_way=True),),
+    remarks=("70% of its <readings> are missing.",),
     link="http://desk/range?source=plant",
     text="pump <2>: leak (90%), 30 s after it began.",
 )
@@ -103,6 +104,7 @@ def test_each_receiver_gets_its_shape(desk: Callable[..., Desk], monkeypatch: py
     assert Notice.model_validate(plain) == NOTICE
     assert slack["text"] == "pump &lt;2&gt;: leak (90%), 30 s after it began."
     assert "<http://desk/cases/w1|w1>: leak. Seal &amp; gasket." in slack["blocks"][0]["text"]["text"]
+    assert slack["blocks"][0]["text"]["text"].endswith("\n70% of its &lt;readings&gt; are missing.")
     assert (pager["routing_key"], pager["event_action"], pager["dedup_key"]) == ("s3cret-routing", "trigger", "k1")
     assert set(pager["payload"]) == {"summary", "source", "severity", "timestamp", "custom_details"}
     assert pager["payload"]["timestamp"] == "2023-11-14T22:13:20+00:00"

@@ -235,6 +235,7 @@ def _slack(notice: Notice) -> dict[str, Any]:
         lines.append(f"• {name}: {_escape(own.label or 'not resolved')}. {_escape(own.notes)}".strip())
     alike = [f"{own.channel} ({own.window:.1f} sd)" for own in notice.evidence if own.same_way]
     lines += [f"Alike: {_escape(', '.join(alike))}"] if alike else []
+    lines += [_escape(words) for words in notice.remarks]
     if notice.link:
         lines.insert(1, f"<{_escape(notice.link)}|Open the range>")
     kept = [lines[0][:MOST_SLACK], *lines[1:]]
