@@ -40,7 +40,8 @@ from readbench.cases import Library, attach_context, facts_of
 from readbench.cases.connect import NamedSource, SourceAddress, sources_beside
 from readbench.cases.watch import Notice, NoticeLog
 from readbench.cli.cases_service import NOTES
-from readbench.errors import UsageError
+from readbench.cli.failures import complain
+from readbench.errors import ReadbenchError, UsageError
 from research.live_plant import SimulatedPlant, simulate_plant
 
 STEP_S = 0.2
@@ -103,6 +104,7 @@ def running_demo(folder: Path, fault: str, port: int, say: Callable[[str], None]
     """Run all of it until the notice is there, or its time is over; everything goes on until the block ends."""
     if shutil.which("prometheus") is None or shutil.which("promtool") is None:
         raise UsageError("There is no Prometheus server. Install it: apt install prometheus")
+    address = f"127.0.0.1:{_free_port(port)}"
     with ExitStack() as stack:
         say("simulating a plant, and a library of its cases")
         library = folder / "library"
@@ -110,7 +112,6 @@ def running_demo(folder: Path, fault: str, port: int, say: Callable[[str], None]
             make_library(library)
         history, length = LEARNED * WINDOW, LENGTH * WINDOW
         plant = simulate_plant(length - 1, fault, after=1)  # healthy until it is told otherwise
-        address = f"127.0.0.1:{port or _free_port()}"
         stack.enter_context(_process(_serve(library, address), f"http://{address}/readyz"))
         say(f"the service is at http://{address}; the library is being learned")
         exporter = stack.enter_context(_exporting(plant, history))
@@ -292,9 +293,14 @@ def _end(process: subprocess.Popen[Any]) -> None:
         process.wait(20)
 
 
-def _free_port() -> int:
+def _free_port(wanted: int = 0) -> int:
+    """A port that nobody listens on: the one that is wanted, or any."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            raise UsageError(f"Port {wanted} is taken. Name another one: make demo-live PORT={wanted + 1}") from None
         return int(probe.getsockname()[1])
 
 
@@ -305,6 +311,16 @@ def main(
 ) -> None:
     """Show the watch live, from the first scrape to the notice."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        right = _show(fault, port, stay=stay)
+    except ReadbenchError as error:
+        raise typer.Exit(complain(error)) from None
+    if not right:
+        raise typer.Exit(1)
+
+
+def _show(fault: str, port: int, *, stay: bool) -> bool:
+    """Run the demonstration and print what became of it; whether a case of the fault stood first."""
     with (
         tempfile.TemporaryDirectory(prefix="demo-live-", ignore_cleanup_errors=True) as folder,
         running_demo(Path(folder), fault, port, typer.echo) as result,
@@ -319,8 +335,7 @@ def main(
         if stay and own is not None:
             typer.echo(f"Open {result.address}/notices; stop with Ctrl-C.")
             threading.Event().wait()
-    if not result.right:
-        raise typer.Exit(1)
+    return result.right
 
 
 if __name__ == "__main__":

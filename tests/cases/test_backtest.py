@@ -111,7 +111,7 @@ def test_figures_of_a_back_test() -> None:
     page = report_backtest(found)
     assert "named the fault of 3 of 5 cases and been right in 2 (67%)" in page
     assert "promised too much" in page
-    assert "1 cases were the first of their fault" in page
+    assert "First of their fault: 1." in page
 
 
 def test_the_command_prints_writes_and_gives_json(tmp_path: Path) -> None:
@@ -140,5 +140,5 @@ def test_a_fault_that_is_called_normal_misleads_and_a_false_alarm_does_not() -> 
     assert found.minutes_saved == -20
     assert found.curve is None
     page = report_backtest(found)
-    assert "1 faults (33%) would have been called normal operation" in page
+    assert "Of 3 faults, 1 (33%) would have been called normal operation" in page
     assert "It would have named no fault" in page

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import socket
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
+from typer.testing import CliRunner
 
 pytest.importorskip("lancedb", reason="the case library needs LanceDB: pip install 'readbench[cases]'")
 
@@ -36,6 +40,23 @@ def test_each_scrape_is_a_reading_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
         now[0] = began + 0.13 + live_demo.STEP_S * number + (late[number] if number else 0.0)
         found.append(exporter.text())
     assert found == [live_demo._lines(plant, plant.values[:, 50 + number]) for number in range(60)]
+
+
+@pytest.mark.parametrize("missing", ["server", "port"])
+def test_what_the_demonstration_needs_is_one_sentence(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None if missing == "server" else f"/usr/bin/{name}")
+    app = typer.Typer()
+    app.command()(live_demo.main)
+    before = signal.getsignal(signal.SIGTERM)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        found = CliRunner().invoke(app, ["--port", str(port)])
+    signal.signal(signal.SIGTERM, before)
+    sentence = "apt install prometheus" if missing == "server" else f"Port {port} is taken. Name another one"
+    assert (found.exit_code, found.output.startswith("Error: ")) == (2, True)
+    assert sentence in found.output
 
 
 def test_what_was_told_is_counted() -> None:

@@ -270,8 +270,8 @@ def _tiles(own: Backtest) -> Iterator[tuple[str, str]]:
     yield _percent(own.realised()), f"of these are right; {_percent(own.stated())} was stated"
     yield _percent(own.found), f"of known faults have a case of theirs among the first {FIRST_HITS}"
     wrong = len(own.misled) + len(own.reassured)
-    yield f"{wrong}", f"cases in which it would have misled; {len(own.reassured)} were called normal"
-    yield f"{own.minutes_saved / 60:,.0f} h", "saved, by the assumptions below"
+    yield f"{wrong} of {len(own.cases)}", f"cases would have misled; called normal: {len(own.reassured)}"
+    yield f"{round(own.minutes_saved / 60):,} h", "saved, by the assumptions below"
 
 
 def _level(own: Backtest, level: float) -> list[str]:
@@ -292,8 +292,8 @@ def _novelty(own: Backtest) -> str:
         return f"Every case was of a fault that had occurred before. {alarms}"
     called, named = sum(one.novel for one in new), sum(one.named for one in new)
     return (
-        f"{len(new)} cases were the first of their fault. It called {called} of them unlike anything it knew, and gave"
-        f" {named} a wrong name with more than {SPEAKS_FROM:.0%}. {alarms}"
+        f"First of their fault: {len(new)}. Of these it called {called} unlike anything it knew, and gave {named} a"
+        f" wrong name with more than {SPEAKS_FROM:.0%}. {alarms}"
     )
 
 
@@ -302,8 +302,8 @@ def _misled(own: Backtest) -> Iterator[str]:
     if own.reassured:
         share = len(own.reassured) / len(own.cases)
         yield (
-            f"<p>{len(own.reassured)} faults ({share:.0%}) would have been called normal operation with at least"
-            f" {SPEAKS_FROM:.0%}: an engineer might have looked away.</p>"
+            f"<p>Of {len(own.cases)} faults, {len(own.reassured)} ({share:.0%}) would have been called normal operation"
+            f" with at least {SPEAKS_FROM:.0%}: an engineer might have looked away.</p>"
         )
     if not wrong:
         yield f"<p>No fault that was named with more than {SPEAKS_FROM:.0%} was wrong.</p>"
@@ -333,8 +333,8 @@ def _time(own: Backtest) -> str:
     right, wrong = sum(one.right for one in told), len(own.misled) + len(own.reassured)
     return (
         f"Assumed, not measured: {costs.unaided:g} minutes to find a cause without help, {costs.aided:g} to check"
-        f" a right answer, {costs.misled:g} minutes lost to a wrong one. Then {right} right answers save"
-        f" {right * (costs.unaided - costs.aided) / 60:,.1f} hours and {wrong} wrong ones cost"
+        f" a right answer, {costs.misled:g} minutes lost to a wrong one. Then right answers, {right}, save"
+        f" {right * (costs.unaided - costs.aided) / 60:,.1f} hours, and wrong ones, {wrong}, cost"
         f" {wrong * costs.misled / 60:,.1f}: {own.minutes_saved / 60:,.1f} hours over these cases."
     )
 

@@ -218,6 +218,8 @@ def watch_command(
         name=source,
     )
     hooks = [Webhook.parse(text) for text in notify or ()]
+    for hook in hooks:
+        hook.check()
     folder, file = _watch_places(where, source, state, log)
     opened = find_source(where, source, secret, sources)
     watcher = Watcher(
@@ -267,7 +269,7 @@ def exclusive_watch(folder: Path) -> Iterator[None]:
 
 def _listening(watcher: Watcher, listen: str, label: str, secret: str) -> AbstractContextManager[object]:
     """The ear for alerts, where one is asked for; other than on loopback only with a token."""
-    from readbench.cases.connect import SourceAddress
+    from readbench.cases.connect import read_secret
     from readbench.cases.watch import AlertListener
 
     if not listen:
@@ -278,7 +280,7 @@ def _listening(watcher: Watcher, listen: str, label: str, secret: str) -> Abstra
     host = host.strip("[]") or "127.0.0.1"
     if not secret and host not in {"127.0.0.1", "::1", "localhost"}:
         raise UsageError("Alerts from other machines need a token: --listen-secret env:NAME")
-    token = SourceAddress("alerts", secret=secret).password()
+    token = read_secret(secret, "--listen") if secret else ""
     return AlertListener(host, int(port), watcher.alert, label, token)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import numpy as np
 import pytest
@@ -82,6 +84,21 @@ def test_what_is_wrong_is_named_without_the_secret(influx: str, monkeypatch: pyt
         open_source(f"influxdb://{influx}")
     with servers.SlowServer() as slow, pytest.raises(UnreachableError):
         open_source(f"influxdb://{slow}/plant?timeout=0.2").channels()
+
+
+def test_a_page_of_a_proxy_is_no_answer() -> None:
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Proxy) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        with pytest.raises(UnreachableError, match="302, and no JSON"):
+            open_source(f"influxdb://127.0.0.1:{server.server_port}/plant").channels()
 
 
 RECORDED = (

@@ -126,6 +126,7 @@ def test_levels_of_topics() -> None:
     assert isinstance(own, MqttSource)
     assert own.parse("site/pump/flow", b"1", 5.0) == [(("pump", "flow"), 5.0, 1.0, "")]
     assert own.parse("site/pump/flow", b"NaN", 5.0) == []
-    assert own.parse("site/pump/flow", b"\xff", 5.0) == []
+    for odd in (b"\xff", b"7" * 400, b"[" * 100_000, b'{"value": ' + b"7" * 400 + b"}"):
+        assert own.parse("site/pump/flow", odd, 5.0) == []
     with pytest.raises(UsageError, match="level"):
         open_source("mqtt://h/site/#?asset=pump")

@@ -73,6 +73,33 @@ def test_a_wide_table_and_a_query_give_the_same(at: At) -> None:
         assert found.of_asset("")[name].values.tolist() == table.of_asset("")[name].values.tolist()
 
 
+@pytest.mark.parametrize(("zone", "late_h"), [("", 0), ("&zone=Asia/Tokyo", -9)])
+def test_times_that_name_no_zone_are_utc_or_of_the_one_that_is_told(
+    database: PostgresServer, at: At, zone: str, late_h: int
+) -> None:
+    """Whatever the zone of the server is: it would compare them with the range in its own."""
+    database.ask("ALTER DATABASE postgres SET timezone TO 'America/New_York'")
+    moments = "(to_timestamp(ts) AT TIME ZONE 'UTC')"
+    try:
+        source = at(f"time=ts&query=SELECT {moments} AS ts, flow FROM plant.wide{zone}")  # noqa: S608 - our own
+        shift = 3600.0 * late_h
+        own = source.read(START + shift + 10, START + shift + 19).of_asset("")["flow"]
+        assert own.times.tolist() == [START + shift + i for i in range(10, 20)]
+        assert [own.name for own in source.channels()] == ["flow"]
+    finally:
+        database.ask("ALTER DATABASE postgres RESET timezone")
+
+
+def test_a_table_without_rows_is_followed_from_its_first_row(database: PostgresServer, at: At) -> None:
+    database.ask("CREATE TABLE plant.young (ts timestamptz, flow real)")
+    source = at("table=plant.young&time=ts")
+    assert source.channels() == []
+    follower = source.follow(START)
+    assert len(follower.poll(START + 1)) == 0
+    database.ask(f"INSERT INTO plant.young VALUES (to_timestamp({START} + 2), 1.5)")  # noqa: S608 - our own numbers
+    assert follower.poll(START + 3).series["", "flow"].values.tolist() == [1.5]
+
+
 def test_a_query_that_writes_is_refused_by_the_server(database: PostgresServer, at: At) -> None:
     for text in ("DELETE FROM plant.wide RETURNING ts", "SELECT ts FROM plant.wide) AS x; DELETE FROM plant.wide; --"):
         with pytest.raises(DataError):

@@ -51,6 +51,17 @@ def test_means_suffice_for_an_overview(source: SignalSource) -> None:
     np.testing.assert_allclose(own.values[-1], values[90:100].mean(), atol=0.2)
 
 
+@pytest.mark.parametrize("family", ["prometheus", "victoriametrics"])
+@pytest.mark.parametrize("match", ["pressure", 'pressure{unit="bar"}', '{__name__=~"pres.*"}', '{unit="bar",}'])
+def test_a_selector_chooses_readings_and_means_alike(request: pytest.FixtureRequest, family: str, match: str) -> None:
+    address = request.getfixturevalue({"prometheus": "prometheus", "victoriametrics": "victoria"}[family])
+    source = open_source(f"{family}://{address}/?asset=rig&unit=unit", options={"match": match})
+    for asset, step in ((None, None), (None, 10.0), ("a", None), ("a", 10.0)):
+        found = source.read(START + 9, START + 99, asset=asset, step=step)
+        assert set(found.series) >= {("a", "pressure")}, (asset, step)
+        assert {name for _, name in found.series} == {"pressure"}
+
+
 def test_a_changed_unit_is_converted_and_told(source: SignalSource) -> None:
     found = source.read(START, START + STEPS, asset="b")
     own = found.of_asset("b")["pressure"]

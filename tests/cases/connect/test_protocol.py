@@ -22,6 +22,7 @@ from readbench.cases.connect import (
 )
 from readbench.cases.connect._protocol import AHEAD_S, PollingFollower, QueueFollower
 from readbench.errors import UnknownNameError, UnreachableError, UsageError
+from tests.cases.connect.servers import free_port
 
 SECRET = "s3cret-wörd"  # noqa: S105 - of no server
 NOW = 1_700_000_000.0
@@ -56,10 +57,24 @@ def test_a_secret_comes_from_the_environment_or_a_file_and_is_never_shown(
         own = SourceAddress.parse("prometheus://reader@plant", where)
         assert own.password() == SECRET
         assert SECRET not in f"{own} {own!r} {own.shown} {own.lost(f'refused {SECRET}')}"
+    monkeypatch.setenv("PLANT_WORD", f" {SECRET}\n")
+    assert SourceAddress.parse("prometheus://plant", "env:PLANT_WORD").password() == SECRET
+    for wrong in (f"{SECRET}\nX-Other: 1", ""):
+        monkeypatch.setenv("PLANT_WORD", wrong)
+        with pytest.raises(UsageError, match="more than one line") as caught:
+            SourceAddress.parse("prometheus://plant", "env:PLANT_WORD").password()
+        assert SECRET not in str(caught.value)
     with pytest.raises(UsageError, match="NO_SUCH"):
         SourceAddress.parse("prometheus://plant", "env:NO_SUCH").password()
     with pytest.raises(UsageError, match="cannot be read"):
         SourceAddress.parse("prometheus://plant", f"file:{tmp_path / 'none'}").password()
+
+
+@pytest.mark.parametrize("address", ["prometheus://{}", "prometheus://u@{}", "influxdb://u@{}/d", "influxdb2://{}/b"])
+def test_a_secret_of_any_letters_is_sent(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANT_WORD", "geheim-ü-☃")
+    with pytest.raises(UnreachableError):
+        open_source(address.format(f"127.0.0.1:{free_port()}"), "env:PLANT_WORD").read(0.0, 1.0)
 
 
 @given(

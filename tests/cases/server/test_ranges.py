@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
         faults=(NoticeFault(label="leak", probability=0.9),),
         cases=(NoticeCase(id="w0", label="leak", asset="", notes="<b>Seal.</b>"),),
         link=f"/ranges?source=line&asset=pump+2&start={START}&end={START + STEPS - 1}&onset={START + ONSET}",
+        remarks=("70% of its readings are missing.",),
         text="pump 2: leak (90%), 30 s after it began.",
     )
     NoticeLog(Path(library.store.where) / "notices.jsonl").write(notice)
@@ -75,6 +77,16 @@ def test_an_overview_shows_the_asset_and_proposes_when_it_began(client: TestClie
     assert abs(found["recording"]["onset"] * STEPS - ONSET) < 25
 
 
+def test_an_overview_has_the_units_of_the_source(client: TestClient, library: Library, tmp_path: Path) -> None:
+    rows = [f"{START + i},{i % 7}.5" for i in range(100)]
+    (tmp_path / "a.csv").write_text("\n".join(["time,torque [Nm]", *rows, ""]))
+    sources = sources_beside(library.store.where)
+    sources.put(NamedSource("bench", SourceAddress.parse(f"folder://{tmp_path}")))
+    found = client.get("/ranges/signals", params=SPAN | {"source": "bench"}).json()
+    sources.remove("bench")
+    assert [(own["name"], own["unit"]) for own in found["recording"]["signals"]["channels"]] == [("torque", "Nm")]
+
+
 def test_a_range_is_searched_with_its_onset(client: TestClient) -> None:
     asked = SPAN | {"asset": "pump 2", "onset": str(START + ONSET)}
     page = client.post("/ranges", data=asked)
@@ -82,6 +94,29 @@ def test_a_range_is_searched_with_its_onset(client: TestClient) -> None:
     assert page.url.path.startswith("/looked/")
     assert "40 steps" in page.text
     assert page.text.index("leak") < page.text.index("stuck valve")
+
+
+def test_a_panel_of_grafana_asks_about_the_readings_of_a_source(client: TestClient) -> None:
+    """No case lies in its range: the range is read from the source."""
+    begin, end = START + ONSET, START + STEPS - 1
+    options = {"source": "line", "asset": "pump 2"}
+    moments = {
+        "from": f"{datetime.fromtimestamp(begin, UTC):%FT%TZ}",
+        "to": f"{datetime.fromtimestamp(end, UTC):%FT%TZ}",
+    }
+    targets = [{"target": own, "payload": options} for own in ("similar", "belief")]
+    similar, belief = client.post("/grafana/query", json={"range": moments, "targets": targets}).json()
+    assert similar["rows"][0][2] == belief["rows"][0][0] == "leak"
+    assert similar["rows"][0][-2:] == [f"http://localhost/cases/{similar['rows'][0][1]}", "line: pump 2"]
+    page = belief["rows"][0][-1]
+    assert page.startswith("http://localhost/ranges?source=line&asset=pump+2&start=")
+    assert client.get(page).status_code == 200
+    rows = client.get("/grafana/similar.json", params=options | {"from": 1000 * begin, "to": 1000 * end, "k": 2}).json()
+    assert [own["Fault"] for own in rows] == [own[2] for own in similar["rows"][:2]]
+    named = client.post("/grafana/metric-payload-options", json={"metric": "similar", "name": "source"}).json()
+    assert named == [{"label": "line", "value": "line"}]
+    wrong = client.get("/grafana/similar.json", params=options | {"source": "nothere", "from": 0, "to": 1})
+    assert (wrong.status_code, wrong.json()["detail"][:14]) == (404, "Unknown source")
 
 
 def test_wrong_ranges_get_a_sentence(client: TestClient) -> None:
@@ -99,6 +134,7 @@ def test_notices_are_listed_with_their_cases(client: TestClient) -> None:
     assert "pump 2: leak (90%)" in page
     assert 'href="/cases/w0"' in page
     assert "&lt;b&gt;Seal.&lt;/b&gt;" in page
+    assert "70% of its readings are missing." in page
 
 
 @pytest.mark.slow

@@ -41,6 +41,7 @@ NOTICE = Notice(
     faults=(NoticeFault(label="leak", probability=0.9),),
     cases=(NoticeCase(id="w1", label="leak", asset="pump 1", notes="Seal & gasket.", link="http://desk/cases/w1"),),
     evidence=(NoticeEvidence(channel="flow", window=5.0, case=4.0, same_way=True),),
+    remarks=("70% of its <readings> are missing.",),
     link="http://desk/range?source=plant",
     text="pump <2>: leak (90%), 30 s after it began.",
 )
@@ -51,6 +52,7 @@ class Desk:
 
     def __init__(self, refuse: int = 0) -> None:
         self.received: list[tuple[dict[str, Any], str]] = []
+        self.paths: list[str] = []
         self.refuse = refuse
         desk = self
 
@@ -59,6 +61,7 @@ class Desk:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 desk.refuse -= 1
                 if desk.refuse < 0:
+                    desk.paths.append(self.path)
                     desk.received.append((body, self.headers.get("Idempotency-Key", "")))
                 self.send_response(200 if desk.refuse < 0 else 503)
                 self.end_headers()
@@ -101,10 +104,21 @@ def test_each_receiver_gets_its_shape(desk: Callable[..., Desk], monkeypatch: py
     assert Notice.model_validate(plain) == NOTICE
     assert slack["text"] == "pump &lt;2&gt;: leak (90%), 30 s after it began."
     assert "<http://desk/cases/w1|w1>: leak. Seal &amp; gasket." in slack["blocks"][0]["text"]["text"]
+    assert slack["blocks"][0]["text"]["text"].endswith("\n70% of its &lt;readings&gt; are missing.")
     assert (pager["routing_key"], pager["event_action"], pager["dedup_key"]) == ("s3cret-routing", "trigger", "k1")
     assert set(pager["payload"]) == {"summary", "source", "severity", "timestamp", "custom_details"}
     assert pager["payload"]["timestamp"] == "2023-11-14T22:13:20+00:00"
     assert pager["links"][0]["href"] == NOTICE.link
+
+
+def test_slack_gets_whole_lines_within_its_limit() -> None:
+    cases = [NOTICE.cases[0].model_copy(update={"notes": "&" * 500, "link": "http://desk/cases/a?b&c"})] * 3
+    body = Webhook.parse("slack=env:SLACK_URL").body(NOTICE.model_copy(update={"cases": cases}))
+    lines = body["blocks"][0]["text"]["text"].split("\n")
+    assert len("\n".join(lines)) <= 3000
+    assert lines[1] == f"<{NOTICE.link}|Open the range>"
+    assert lines[2] == f"• <http://desk/cases/a?b&amp;c|w1>: leak. {'&amp;' * 500}"
+    assert len(lines) == 3
 
 
 def test_an_address_that_fails_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +126,13 @@ def test_an_address_that_fails_is_not_told(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(UnreachableError) as caught:
         Webhook.parse("slack=env:SLACK_URL").send(NOTICE)
     assert "s3cret" not in str(caught.value)
-    for wrong in ("teams=http://x", "slack=", "pagerduty=s3cret"):
+    for wrong in (
+        "teams=http://x",
+        "slack=",
+        "pagerduty=s3cret",
+        "slack=https://hooks.slack.com/services/s3cret",
+        "json=https://desk:s3cret@example.com/in",
+    ):
         with pytest.raises(UsageError) as refused:
             Webhook.parse(wrong)
         assert "s3cret" not in str(refused.value)
@@ -140,6 +160,35 @@ def test_a_receiver_that_was_away_gets_the_notice_later_and_once(watch: Watch, d
     again = watch(plant, hooks=hooks)  # killed and started again
     go(again, plant, 200)
     assert [body["faults"][0]["label"] for body, _ in own.received] == ["leak"]
+
+
+def test_receivers_at_one_host_get_a_notice_each(watch: Watch, desk: Callable[..., Desk]) -> None:
+    own, plant = desk(), Plant()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED + 10)
+    hooks = [Webhook.parse(f"json={own.address}/{path}") for path in ("first", "second")]
+    go(watch(plant, hooks=hooks), plant, 200)
+    assert sorted(own.paths) == ["/first", "/second"]
+
+
+def test_who_does_not_answer_is_waited_for_once_in_a_round(watch: Watch) -> None:
+    tries: list[str] = []
+
+    class Silent:
+        shown = key = "desk"
+
+        def send(self, notice: Notice) -> None:
+            tries.append(notice.key)
+            raise UnreachableError("desk does not answer.")
+
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    watcher = watch(plant, hooks=[Silent()])
+    for key in ("k1", "k2", "k3"):
+        watcher._send_later(NOTICE.model_copy(update={"key": key}))
+    watcher._flush(plant.now)
+    assert tries == ["k1"]
+    assert [own["left"] for own in watcher._outbox] == [["desk"]] * 3
 
 
 def test_what_is_no_alert_is_refused() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from readbench.cases import Answer, Library
-from readbench.cases.watch import Notice, NoticeLog, WatchedEvent, Watcher, WatchSettings
+from readbench.cases.watch import Notice, NoticeLog, WatchedEvent, Watcher, WatchSettings, _watcher
 from readbench.cases.watch._watcher import LEARN_WINDOWS
 from readbench.errors import DataError, UsageError
 from tests.cases.samples import CHANNELS, FAST
@@ -41,7 +41,7 @@ def test_a_fault_is_told_once_with_the_right_case_first(watch: Watch) -> None:
 class Desk:
     """A receiver in memory."""
 
-    shown = "desk"
+    shown = key = "desk"
 
     def __init__(self) -> None:
         self.received: list[Notice] = []
@@ -309,6 +309,72 @@ def test_an_alert_leads_to_one_search(watch: Watch) -> None:
     assert [(own.trigger, own.faults[0].label) for own in told] == [("PressureLow", "leak")]
     again = watch(plant, settings=WatchSettings(method=FAST, normals="none"))
     assert not again.alert("pump 0", T0 + LEARNED - 40, "PressureLow", "k1")
+
+
+def test_an_alert_that_came_while_the_watch_was_ended_is_searched_by_the_next(watch: Watch) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED - 40, 41)
+    settings = WatchSettings(method=FAST, normals="none", firm=0.6)
+    assert watch(plant, settings=settings).alert("pump 0", T0 + LEARNED - 40, "PressureLow", "k1")
+    again = watch(plant, settings=settings)  # the first one was killed before its next round
+    assert [own.trigger for own in go(again, plant, 10)] == ["PressureLow"]
+    assert go(watch(plant, settings=settings), plant, 20) == []
+
+
+def test_an_alert_is_told_where_the_library_takes_the_departure_for_normal(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant, said = Plant(), list[str]()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED + 20, 200)
+    watcher = watch(plant, said)
+    judge = Watcher._judge
+
+    def normal(self: Watcher, event: WatchedEvent, answer: Answer, *, last: bool) -> object:
+        if event.trigger == "departure":
+            return "normal" if last else None
+        return judge(self, event, answer, last=last)
+
+    monkeypatch.setattr(Watcher, "_judge", normal)
+    assert go(watcher, plant, 100) == []
+    assert any("takes it for normal" in words for words in said)
+    assert watcher.alert("pump 0", plant.now - 60, "PressureLow", "k1")
+    assert [(own.trigger, own.faults[0].label) for own in go(watcher, plant, 20)] == [("PressureLow", "leak")]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_clock_that_ran_ahead_and_was_set_right_leaves_nobody_blind(
+    watch: Watch,
+    restart: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_watcher, "MOST_CATCH_UP_S", 600.0)
+    plant, said = Plant(), list[str]()
+    plant.now = T0 + LEARNED
+    watcher = watch(plant, said)
+    go(watcher, plant, 50)
+    right, plant.now = plant.now, plant.now + 20 * 365 * 86400.0
+    assert watcher.tick() == []
+    watcher.close()
+    plant.now = right
+    plant.fail("pump 0", "leak", LEARNED + 100)
+    told = go(watch(plant, said) if restart else watcher, plant, 200)
+    assert [own.faults[0].label for own in told] == ["leak"], said
+
+
+def test_assets_that_come_and_go_are_forgotten(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_watcher, "FORGET_S", 500.0)
+    plant, said = Plant(["pump 0", "pump 1"]), list[str]()
+    plant.now = T0 + LEARNED
+    watcher = watch(plant, said)
+    del plant.values["pump 1"]
+    go(watcher, plant, 480, every=20)
+    assert set(watcher.tracks) == {"pump 0", "pump 1"}
+    go(watcher, plant, 120, every=20)
+    assert set(watcher.tracks) == {"pump 0"}
+    assert any("pump 1 has been silent for a week" in words for words in said)
+    assert set(json.loads((watcher.folder / "normals.json").read_text())) == {"pump 0"}
 
 
 def test_memory_does_not_grow(watch: Watch) -> None:

@@ -41,6 +41,11 @@ def test_one_round_over_a_folder_keeps_its_state_beside_the_library(library: Lib
         (("--source", "folder:///x", "--normals", "all"), "auto, history or library"),
         (("--source", "folder:///x", "--notify", "teams=http://x"), "--notify json=URL"),
         (("--source", "folder:///x", "--listen", "0.0.0.0:9095", "--method", FAST), "need a token"),
+        (
+            ("--source", "folder:///x", "--listen", "0.0.0.0:9095", "--listen-secret", "s3cret", "--method", FAST),
+            "named, not given",
+        ),
+        (("--source", "folder:///x", "--notify", "slack=env:NO_SUCH"), "no variable NO_SUCH"),
         (("--source", "folder:///x", "--learn", "long"), "no time"),
     ],
 )
@@ -48,3 +53,4 @@ def test_what_cannot_be_is_named(library: Library, tmp_path: Path, words: tuple[
     _, _, error = run(library.store.where, *words, "--state", str(tmp_path / "state"))
     assert error is not None
     assert sentence in str(error)
+    assert "s3cret" not in str(error)

@@ -190,7 +190,7 @@ def draw_early(measured: Sequence[EarlyResult], rho: int | None = None) -> Figur
         for axis, name in zip(small, datasets, strict=False):
             if (name, rho, method) in early_blocks(chosen):
                 _draw(axis, _at_all(early_blocks(chosen)[name, rho, method], 0), styles[method], size=2.5)
-    left.set_title(f"NDCG@10, mean of {count} datasets")
+    left.set_title(f"NDCG@10, mean of {count} datasets" if count > 1 else "NDCG@10")
     right.set_title(f"Rightly and firmly named so far (false notices {FALSE_NOTICES:.0%})")
     for axis, name in zip(small, datasets, strict=False):
         block = next(own for (own_name, _, _), own in early_blocks(chosen).items() if own_name == name)

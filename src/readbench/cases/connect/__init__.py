@@ -14,8 +14,10 @@ library.search(asked)
 
 from readbench.cases.connect._named import NamedSource, SourceFile, sources_beside
 from readbench.cases.connect._protocol import (
+    AHEAD_S,
     FAMILIES,
     LATE_S,
+    MOST_CATCH_UP_S,
     SampledChannel,
     SignalSource,
     SourceAddress,
@@ -23,12 +25,15 @@ from readbench.cases.connect._protocol import (
     SourceFollower,
     SourceReadings,
     open_source,
+    read_secret,
 )
 from readbench.cases.connect._ranges import SLACK, LibraryGrid, on_clock, parse_moment, parse_range, read_range
 
 __all__ = [
+    "AHEAD_S",
     "FAMILIES",
     "LATE_S",
+    "MOST_CATCH_UP_S",
     "SLACK",
     "LibraryGrid",
     "NamedSource",
@@ -44,5 +49,6 @@ __all__ = [
     "parse_moment",
     "parse_range",
     "read_range",
+    "read_secret",
     "sources_beside",
 ]

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import requests
+from requests.auth import HTTPBasicAuth
 
 from readbench.cases.connect._protocol import (
     LATE_S,
@@ -114,7 +115,11 @@ class InfluxSource:
         rows = _identifier(measurement) if measurement else "/.*/"
         text = f"SELECT {what} FROM {rows} WHERE {where} {grouped}"  # noqa: S608 - quoted above, and reads only
         asked = {"db": self.address.path, "q": text, "epoch": "ns"}
-        body = self._ask("GET", "/query", params=asked).json()
+        answer = self._ask("GET", "/query", params=asked)
+        try:
+            body = answer.json()
+        except ValueError:
+            raise self.address.lost(f"status {answer.status_code}, and no JSON") from None
         result = body.get("results", [{}])[0]
         if error := result.get("error") or body.get("error"):
             raise DataError(f"{self.shown} cannot answer: {str(error)[:300]}")
@@ -185,9 +190,9 @@ class InfluxSource:
     def _ask(self, method: str, path: str, **how: Any) -> requests.Response:  # noqa: ANN401 - of requests
         secret, auth, headers = self.address.password(), None, dict(how.pop("headers", {}))
         if secret and self._two:
-            headers["Authorization"] = f"Token {secret}"
+            headers["Authorization"] = f"Token {secret}".encode()
         elif secret:
-            auth = (self.address.user, secret)
+            auth = HTTPBasicAuth(self.address.user.encode(), secret.encode())
         try:
             answer = self._session.request(
                 method,

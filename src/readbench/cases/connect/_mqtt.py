@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,7 @@ class MqttSource:
         name = "/".join(own for i, own in enumerate(levels) if i >= self._fixed and i != self._level)
         try:
             body = json.loads(payload)
-        except (ValueError, UnicodeDecodeError):
+        except (ValueError, RecursionError):
             return []
         if not isinstance(body, dict):
             number = _number(body)
@@ -172,8 +173,9 @@ class MqttSource:
 
 
 def _number(value: object) -> float | None:
-    if isinstance(value, bool | int | float):
-        return float(value) if math.isfinite(value) else None
+    with suppress(OverflowError):  # of integers beyond every float
+        if isinstance(value, bool | int | float) and math.isfinite(value):
+            return float(value)
     return None
 
 

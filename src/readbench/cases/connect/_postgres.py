@@ -5,13 +5,15 @@ postgresql://reader@db/plant?table=readings&time=ts&channel=tag&value=reading&as
 postgresql://reader@db/plant?query=SELECT ts, pump, flow, pressure FROM minute&asset=pump    a row per time
 ```
 
-Options: `table` or `query`; `time` (by default `time`), `asset`, and of a long table `channel`, `value` and `unit`. The
-server cuts the range, `WHERE time BETWEEN ...`, so that an index on the time or a hypertable is used. The password
+Options: `table` or `query`; `time` (by default `time`), `asset`, and of a long table `channel`, `value` and `unit`;
+`zone` of times that name none, by default UTC. The server
+cuts the range, `WHERE time BETWEEN ...`, so that an index on the time or a hypertable is used. The password
 comes from the secret, or from where the server's own programs look for it (`PGPASSWORD`, `~/.pgpass`).
 """
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from readbench.cases.connect._protocol import (
 )
 from readbench.cases.connect._tables import TABLE_OPTIONS, roles_of, split_table, understand
 from readbench.common.tables import Table
+from readbench.common.times import check_zone, zone_of
 from readbench.errors import DataError, UsageError
 
 MOST_ROWS = 5_000_000
@@ -49,8 +52,10 @@ class PostgresSource:
             raise UsageError("Name the table or the query with the readings: --option table=NAME or --option query=SQL")
         self.address = address
         self._time = address.option("time", "time")
+        self._zone = zone_of(check_zone(address.option("zone", "UTC")))
         self._roles = roles_of(SourceAddress(address.family, options={**address.options, "time": self._time}))
         self._connection: Any = None
+        self._kind = ""
 
     @property
     def shown(self) -> str:
@@ -62,25 +67,25 @@ class PostgresSource:
         last = self._ask("SELECT max({time}) FROM {rows}", ())[0][1]
         if not len(last) or last[0] is None:
             return []
-        end = _seconds(last[0])
+        end = _seconds(last[0], self._zone)
         found = {key: own.unit for key, own in self.read(end - RECENT_S, end).series.items()}
         return [SourceChannel(name, asset, unit) for (asset, name), unit in sorted(found.items())]
 
     def read(self, start: float, end: float, *, asset: str | None = None, step: float | None = None) -> SourceReadings:  # noqa: ARG002 - all readings are read
         """Readings of a range."""
-        numeric = self._is_numeric()
-        bounds = "%s AND %s" if numeric else "to_timestamp(%s) AND to_timestamp(%s)"
-        where = f"{{time}} BETWEEN {bounds}"
-        given: list[float | str] = [start, end]
+        if not self._find_kind():
+            return SourceReadings()  # no row yet
+        where = "{time} BETWEEN %s AND %s"
+        given: list[Any] = [self._as_column(own) for own in (start, end)]
         if asset is not None and self.address.option("asset"):
-            where, given = f"{where} AND {{asset}}::text = %s", [start, end, asset]
+            where, given = f"{where} AND {{asset}}::text = %s", [*given, asset]
         text = f"SELECT * FROM {{rows}} WHERE {where} ORDER BY {{time}} LIMIT {MOST_ROWS + 1}"  # noqa: S608 - our own
         columns = self._ask(text, given)
         if not columns or not len(columns[0][1]):
             return SourceReadings()
         if len(columns[0][1]) > MOST_ROWS:
             raise DataError(f"{self.shown}: more than {MOST_ROWS:,} rows lie in that range. Give a shorter one.")
-        data = pa.table({name: _to_arrow(values, is_time=name == self._time) for name, values in columns})
+        data = pa.table({name: _to_arrow(values, self._zone, is_time=name == self._time) for name, values in columns})
         parts = split_table(understand(Table(self.shown, data), self._roles), unit_column=self.address.option("unit"))
         return SourceReadings.join(parts)
 
@@ -94,9 +99,20 @@ class PostgresSource:
             self._connection.close()
             self._connection = None
 
-    def _is_numeric(self) -> bool:
-        found = self._ask("SELECT pg_typeof({time})::text FROM {rows} LIMIT 1", ())[0][1]
-        return bool(len(found)) and not str(found[0]).startswith(("timestamp", "date"))
+    def _find_kind(self) -> str:
+        """Type of the column of times; "" while there is no row."""
+        if not self._kind:
+            found = self._ask("SELECT pg_typeof({time})::text FROM {rows} LIMIT 1", ())[0][1]
+            self._kind = str(found[0]) if found else ""
+        return self._kind
+
+    def _as_column(self, seconds: float) -> float | datetime:
+        """A time as the column has it, so that the server compares it in no zone of its own."""
+        if self._kind == "timestamp with time zone":
+            return datetime.fromtimestamp(seconds, UTC)
+        if self._kind.startswith(("timestamp", "date")):
+            return datetime.fromtimestamp(seconds, self._zone).replace(tzinfo=None)
+        return seconds
 
     def _ask(self, text: str, given: Any) -> list[tuple[str, list[Any]]]:  # noqa: ANN401 - parameters of any type
         """Columns of an answer: names and values. A lost connection is made again once."""
@@ -148,14 +164,13 @@ class PostgresSource:
         return self._connection
 
 
-def _to_arrow(values: list[Any], *, is_time: bool) -> pa.Array:
+def _to_arrow(values: list[Any], zone: tzinfo, *, is_time: bool) -> pa.Array:
     """A column as Arrow has it; decimals become numbers."""
-    from datetime import datetime  # noqa: PLC0415
     from decimal import Decimal  # noqa: PLC0415
 
     known = next((value for value in values if value is not None), None)
     if isinstance(known, datetime) or (is_time and known is not None):
-        return pa.array(np.array([np.nan if value is None else _seconds(value) for value in values]))
+        return pa.array(np.array([np.nan if value is None else _seconds(value, zone) for value in values]))
     if isinstance(known, Decimal):
         return pa.array([None if value is None else float(value) for value in values])
     if known is not None and not isinstance(known, str | int | float | bool):
@@ -163,12 +178,10 @@ def _to_arrow(values: list[Any], *, is_time: bool) -> pa.Array:
     return pa.array(values)
 
 
-def _seconds(value: Any) -> float:  # noqa: ANN401 - a time as the driver has it
-    """Seconds since 1970; times without a zone are UTC."""
-    from datetime import UTC, date, datetime  # noqa: PLC0415
-
+def _seconds(value: Any, zone: tzinfo) -> float:  # noqa: ANN401 - a time as the driver has it
+    """Seconds since 1970; times that name no zone are of this one."""
     if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+        return (value if value.tzinfo else value.replace(tzinfo=zone)).timestamp()
     if isinstance(value, date):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp()
+        return datetime(value.year, value.month, value.day, tzinfo=zone).timestamp()
     return float(value)

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import requests
+from requests.auth import HTTPBasicAuth
 
 from readbench.cases.connect._protocol import (
     LATE_S,
@@ -43,6 +44,8 @@ PORTS = {"prometheus": 9090, "victoriametrics": 8428}
 EVERYTHING = '{__name__=~".+"}'
 OWN = re.compile(r"^(up|ALERTS.*|scrape_.*|prometheus_.*|go_.*|process_.*|promhttp_.*|net_conntrack_.*|vm_.*|flag)$")
 """Metrics that every server has of itself."""
+NAMED = re.compile(r"\s*[A-Za-z_:]")
+"""A selector that names its metric before the braces: it has no other."""
 CHUNK_S = 3600.0
 """Longest range that is read in one request as it was scraped."""
 MOST_POINTS = 10_000
@@ -104,14 +107,7 @@ class PrometheusSource:
 
     def _select(self, asset: str | None) -> str:
         """The selector, of one asset where one is named."""
-        if asset is None:
-            return self._match
-        escaped = asset.replace("\\", "\\\\").replace('"', '\\"')
-        head, brace, rest = self._match.rpartition("}")
-        if not brace:
-            return f'{self._match}{{{self._asset}="{escaped}"}}'
-        comma = "" if head.rstrip().endswith(("{", ",")) else ","
-        return f'{head}{comma}{self._asset}="{escaped}"}}{rest}'
+        return self._match if asset is None else _narrow(self._match, self._asset, asset)
 
     def _read_raw(self, selector: str, start: float, end: float) -> Iterator[dict[str, Any]]:
         """Readings as they were scraped, an hour at a time."""
@@ -132,9 +128,7 @@ class PrometheusSource:
                 metrics[labels["__name__"]] = True
         step = max(step, (end - start) / MOST_POINTS, 0.001)
         for metric in metrics:
-            head, brace, rest = selector.rpartition("}")
-            named = f'{head},__name__="{metric}"}}{rest}' if brace and "{" in head else f"{metric}"
-            named = re.sub(r"\{\s*,", "{", named)
+            named = selector if NAMED.match(selector) else _narrow(selector, "__name__", metric)
             query = f"avg_over_time({named}[{max(1, round(1000 * step))}ms])"
             asked = {"query": query, "start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
             for row in self._ask("query_range", asked)["result"]:
@@ -167,11 +161,12 @@ class PrometheusSource:
 
     def _ask(self, what: str, parameters: dict[str, str], *, optional: bool = False) -> Any:  # noqa: ANN401 - JSON
         """What the API answers."""
-        secret, headers, auth = self.address.password(), {}, None
+        secret, auth = self.address.password(), None
+        headers: dict[str, bytes] = {}
         if secret and self.address.user:
-            auth = (self.address.user, secret)
+            auth = HTTPBasicAuth(self.address.user.encode(), secret.encode())
         elif secret:
-            headers["Authorization"] = f"Bearer {secret}"
+            headers["Authorization"] = f"Bearer {secret}".encode()
         how: dict[str, Any] = {"headers": headers, "auth": auth, "timeout": self.address.timeout_s}
         url = f"{self._base}/api/v1/{what}"
         try:
@@ -197,3 +192,17 @@ class PrometheusSource:
         if body.get("status") != "success":
             raise DataError(f"{self.shown} cannot answer: {str(body.get('error', ''))[:300]}")
         return body.get("data")
+
+
+def _narrow(selector: str, label: str, value: str) -> str:
+    """A selector of those series alone that have this label.
+
+    >>> _narrow("pressure", "rig", "a"), _narrow('{job="plant"}', "__name__", "pressure")
+    ('pressure{rig="a"}', '{job="plant",__name__="pressure"}')
+    """
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    head, brace, rest = selector.rpartition("}")
+    if not brace:
+        return f'{selector}{{{label}="{escaped}"}}'
+    comma = "" if head.rstrip().endswith(("{", ",")) else ","
+    return f'{head}{comma}{label}="{escaped}"}}{rest}'

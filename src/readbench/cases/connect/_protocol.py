@@ -336,8 +336,8 @@ class SourceAddress:
                 "The address holds a password or token. Put it into the environment or a file, and name that:"
                 " --secret env:PLANT_TOKEN or --secret file:/run/secrets/plant"
             )
-        if secret and not secret.startswith(("env:", "file:")):
-            raise UsageError("A secret is named, not given: --secret env:NAME or --secret file:PATH.")
+        if secret:
+            check_secret(secret)
         return cls(
             family=scheme,
             host=parts.hostname or "",
@@ -394,17 +394,7 @@ class SourceAddress:
 
     def password(self) -> str:
         """The secret, from where it is; "" where none is named."""
-        kind, _, name = self.secret.partition(":")
-        if not name:
-            return ""
-        if kind == "env":
-            if name not in os.environ:
-                raise UsageError(f"The environment has no variable {name}, which holds the secret of {self.shown}.")
-            return os.environ[name]
-        try:
-            return Path(name).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise UsageError(f"The secret of {self.shown} cannot be read: {name}: {error.strerror}.") from error
+        return read_secret(self.secret, self.shown) if self.secret else ""
 
     def lost(self, error: Exception | str) -> UnreachableError:
         """The error that says that it does not answer; the secret is in no word of it."""
@@ -414,6 +404,35 @@ class SourceAddress:
             secret = self.password()
         words = words.replace(secret, "***") if secret else words
         return UnreachableError(f"{self.shown} does not answer: {' '.join(words.split())[:300]}. Is it running there?")
+
+
+def check_secret(named: str) -> None:
+    """Refuse a secret that is given instead of named, without repeating it."""
+    if not named.startswith(("env:", "file:")):
+        raise UsageError("A secret is named, not given: --secret env:NAME or --secret file:PATH.")
+
+
+def read_secret(named: str, whose: str) -> str:
+    """A secret from where it is, without blanks around it: a line ends where an editor or `echo` ended it.
+
+    Args:
+        named: `env:NAME` or `file:PATH`.
+        whose: shown in errors, which never repeat the secret.
+    """
+    check_secret(named)
+    kind, _, name = named.partition(":")
+    if kind == "env" and name not in os.environ:
+        raise UsageError(f"The environment has no variable {name}, which holds the secret of {whose}.")
+    try:
+        secret = os.environ[name] if kind == "env" else Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"The secret of {whose} cannot be read: {name}: {error.strerror}.") from error
+    except UnicodeDecodeError:
+        raise UsageError(f"The secret of {whose} cannot be read: {name} is no text in UTF-8.") from None
+    secret = secret.strip()
+    if not secret or not secret.isprintable():
+        raise UsageError(f"The secret of {whose} is empty, or more than one line, or no text: see {named}.")
+    return secret
 
 
 FAMILIES: dict[str, tuple[str, str, str, str]] = {

@@ -4,13 +4,15 @@ Two plug-ins of Grafana read it. *JSON* (`simpod-json-datasource`) is given the 
 `POST /metrics`, `/metric-payload-options`, `/query`, `/variable`, `/tag-keys` and `/tag-values`; older versions ask
 `/search` and `/annotations`. *Infinity* reads the lists at `/grafana/cases.json` and `/grafana/similar.json`.
 
-A panel sends its range, not its readings. Similar cases are those of the case that lies in the range: the one that
-overlaps it most, open ones first; `readbench cases watch` or a file that was dropped made it.
+A panel sends its range, not its readings. With the option `source`, the name of a connected source, the range is read
+from there. Without it similar cases are those of the case that lies in the range: the one that overlaps it most, open
+ones first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -22,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from readbench.cases import Answer, Case, Filter, link_case
 from readbench.cases.server._api import hits
 from readbench.cases.server._gate import Reader
+from readbench.cases.server._ranges import read_source, sources_of
 from readbench.cases.server._reception import JsonRoute
 from readbench.cases.server._service import CaseService, Served
 from readbench.errors import UnknownNameError, UsageError
@@ -140,8 +143,10 @@ async def list_metrics(_service: Served, _caller: Reader) -> list[dict[str, Any]
     """What a panel may show, and the options of each."""
     chosen = [{"name": name, "type": "select", "placeholder": f"any {name}"} for name in KEYS]
     case = {"name": "case", "type": "input", "placeholder": "the one in the range"}
+    source = {"name": "source", "type": "select", "placeholder": "the case in the range"}
     count = {"name": "k", "type": "input", "placeholder": str(DEFAULT_HITS)}
-    options = {"cases": chosen, "annotations": chosen, "similar": [chosen[0], case, count], "belief": [chosen[0], case]}
+    options = {"cases": chosen, "annotations": chosen, "similar": [chosen[0], source, case, count]}
+    options["belief"] = [chosen[0], source, case]
     return [{"label": words, "value": name, "payloads": options[name]} for name, words in METRICS.items()]
 
 
@@ -210,6 +215,7 @@ class ListedRange(BaseModel):
     asset: str = ""
     label: str = ""
     tag: str = ""
+    source: str = ""
     case: str = ""
     k: int = Field(DEFAULT_HITS, ge=1)
 
@@ -237,12 +243,11 @@ async def cases_json(
 async def similar_json(
     request: Request, service: Served, _caller: Reader, asked: Annotated[ListedRange, Query()]
 ) -> list[dict[str, Any]]:
-    """The cases like the one in a range as a plain list, likewise."""
-    address = str(request.base_url)
+    """The cases like the one in a range, or like its readings in a source, as a plain list, likewise."""
+    address, options = str(request.base_url), {"source": asked.source, "case": asked.case}
 
     def find() -> list[dict[str, Any]]:
-        own = choose_case(service, asked.seconds, asked.where, asked.case)
-        return [] if own is None else similar_table(own, ask(service, own, asked.k), address).records()
+        return similar_table(ask(service, asked.seconds, asked.where, options, asked.k), address).records()
 
     return await service.work.do(find)
 
@@ -256,9 +261,11 @@ async def open_range(_service: Served, _caller: Reader, asked: Annotated[ListedR
 
 
 def list_values(service: CaseService, key: str) -> list[str]:
-    """The assets, faults or tags of the library."""
+    """The assets, faults or tags of the library, or its sources."""
+    if key == "source":
+        return [own.name for own in sources_of(service).all()]
     if key not in KEYS:
-        raise UnknownNameError("filter", key, KEYS)
+        raise UnknownNameError("filter", key, (*KEYS, "source"))
     cases = service.library.cases()
     found = {"asset": {case.asset for case in cases}, "label": {case.label or "" for case in cases}}
     values = found[key] if key in found else {tag for case in cases for tag in case.tags}
@@ -289,9 +296,38 @@ def choose_case(service: CaseService, seconds: tuple[float, float], where: Filte
     return max(find_cases(service, seconds, where), key=overlap, default=None)
 
 
-def ask(service: CaseService, case: Case, k: int) -> Answer:
-    """What the library says of a case."""
-    return service.library.search(case.id, k=hits(k, service), method=service.settings.choose_method(""))
+@dataclass(frozen=True)
+class PanelAnswer:
+    """What the library says of a range.
+
+    Args:
+        asked: the case, or the source and the asset, that was asked about.
+        link: the page of the service that shows it.
+        case: name of the case; "" of readings.
+        answer: that was given.
+    """
+
+    asked: str
+    link: str
+    case: str
+    answer: Answer
+
+
+def ask(
+    service: CaseService, seconds: tuple[float, float], where: Filter, options: Mapping[str, str], k: int
+) -> PanelAnswer | None:
+    """What the library says of the readings of a source in a range, or of the case there; None where there is none."""
+    k, method = hits(k, service), service.settings.choose_method("")
+    if source := options.get("source"):
+        read = read_source(service, source, seconds, asset=where.asset or "")
+        asset = str(read.windows.assets[0])
+        link = urlencode({"source": source, "asset": asset, "start": seconds[0], "end": seconds[1]})
+        answer = service.library.search(read, k=k, method=method)
+        return PanelAnswer(f"{source}: {asset}" if asset else source, f"/ranges?{link}", "", answer)
+    case = choose_case(service, seconds, where, options.get("case", ""))
+    if case is None:
+        return None
+    return PanelAnswer(case.id, link_case("", case.id), case.id, service.library.search(case.id, k=k, method=method))
 
 
 def answer_target(service: CaseService, target: PanelTarget, body: PanelQuery, address: str) -> PanelTable:
@@ -304,12 +340,11 @@ def answer_target(service: CaseService, target: PanelTarget, body: PanelQuery, a
     if name in TABLES:
         table = TABLES[name](find_cases(service, seconds, where), address)
     else:
-        case = choose_case(service, seconds, where, options.get("case", ""))
         count = options.get("k", str(DEFAULT_HITS))
         if not count.isdigit() or not int(count):
             raise UsageError(f"The option k of {name!r} is a positive number. Got {count!r}.")
-        answer = None if case is None else ask(service, case, int(count))
-        table = similar_table(case, answer, address) if name == "similar" else belief_table(case, answer, address)
+        answer = ask(service, seconds, where, options, int(count))
+        table = similar_table(answer, address) if name == "similar" else belief_table(answer, address)
     return table.model_copy(update={"target": name})
 
 
@@ -352,29 +387,35 @@ def annotation_table(cases: Sequence[Case], address: str) -> PanelTable:
     return PanelTable(columns=columns, rows=rows)
 
 
-def similar_table(case: Case | None, answer: Answer | None, address: str) -> PanelTable:
-    """The cases like one, best first; empty where there is none in the range."""
+def similar_table(own: PanelAnswer | None, address: str) -> PanelTable:
+    """The cases like what was asked about, best first; empty where there is none in the range."""
     columns = _columns(
         Place="number", Case="string", Fault="string", Probability="number", Asset="string", Time="time",
         Notes="string", Link="string", Asked="string",
     )  # fmt: skip
     rows = []
-    for hit in answer.hits if answer and case else ():
-        own = hit.case
-        link = link_case(address, case.id, own.id) if case else ""
-        known = [own.label or "open", hit.probability, own.asset, _ms(own.time), own.notes]
-        rows.append([hit.place, own.id, *known, link, case.id if case else ""])
+    for hit in own.answer.hits if own else ():
+        case = hit.case
+        known = [case.label or "open", hit.probability, case.asset, _ms(case.time), case.notes]
+        link = link_case(address, own.case, case.id) if own and own.case else link_case(address, case.id)
+        rows.append([hit.place, case.id, *known, link, own.asked if own else ""])
     return PanelTable(columns=columns, rows=rows)
 
 
-def belief_table(case: Case | None, answer: Answer | None, address: str) -> PanelTable:
-    """What the case in the range may be."""
+def belief_table(own: PanelAnswer | None, address: str) -> PanelTable:
+    """What it may be."""
     columns = _columns(Option="string", Probability="number", Possible="string", Case="string", Link="string")
-    rows: list[list[Any]] = []
-    for fault in answer.faults if answer and case else ():
-        name = case.id if case else ""
-        possible = "yes" if fault.possible else "ruled out"
-        rows.append([fault.label, fault.probability, possible, name, link_case(address, name)])
+    rows: list[list[Any]] = [
+        [
+            fault.label,
+            fault.probability,
+            "yes" if fault.possible else "ruled out",
+            own.asked,
+            address.rstrip("/") + own.link,
+        ]
+        for fault in (own.answer.faults if own else ())
+        if own
+    ]
     return PanelTable(columns=columns, rows=rows)
 
 

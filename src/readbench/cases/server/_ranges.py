@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Form, Query, Request, Response
 
-from readbench.cases import ReadRecording, format_time
+from readbench.cases import ReadRecording, attach_context, format_time
 from readbench.cases.connect import SignalSource, SourceFile, on_clock, parse_moment, parse_range, read_range
 from readbench.cases.server._bodies import ApiModel, check_effort, check_size
 from readbench.cases.server._gate import Reader
@@ -100,9 +100,9 @@ async def draw_range(
         kept = np.flatnonzero(np.isfinite(values).any(axis=1))
         names = [name for i, name in enumerate(series) if i in set(kept.tolist())]
         windows = WindowSet.from_arrays([values[kept]], channels=names, assets=[whose], times=[first])
-        read = ReadRecording(windows, np.array([last]), "UTC")
-        window, gaps = fill_recording(service, read)
-        drawn = draw_recording(service.library.snapshot(), replace(window, rate=1 / step), gaps, "UTC")
+        windows = attach_context(windows, rate=1 / step, units=[series[name].unit for name in names])
+        window, gaps = fill_recording(service, ReadRecording(windows, np.array([last]), "UTC"))
+        drawn = draw_recording(service.library.snapshot(), window, gaps, "UTC")
         words = format_time(first, "UTC"), format_time(last, "UTC")
         return DrawnRange(recording=drawn, start=first, end=last, words=words, assets=assets)
 
@@ -124,11 +124,8 @@ async def look_at_range(
     """Search with a range, with the time before it from the same source."""
 
     def read() -> ReadRecording:
-        first, last = _span(start, end)
         begun = f"{parse_moment(onset):.3f}" if onset.strip() else ""
-        with _open(service, source) as own:
-            found = read_range(service.library, own, first, last, asset=asset, onset=begun, zone="UTC")
-        return replace(found, windows=check_effort(check_size(found.windows, service.settings), service))
+        return read_source(service, source, _span(start, end), asset=asset, onset=begun)
 
     found = await service.work.do(read)
     name = f"{source}, {format_time(float(found.windows.times[0]), 'UTC')}"
@@ -143,6 +140,15 @@ async def notices(request: Request, service: Served, caller: Reader) -> Response
     summary = await service.work.do(service.library.stats)
     shown: list[dict[str, Any]] = [{"own": own, "late": own.told - own.onset} for own in found]
     return show_page(request, "notices.html", caller, summary=summary, notices=shown, now=clock.time())
+
+
+def read_source(
+    service: CaseService, source: str, span: tuple[float, float], *, asset: str = "", onset: str = ""
+) -> ReadRecording:
+    """The window of a range of a source, if it is no more than a search here may take."""
+    with _open(service, source) as own:
+        found = read_range(service.library, own, *span, asset=asset, onset=onset, zone="UTC")
+    return replace(found, windows=check_effort(check_size(found.windows, service.settings), service))
 
 
 def sources_of(service: CaseService) -> SourceFile:

@@ -21,12 +21,16 @@ from urllib.parse import urlsplit
 import requests
 
 from readbench.cases._models import Record
-from readbench.errors import UnreachableError, UsageError
+from readbench.cases.connect import read_secret
+from readbench.common.files import digest
+from readbench.errors import DataError, UnreachableError, UsageError
 
 Kind = Literal["fault", "unlike", "unclear"]
 Shape = Literal["json", "slack", "pagerduty"]
 PAGERDUTY = "https://events.pagerduty.com/v2/enqueue"
 TIMEOUT_S = 10.0
+MOST_SLACK = 3000
+"""Characters of a section of Slack's."""
 MOST_READ = 16 * 2**20
 """Bytes of the end of a log that are read."""
 
@@ -162,26 +166,46 @@ class Webhook:
     def parse(cls, text: str) -> Self:
         """Read `json=https://desk/notices`, `slack=env:SLACK_URL` or `pagerduty=env:PAGERDUTY_KEY`.
 
+        Slack's address is a secret, as PagerDuty's key is, and so is one that holds a password.
+
         >>> Webhook.parse("slack=env:SLACK_URL")
         Webhook(shape='slack', where='env:SLACK_URL', address='https://events.pagerduty.com/v2/enqueue')
         """
         shape, _, where = text.partition("=")
         where, _, address = where.partition("@") if shape == "pagerduty" else (where, "", "")
-        kept = where.startswith(("env:", "file:"))
         if shape not in {"json", "slack", "pagerduty"} or not where:
             raise UsageError("Say whom to notify: --notify json=URL, slack=env:NAME or pagerduty=env:NAME.")
-        if not kept and (shape == "pagerduty" or not where.startswith(("http://", "https://"))):
+        own = cls(shape, where, address or PAGERDUTY)  # type: ignore[arg-type]
+        open_to_all = where.startswith(("http://", "https://")) and "@" not in urlsplit(where).netloc
+        if not own._kept and (shape != "json" or not open_to_all):
             raise UsageError(f"Name where the {shape} key or address is kept: --notify {shape}=env:NAME or file:PATH.")
-        return cls(shape, where, address or PAGERDUTY)  # type: ignore[arg-type]
+        return own
+
+    @property
+    def _kept(self) -> bool:
+        """Whether `where` names the place of a secret."""
+        return self.where.startswith(("env:", "file:"))
 
     @property
     def shown(self) -> str:
         """Where it goes, as it may be shown."""
-        return f"{self.shape}={self.where if self.where.startswith(('env:', 'file:')) else urlsplit(self.where).netloc}"
+        return f"{self.shape}={self.where if self._kept else urlsplit(self.where).netloc}"
+
+    @property
+    def key(self) -> str:
+        """Tells it from other webhooks, at the same host too."""
+        return digest(self.shape, self.where, self.address)
+
+    def check(self) -> None:
+        """Refuse a secret that cannot be read, before there is a notice."""
+        self._secret()
+
+    def _secret(self) -> str:
+        return read_secret(self.where, self.shown) if self._kept else self.where
 
     def send(self, notice: Notice) -> None:
-        """Send a notice; `UnreachableError` where that failed."""
-        secret = _resolve(self.where)
+        """Send a notice; `UnreachableError` where nobody answers, `DataError` where it was not taken."""
+        secret = self._secret()
         address = self.address if self.shape == "pagerduty" else secret
         try:
             answer = requests.post(
@@ -194,7 +218,7 @@ class Webhook:
         except requests.RequestException as error:
             raise UnreachableError(f"{self.shown} does not answer: {type(error).__name__}.") from None
         if not answer.ok:
-            raise UnreachableError(f"{self.shown} does not take the notice: status {answer.status_code}.")
+            raise DataError(f"{self.shown} does not take the notice: status {answer.status_code}.")
 
     def body(self, notice: Notice, key: str = "") -> dict[str, Any]:
         """What is sent, in the shape of the receiver; `key` is PagerDuty's."""
@@ -203,25 +227,21 @@ class Webhook:
         return _pagerduty(notice, key) if self.shape == "pagerduty" else notice.model_dump(mode="json")
 
 
-def _resolve(where: str) -> str:
-    kind, _, name = where.partition(":")
-    if kind == "env":
-        if name not in os.environ:
-            raise UsageError(f"The environment has no variable {name}.")
-        return os.environ[name]
-    return Path(name).read_text(encoding="utf-8").strip() if kind == "file" else where
-
-
 def _slack(notice: Notice) -> dict[str, Any]:
     """Slack's incoming webhook: a text for the notification, and blocks."""
     lines = [f"*{_escape(notice.text)}*"]
     for own in notice.cases[:3]:
-        name = f"<{own.link}|{_escape(own.id)}>" if own.link else _escape(own.id)
+        name = f"<{_escape(own.link)}|{_escape(own.id)}>" if own.link else _escape(own.id)
         lines.append(f"• {name}: {_escape(own.label or 'not resolved')}. {_escape(own.notes)}".strip())
     alike = [f"{own.channel} ({own.window:.1f} sd)" for own in notice.evidence if own.same_way]
     lines += [f"Alike: {_escape(', '.join(alike))}"] if alike else []
-    lines += [f"<{notice.link}|Open the range>"] if notice.link else []
-    section = {"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:2900]}}
+    lines += [_escape(words) for words in notice.remarks]
+    if notice.link:
+        lines.insert(1, f"<{_escape(notice.link)}|Open the range>")
+    kept = [lines[0][:MOST_SLACK], *lines[1:]]
+    while len("\n".join(kept)) > MOST_SLACK and len(kept) > 1:  # whole lines: half a link is none
+        kept.pop()
+    section = {"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(kept)}}
     return {"text": _escape(notice.text), "blocks": [section]}
 
 

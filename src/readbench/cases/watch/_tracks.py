@@ -91,6 +91,8 @@ class AssetTrack:
         self.scores: NDArray[np.float64] = np.zeros(self.size)
         self.last = -1
         """Step of the last column."""
+        self.heard = 0.0
+        """Time of the last reading, in seconds since 1970."""
         self.event: WatchedEvent | None = None
         self.quiet = 0
         self._gathered: list[NDArray[np.float32]] = []
@@ -107,6 +109,7 @@ class AssetTrack:
             new = self._in_unit(name, own, say)
             if new is None or not len(new.times):
                 continue
+            self.heard = max(self.heard, float(new.times[-1]))
             if name not in self.channels:
                 self._add_channel(name, say)
             held = self._pending.get(name)
@@ -133,6 +136,14 @@ class AssetTrack:
         self.last = until
         self._forget(until * self.step)
         return steps
+
+    def rewind(self, until: int) -> None:
+        """Bring the grid back to a step: what is held of later ones is dropped."""
+        back = min(self.last - until, self.size)
+        unknown = np.full((len(self.channels), back), np.nan, np.float32)
+        self.values = np.concatenate([unknown, self.values[:, : self.size - back]], axis=1)
+        self.scores = np.concatenate([np.zeros(back), self.scores[: self.size - back]])
+        self.last = until
 
     def gather(self, steps: int, wanted: int) -> NDArray[np.float32] | None:
         """Hold the last steps until they are as many as is wanted, and give them then; a new channel begins anew."""

@@ -7,10 +7,11 @@ takes the event for normal operation. Where no fault was told and the asset goes
 again, ever more rarely (`LATER`), and a fault of which it becomes firm is told, too. After a fault an asset says
 nothing more until it was quiet for half a window.
 
-What must survive a restart is in two files, written whole: `normals.json`, what is normal of each asset, and
-`state.json`: how far each asset was followed, open events, and notices on their way. After a restart the source is read
-again from where each asset was, so that nothing is lost, and events and notices keep their keys, so that nothing is
-told twice: a notice that reached the log before the state was written is known by its key.
+What must survive a restart is in three files, written whole: `normals.json`, what is normal of each asset;
+`alerts.json`, alerts that came, written before they are acknowledged; and `state.json`: how far each asset was
+followed, open events, and notices on their way. After a restart the source is read again from where each asset was, so
+that nothing is lost, and events and notices keep their keys, so that nothing is told twice: a notice that reached the
+log before the state was written is known by its key.
 """
 
 from __future__ import annotations
@@ -32,10 +33,21 @@ from readbench.cases._asking import DEFAULT_METHOD
 from readbench.cases._library import Library
 from readbench.cases._models import NORMAL_OPERATION, UNLIKE, Answer
 from readbench.cases._questions import shorten_note
-from readbench.cases.connect import LATE_S, SLACK, LibraryGrid, SignalSource, SourceReadings, on_clock
+from readbench.cases._reports import link_case
+from readbench.cases.connect import (
+    AHEAD_S,
+    LATE_S,
+    MOST_CATCH_UP_S,
+    SLACK,
+    LibraryGrid,
+    SignalSource,
+    SourceReadings,
+    on_clock,
+)
 from readbench.cases.watch._notices import Kind, Notice, NoticeCase, NoticeEvidence, NoticeFault, NoticeLog, Webhook
 from readbench.cases.watch._tracks import AssetTrack, WatchedEvent, grid_step
 from readbench.common.files import digest, write_text
+from readbench.common.times import DAY_S
 from readbench.engine.departures import LEAST_BLOCKS, DepartureDetector, find_onset
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, ReadbenchError, UnreachableError, UsageError
@@ -55,6 +67,8 @@ FROM_SOURCE = frozenset({"auto", "history"})
 LEARN_LEAST = LEAST_BLOCKS + 2
 """Fewest windows that are learned from while they come: the first steps of them only fill the spans."""
 SAVE_S = 30.0
+FORGET_S = 7 * DAY_S
+"""An asset that has been silent for so long, while others were read, is forgotten."""
 RETRY_S = (5.0, 300.0)
 MOST_CASES = 5
 MOST_EVIDENCE = 8
@@ -126,8 +140,9 @@ class Watcher:
         self._now = now
         self._said: deque[str] = deque(maxlen=10_000)
         self._outbox: list[dict[str, Any]] = []
-        self._alerts: deque[tuple[str, float, str, str]] = deque(maxlen=MOST_ALERTS)
-        self._known_alerts: deque[str] = deque(maxlen=MOST_ALERTS)
+        heard = _read_json(folder / "alerts.json")
+        self._alerts = deque((tuple(own) for own in heard.get("waiting", [])), MOST_ALERTS)
+        self._known_alerts = deque[str](heard.get("known", []), MOST_ALERTS)
         self._lock = Lock()
         self._saved = 0.0
         self._failed = 0
@@ -149,7 +164,6 @@ class Watcher:
         kept = _read_json(self.folder / "state.json")
         learned = _read_json(self.folder / "normals.json")
         self._outbox = list(kept.get("outbox", []))
-        self._known_alerts.extend(kept.get("alerts", []))
         assets = self._list_assets(kept)
         share = self.settings.false_alarms_a_day / max(1, len(assets))
         for asset, names in assets.items():
@@ -187,16 +201,19 @@ class Watcher:
             by_asset[asset][name] = own
         for asset, series in by_asset.items():
             self._track(asset).take(series, self._say_once)
-        told = self._take_alerts()
+        self._take_alerts()
+        told: list[Notice] = []
         until = self._whole_step(now)
         looks = 0
         # While the source is away, time stands still: what it has meanwhile is read when it is back.
         for track in () if self._failed else self.tracks.values():
+            self._set_clock(track, until)
             made, looks = self._advance(track, until, looks)
             told += made
         self._flush(now)
         if now - self._saved >= SAVE_S:
             self._name_silent()
+            self._forget_silent()
         self._save(now, at_once=bool(told))
         return told
 
@@ -224,6 +241,7 @@ class Watcher:
                 return False
             self._known_alerts.append(key)
             self._alerts.append((asset, started, name, key))
+            self._save_alerts()
             return True
 
     @property
@@ -347,7 +365,7 @@ class Watcher:
         known = kept.get("assets", {}).get(track.asset)
         last = self._whole_step(now)
         if known is not None and self.source.keeps_history:
-            last = max(int(known["last"]), last - grid_step(24 * 3600.0, self.step))
+            last = min(last, max(int(known["last"]), last - grid_step(MOST_CATCH_UP_S, self.step)))
         if known is not None:
             track.event = WatchedEvent.of_json(known["event"]) if known["event"] else None
             track.quiet = int(known["quiet"])
@@ -363,6 +381,7 @@ class Watcher:
             except (UnreachableError, DataError) as error:
                 self._say_once(str(error))
         track.advance(last)
+        track.heard = max(track.heard, float((known or {}).get("heard", last * self.step)))
         return last * self.step
 
     def _recall(self, event: WatchedEvent | None) -> None:
@@ -383,6 +402,14 @@ class Watcher:
             self.tracks[asset] = AssetTrack(asset, self.step, self.window, None)
             self.tracks[asset].begin(self._whole_step(self._now()) - 1)
         return self.tracks[asset]
+
+    def _set_clock(self, track: AssetTrack, until: int) -> None:
+        """What a clock that ran ahead and was set right made of the grid is undone; a long pause is left out."""
+        if track.last - until > AHEAD_S / self.step:
+            self._say_once("the clock was set back: the watch goes on from there")
+            track.rewind(until)
+        longest = grid_step(MOST_CATCH_UP_S, self.step)
+        track.advance(until - longest)
 
     def _advance(self, track: AssetTrack, until: int, looks: int) -> tuple[list[Notice], int]:
         """Bring a track to a step, in parts short enough that no look is missed; returns notices, and looks so far."""
@@ -420,6 +447,16 @@ class Watcher:
             for name in track.silent():
                 self._say_once(f"{track.asset}: {name} is silent.")
 
+    def _forget_silent(self) -> None:
+        """Assets that come and go, such as containers, do not pile up."""
+        latest = max((own.heard for own in self.tracks.values()), default=0.0)
+        gone = [asset for asset, own in self.tracks.items() if latest - own.heard > FORGET_S]
+        for asset in gone:
+            self._say(f"{asset or 'the asset'} has been silent for a week: it is forgotten")
+            del self.tracks[asset]
+        if gone:
+            self._save_normals()
+
     def _open(self, track: AssetTrack, onset: int, seen: int, trigger: str, key: str = "") -> None:
         onset = max(onset, seen - self.window)
         key = digest(self.source.shown, track.asset, onset, trigger, key)
@@ -427,12 +464,10 @@ class Watcher:
         self._say(f"{track.asset or 'the asset'} departs ({trigger})")
         self._save(self._now(), at_once=True)
 
-    def _take_alerts(self) -> list[Notice]:
-        """Open events for alerts that came, and look at once."""
+    def _take_alerts(self) -> None:
+        """Open events for alerts that came; an event that is open already will be told in any case."""
         with self._lock:
             alerts = list(self._alerts)
-            self._alerts.clear()
-        told: list[Notice] = []
         for asset, started, name, key in alerts:
             whose = asset if asset in self.tracks or len(self.tracks) != 1 else next(iter(self.tracks))
             if whose not in self.tracks:
@@ -441,7 +476,17 @@ class Watcher:
             track = self.tracks[whose]
             if track.event is None or track.event.outcome:
                 self._open(track, grid_step(started, self.step), track.last, name, key)
-        return told
+            elif track.event.trigger == "departure":
+                track.event.trigger = name
+        if alerts:
+            self._save(self._now(), at_once=True)
+            with self._lock:
+                self._alerts = deque([own for own in self._alerts if own not in alerts], MOST_ALERTS)
+                self._save_alerts()
+
+    def _save_alerts(self) -> None:
+        heard = {"waiting": list(self._alerts), "known": list(self._known_alerts)}
+        write_text(self.folder / "alerts.json", json.dumps(heard), durable=True)
 
     # Asking and telling
 
@@ -461,6 +506,9 @@ class Watcher:
         event.looked = max(due, 0.0)
         windows = track.cut(1.0 / self.step)
         if windows is None:
+            if event.looked >= LOOKS[-1]:
+                self._say(f"{track.asset or 'the asset'}: nothing is told, since nothing was read for a window")
+                track.event = None
             return [], 0
         try:
             answer = self.library.search(windows, k=MOST_CASES, method=self.settings.method)
@@ -512,7 +560,7 @@ class Watcher:
                 label=hit.case.label,
                 asset=hit.case.asset,
                 notes=shorten_note(hit.case.notes),
-                link=f"{base}/cases/{hit.case.id}" if base else "",
+                link=link_case(base, hit.case.id) if base else "",
             )
             for hit in answer.hits
         )
@@ -564,7 +612,7 @@ class Watcher:
         self._flush(self._now())
 
     def _send_later(self, notice: Notice) -> None:
-        left = [hook.shown for hook in self.hooks]
+        left = [hook.key for hook in self.hooks]
         if left:
             entry = {"notice": notice.model_dump(mode="json"), "left": left, "tries": 0, "next": 0.0}
             self._outbox = [*self._outbox, entry][-MOST_OUTBOX:]
@@ -573,26 +621,31 @@ class Watcher:
         """Send what waits; who does not take it is asked again, later and later."""
         if not self._outbox:
             return
-        hooks = {hook.shown: hook for hook in self.hooks}
+        hooks = {hook.key: hook for hook in self.hooks}
+        silent: set[str] = set()
         changed = False
         for entry in self._outbox:
             if entry["next"] > now:
                 continue
             notice, changed = Notice.model_validate(entry["notice"]), True
-            left = []
-            for shown in entry["left"]:
-                if shown not in hooks:
-                    continue
-                try:
-                    hooks[shown].send(notice)
-                except (ReadbenchError, OSError) as error:
-                    left.append(shown)
-                    self._say_once(str(error))
+            waits = [key for key in entry["left"] if key in hooks]
+            left = [key for key in waits if key in silent or not self._send(hooks[key], notice, silent)]
             entry["left"], entry["tries"] = left, entry["tries"] + 1
             entry["next"] = now + min(RETRY_S[0] * 2 ** min(entry["tries"], 10), RETRY_S[1])
         if changed:
             self._outbox = [entry for entry in self._outbox if entry["left"]]
             self._save(now, at_once=True)
+
+    def _send(self, hook: Webhook, notice: Notice, silent: set[str]) -> bool:
+        """Whether a notice was taken; who does not answer at all is silent, and waited for once in a round."""
+        try:
+            hook.send(notice)
+        except ReadbenchError as error:
+            if isinstance(error, UnreachableError):
+                silent.add(hook.key)
+            self._say_once(str(error))
+            return False
+        return True
 
     def _save(self, now: float, *, at_once: bool = False) -> None:
         if not at_once and now - self._saved < SAVE_S:
@@ -602,13 +655,12 @@ class Watcher:
                 "last": own.last,
                 "event": own.event and own.event.to_json(),
                 "quiet": own.quiet,
+                "heard": own.heard,
                 "units": {name: unit for name, unit in own.units.items() if unit},
             }
             for own in self.tracks.values()
         }
-        with self._lock:
-            alerts = list(self._known_alerts)
-        state = {"assets": assets, "outbox": self._outbox, "alerts": alerts}
+        state = {"assets": assets, "outbox": self._outbox}
         write_text(self.folder / "state.json", json.dumps(state), durable=at_once)
         self._saved = now
 
@@ -644,7 +696,8 @@ def _describe(
     if kind == "unlike":
         return f"{whose} departs from normal, unlike anything here, {since}.{like}"
     below = f", below {firm:.0%}" if best is not None and best.probability < firm else ""
-    guess = f"; most likely {best.label} ({best.probability:.0%}{below})" if best is not None else ""
+    likely = "" if best is not None and best.label == UNLIKE else "most likely "
+    guess = f"; {likely}{best.label} ({best.probability:.0%}{below})" if best is not None else ""
     return f"{whose} departs from normal, {since}{guess}.{like}"
 
 

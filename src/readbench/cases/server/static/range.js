@@ -4,6 +4,7 @@ import { h } from "#web/dom.js";
 import { show } from "#web/plot.js";
 import { marks, timeOf } from "#service/clock.js";
 import { keyed, shareOf, stepAt } from "#service/onset.js";
+import { titled } from "#service/signals.js";
 
 const MOST = 8;
 const EDGE = 4; // of a plot without ticks
@@ -20,6 +21,7 @@ function build() {
   const wider = [];
   let range = null;
   let painters = [];
+  let looks = 0;
 
   const query = () => {
     const asked = new URLSearchParams();
@@ -43,7 +45,7 @@ function build() {
   }
 
   function plot(channel) {
-    const canvas = h("canvas", { role: "img", "aria-label": channel.name });
+    const canvas = h("canvas", { role: "img", "aria-label": titled(channel) });
     const { values, mean, deviation } = channel;
     const last = stepsOf() - 1;
     const along = marks([0, last], clockOf(), 6).map(([step, text]) => [step / last, text]);
@@ -55,7 +57,7 @@ function build() {
       along,
       select: closer,
     }));
-    return h("figure", {}, h("figcaption", {}, channel.name), canvas);
+    return h("figure", {}, h("figcaption", {}, titled(channel)), canvas);
   }
 
   /** Read the part that was drawn across; null goes back to the range before. */
@@ -90,21 +92,26 @@ function build() {
     said.textContent = `${found.words[0]} to ${found.words[1]}`;
   }
 
-  async function look() {
+  /** What the service answers; null where it refuses or is away, which is said, or where another look began since. */
+  async function get(address) {
+    const own = ++looks;
     said.textContent = "Reading …";
-    const answer = await fetch(`/ranges/signals?${query()}`);
-    const found = await answer.json();
-    if (answer.ok) ask(found);
-    else said.textContent = found.detail;
+    const [found, why] = await fetch(address).then(
+      async (answer) => (answer.ok ? [await answer.json(), ""] : [null, (await answer.json()).detail]),
+    ).catch(() => [null, "The service does not answer. Is it running?"]);
+    if (own !== looks) return null;
+    said.textContent = why;
+    return found;
+  }
+
+  async function look() {
+    const found = await get(`/ranges/signals?${query()}`);
+    if (found) ask(found);
   }
 
   async function list() {
-    const answer = await fetch(`/ranges/assets?source=${encodeURIComponent(fields.source.value)}`);
-    if (!answer.ok) {
-      said.textContent = (await answer.json()).detail;
-      return;
-    }
-    const assets = await answer.json();
+    const assets = await get(`/ranges/assets?source=${encodeURIComponent(fields.source.value)}`);
+    if (!assets) return;
     document.getElementById("assets").replaceChildren(...assets.map((asset) => h("option", { value: asset })));
     if (!fields.asset.value && assets.length) fields.asset.value = assets[0];
     await look();
