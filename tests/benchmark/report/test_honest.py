@@ -98,6 +98,19 @@ def test_like_is_ranked_among_like(tmp_path: Path) -> None:
     assert "HR@10" in table.columns
 
 
+def test_datasets_in_sight_are_counted_and_each_set_is_named_once(tmp_path: Path) -> None:
+    methods = ("euclidean", COMPOSED["ours"], COMPOSED["ours-dtw"], "sonde", "sonde(size=small)")
+    table = places_table(read_results(made_up_run(tmp_path / "run", methods=methods)))
+    assert table is not None
+    chosen = {row[1]: row[-1] for row in table.rows}
+    assert chosen["ED"] == "none"
+    assert chosen["Ours"] == chosen["Sonde(size=small)"]
+    assert chosen["Ours-dtw"] == chosen["Sonde"] != chosen["Ours"]
+    assert chosen["Sonde"].startswith("5 (")
+    names = ", ".join(state_method("sonde").chosen_on)
+    assert table.caption.count(f"{chosen['Sonde'][2:]} {names}") == 1
+
+
 def test_no_p_value_is_shown_where_none_could_be_small(tmp_path: Path) -> None:
     results = read_results(made_up_run(tmp_path / "run", methods=("euclidean", "dtw-i", "random")))
     seen = overview(results)

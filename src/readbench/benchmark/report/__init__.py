@@ -94,7 +94,6 @@ from readbench.benchmark.report._write import (
     remarks,
     show_report,
     show_table,
-    tell_labels,
     write_report,
 )
 
@@ -206,7 +205,6 @@ __all__ = [
     "summary_blocks",
     "tasks_of",
     "tell_context",
-    "tell_labels",
     "tell_place",
     "tell_retained",
     "tell_verdicts",

@@ -60,7 +60,7 @@ def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
     header = ["Method", "Labels", *(f"ρ={rho}%" for rho in results.levels), *(f"real ρ={rho}%" for rho in real)]
     header += ["Rank", *others]
     rows = [
-        [row.title, tell_labels(row.method), *(tell_figure(row, rho, results) for rho in results.levels)]
+        [row.title, state_method(row.method).knowledge, *(tell_figure(row, rho, results) for rho in results.levels)]
         + [_number(row.real[rho].mean) for rho in real]
         + [_number(row.rank, 2), *(_number(figure.mean) for figure in row.others.values())]
         for row in board.rows
@@ -74,12 +74,6 @@ def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
     if real:
         caption += f"; real: over the real ones alone ({len(find_real(results.origins))})"
     return ReportTable("leaderboard", caption + under(results), header, rows)
-
-
-def tell_labels(method: str) -> str:
-    """Which labels a method reads, and that it knows normals."""
-    stated = state_method(method)
-    return stated.label_text + ("; normals known" if stated.normals else "")
 
 
 def tell_figure(row: LeaderboardRow, rho: int, results: Results) -> str:
@@ -193,8 +187,10 @@ def _number(value: float, digits: int = 3) -> str:
 
 STYLES = {"best": "bold", "second": "underline"}
 """How marked cells look in a terminal."""
-MOST_ROWS = 40
+MOST_ROWS = 50
 """Rows of a table in a terminal; the files have all of them."""
+GAP = 3
+"""Characters between columns."""
 
 
 @dataclass(frozen=True)
@@ -268,14 +264,20 @@ def show_report(results: Results, console: Console) -> None:
 
 
 def show_table(table: ReportTable, console: Console, most: int | None = None) -> None:
-    """Print one table, or its first rows; where it is too wide, in parts that each begin with the names."""
+    """Print one table, or its first rows; where it is too wide, in parts that each begin with the names.
+
+    Names get half of the width at most; a column that is wider than the rest alone is folded.
+    """
     rows, names = table.rows[:most], range(table.labels)
-    for number, part in enumerate(_fit_columns(table, rows, console.width)):
+    widest = [max(map(cell_len, [title, *(row[c] for row in rows)])) + GAP for c, title in enumerate(table.columns)]
+    left = console.width - min(sum(widest[: table.labels]), console.width // 2)
+    for number, part in enumerate(_fit_columns(widest, table.labels, left)):
         title = "" if number else table.caption
         view = RichTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for c in (*names, *part):
             named = c < table.labels
-            view.add_column(table.columns[c], justify="left" if named else "right", no_wrap=not named, overflow="fold")
+            whole = not named and widest[c] <= left
+            view.add_column(table.columns[c], justify="left" if named else "right", no_wrap=whole, overflow="fold")
         for r, row in enumerate(rows):
             marks = {c: table.marks.get((r, c)) for c in (*names, *part)}
             view.add_row(*(Text(row[c], STYLES[mark] if mark else "") for c, mark in marks.items()))
@@ -284,14 +286,10 @@ def show_table(table: ReportTable, console: Console, most: int | None = None) ->
         console.print(f"and {len(table.rows) - most} more, in {table.name}.csv", style="dim", highlight=False)
 
 
-def _fit_columns(table: ReportTable, rows: list[list[str]], width: int) -> list[list[int]]:
-    """The columns of numbers, in parts that fit beside the names; names get half of the width at most."""
-    gap = 3
-    texts = [[title, *(row[c] for row in rows)] for c, title in enumerate(table.columns)]
-    widest = [max(map(cell_len, column)) + gap for column in texts]
-    left = width - min(sum(widest[: table.labels]), width // 2)
+def _fit_columns(widest: Sequence[int], labels: int, left: int) -> list[list[int]]:
+    """The columns of numbers, in parts that fit beside the names."""
     parts: list[list[int]] = [[]]
-    for c in range(table.labels, len(table.columns)):
+    for c in range(labels, len(widest)):
         if parts[-1] and sum(widest[own] for own in parts[-1]) + widest[c] > left:
             parts.append([])
         parts[-1].append(c)
