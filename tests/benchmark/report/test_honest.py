@@ -212,15 +212,27 @@ def test_an_evaluation_can_be_asked_against_the_published(
     assert rows["Random"]["own"] == pytest.approx(found["NDCG@10"][0])
     monkeypatch.setenv("READBENCH_RESULTS", str(base / "results"))
     assert find_published() == base / "results"
-    with pytest.raises(UsageError, match="is no published task"):
+    with pytest.raises(UsageError, match=r"sim_tanks/seed-8 is no published task.* has the seeds 7 of sim_tanks\."):
         evaluate(
             "euclidean", load_task("sim_tanks", 8, cache=base / "cache"), cache=base / "cache", against="published"
         )
+    first = evaluate("euclidean", task, levels=(0,), metrics=["P@1"], cache=base / "cache", against="published")
+    assert {row["own"] for row in first.against} == {first["P@1"][0]}
+    with pytest.raises(UsageError, match="macro_F1 has no value for a single query"):
+        evaluate("euclidean", task, metrics=["macro_F1"], cache=base / "cache", against="published")
     monkeypatch.setenv("READBENCH_RESULTS", str(tmp_path))
     with pytest.raises(UsageError, match="Clone it"):
         find_published()
     with pytest.raises(UsageError, match="holds no published rows"):
         find_published(base / "mine")
+
+
+def test_a_task_of_rows_inside_the_published_is_pointed_to(base: Path, tmp_path: Path) -> None:
+    inside = shutil.copytree(base / "results", tmp_path / "results") / "embedded"
+    run(small_plan(methods=("random",), seeds=(8,)), tmp_path / "more", cache=base / "cache")
+    publish([tmp_path / "more"], inside)
+    with pytest.raises(UsageError, match=f"{inside} has it: name that folder"):
+        evaluate("euclidean", "sim_tanks", seeds=(8,), cache=base / "cache", against=tmp_path / "results")
 
 
 def test_claims_are_judged_by_the_rows_alone(tmp_path: Path) -> None:

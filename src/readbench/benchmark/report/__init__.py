@@ -77,7 +77,7 @@ from readbench.benchmark.report._readx import (
     readx_table,
     write_readx,
 )
-from readbench.benchmark.report._results import Leaderboard, Results, leaderboard, read_results
+from readbench.benchmark.report._results import Leaderboard, Results, choose_headline, leaderboard, read_results
 from readbench.benchmark.report._retained import RetainedShare, retained_shares, retained_table, tell_retained
 from readbench.benchmark.report._scale import measured_tables, two_stage_table, write_scale
 from readbench.benchmark.report._settings import labelling_table, settings_tables
@@ -141,6 +141,7 @@ __all__ = [
     "check_data",
     "check_published",
     "check_submissions",
+    "choose_headline",
     "compare",
     "compare_with_published",
     "comparison_table",
