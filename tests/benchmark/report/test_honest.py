@@ -189,6 +189,17 @@ def test_a_method_stands_beside_the_published_on_the_same_queries(base: Path) ->
     done = CliRunner().invoke(app, ["compare", str(base / "mine"), str(base / "results")])
     assert done.exit_code == 0
     assert "beside the published" in done.output
+    assert "is not known here" not in done.output
+
+
+def test_a_method_of_a_file_that_was_not_named_stands_beside_all_and_is_told(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readbench.benchmark.report.state_method", lambda _: state_method("no-such-method"))
+    done = CliRunner().invoke(app, ["compare", str(base / "mine"), str(base / "results")])
+    assert done.exit_code == 0
+    assert "Which labels euclidean reads is not known here" in done.stderr
+    assert "Majority" in done.output
 
 
 def test_other_data_are_refused_in_a_sentence(base: Path) -> None:
