@@ -177,7 +177,7 @@ def _compare_with_published(mine: Path, published: Path, metric: str, rho: int |
             hint = "Name its file: readbench --plugin FILE compare ..."
             Console(stderr=True).print(f"{unknown} {hint}", style="yellow", markup=False, highlight=False)
         rows = compare_with_published(cells, published, metric=metric, labels="" if labels == "unknown" else labels)
-        show_table(against_table(results.short_title(method), rows, metric), output())
+        show_table(against_table(results.title(method), rows, metric), output())
 
 
 def documents_command(

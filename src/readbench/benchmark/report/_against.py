@@ -261,7 +261,7 @@ def _row(
     return AgainstRow(
         rho=rho,
         published=method,
-        title=results.short_title(method),
+        title=results.title(method),
         labels=state_method(method).label_text,
         datasets=len(own),
         queries=len(flat[0]),

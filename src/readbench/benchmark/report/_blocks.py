@@ -126,11 +126,11 @@ def _rows_block(results: Results) -> str:
     )
     lines = [f"{_count(results)} Code {results.manifest['code']}; {packages}."]
     if missing := results.missing():
-        names = "; ".join(f"`{results.short_title(method)}` {count}" for method, count in missing.items())
+        names = "; ".join(f"`{results.title(method)}` {count}" for method, count in missing.items())
         lines.append(f"\nPlanned, not computed (cells): {names}.")
     for method, reasons in results.manifest.get(LEFT_OUT, {}).items():
         told = "; ".join(f"{dataset} ({why})" for dataset, why in reasons.items())
-        lines.append(f"\nLeft out: `{results.short_title(method)}` on {told}.")
+        lines.append(f"\nLeft out: `{results.title(method)}` on {told}.")
     beside = {
         UNSEEN: "whole assets held out",
         EMBEDDED: "simulators that ship with the package",

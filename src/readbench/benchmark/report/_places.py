@@ -175,7 +175,7 @@ def places_table(results: Results, uses: Sequence[LabelUse] = LABEL_USES) -> Rep
     sets = _letter_sets(found.rows)
     cells = []
     for row in rows:
-        line = [row.stated.label_text, results.short_title(row.method), "known" if row.stated.normals else "-"]
+        line = [row.stated.label_text, results.title(row.method), "known" if row.stated.normals else "-"]
         line += [f"{row.mean:.3f}", *(f"{row.others[name]:.3f}" for name in beside), tell_place(row), row.tie]
         line += [f"{row.behind.mean:+.3f} {bracket(row.behind)}" if row.behind else "-"]
         line += [tell_needed(row, len(results.datasets))] * needs
