@@ -34,6 +34,7 @@ from readbench.benchmark.report._compare import (
 from readbench.benchmark.report._conclusions import (
     CLAIMS,
     OWN_CLAIMS,
+    RERANKER_CLAIMS,
     Claim,
     ClaimFinding,
     conclusion_table,
@@ -107,6 +108,7 @@ __all__ = [
     "LABEL_WORDS",
     "MARKS",
     "OWN_CLAIMS",
+    "RERANKER_CLAIMS",
     "AgainstRow",
     "CheckedSubmission",
     "Claim",
