@@ -61,8 +61,8 @@ SWEEPS = "sweeps"
 SWEPT = ("neighbours", "cosine")
 """Tables of a report on these rows, likewise."""
 STAGES = "stages"
-"""Folder of published rows of the paper's other fusions and rerankers, on parts that are quick to compute."""
-STAGED = {"fusion-modes": "fusion-modes", "all-rerankers": "rerankers"}
+"""Folder of published rows of fusions, rerankers and scalings, on parts that are quick to compute."""
+STAGED = {"fusion-modes": "fusion-modes", "all-rerankers": "rerankers", "scaling": "scaling"}
 """Names of tables of these rows in a document, and in a report."""
 
 
@@ -140,7 +140,7 @@ def _rows_block(results: Results) -> str:
         EMBEDDED: "simulators that ship with the package",
         SPLITS: "more split seeds",
         SWEEPS: "settings varied one by one",
-        STAGES: "fusions and rerankers of the paper",
+        STAGES: "fusions, rerankers and scalings",
     }
     for name, what in beside.items():
         if found := read_beside(results, name):
