@@ -272,16 +272,6 @@ def test_a_table_wider_than_the_terminal_comes_in_parts_that_begin_with_the_name
     assert text.count("Wide") == 1
 
 
-def test_a_column_wider_than_the_terminal_is_folded_and_leaves_names_whole() -> None:
-    console = Console(width=80, record=True, file=io.StringIO())
-    datasets = " ".join(f"dataset_{i:02}" for i in range(13))
-    rows = [["none", "Some method", "0.5", datasets], ["none", "Another one", "0.4", "none"]]
-    show_table(ReportTable("wide", "Wide", ["Labels", "Method", "NDCG@10", "Seen"], rows), console)
-    text = console.export_text()
-    assert text.count("Some method") == text.count("Another one") == text.count("Labels") == 2
-    assert len(text.splitlines()) < 20
-
-
 def test_csv_reads_back_without_marks(tables: dict[str, ReportTable]) -> None:
     for table in tables.values():
         assert list(csv.reader(io.StringIO(table.csv()))) == [table.columns, *table.rows]

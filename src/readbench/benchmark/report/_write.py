@@ -189,8 +189,6 @@ STYLES = {"best": "bold", "second": "underline"}
 """How marked cells look in a terminal."""
 MOST_ROWS = 50
 """Rows of a table in a terminal; the files have all of them."""
-GAP = 3
-"""Characters between columns."""
 
 
 @dataclass(frozen=True)
@@ -264,20 +262,14 @@ def show_report(results: Results, console: Console) -> None:
 
 
 def show_table(table: ReportTable, console: Console, most: int | None = None) -> None:
-    """Print one table, or its first rows; where it is too wide, in parts that each begin with the names.
-
-    Names get half of the width at most; a column that is wider than the rest alone is folded.
-    """
+    """Print one table, or its first rows; where it is too wide, in parts that each begin with the names."""
     rows, names = table.rows[:most], range(table.labels)
-    widest = [max(map(cell_len, [title, *(row[c] for row in rows)])) + GAP for c, title in enumerate(table.columns)]
-    left = console.width - min(sum(widest[: table.labels]), console.width // 2)
-    for number, part in enumerate(_fit_columns(widest, table.labels, left)):
+    for number, part in enumerate(_fit_columns(table, rows, console.width)):
         title = "" if number else table.caption
         view = RichTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for c in (*names, *part):
             named = c < table.labels
-            whole = not named and widest[c] <= left
-            view.add_column(table.columns[c], justify="left" if named else "right", no_wrap=whole, overflow="fold")
+            view.add_column(table.columns[c], justify="left" if named else "right", no_wrap=not named, overflow="fold")
         for r, row in enumerate(rows):
             marks = {c: table.marks.get((r, c)) for c in (*names, *part)}
             view.add_row(*(Text(row[c], STYLES[mark] if mark else "") for c, mark in marks.items()))
@@ -286,10 +278,14 @@ def show_table(table: ReportTable, console: Console, most: int | None = None) ->
         console.print(f"and {len(table.rows) - most} more, in {table.name}.csv", style="dim", highlight=False)
 
 
-def _fit_columns(widest: Sequence[int], labels: int, left: int) -> list[list[int]]:
-    """The columns of numbers, in parts that fit beside the names."""
+def _fit_columns(table: ReportTable, rows: list[list[str]], width: int) -> list[list[int]]:
+    """The columns of numbers, in parts that fit beside the names; names get half of the width at most."""
+    gap = 3
+    texts = [[title, *(row[c] for row in rows)] for c, title in enumerate(table.columns)]
+    widest = [max(map(cell_len, column)) + gap for column in texts]
+    left = width - min(sum(widest[: table.labels]), width // 2)
     parts: list[list[int]] = [[]]
-    for c in range(labels, len(widest)):
+    for c in range(table.labels, len(table.columns)):
         if parts[-1] and sum(widest[own] for own in parts[-1]) + widest[c] > left:
             parts.append([])
         parts[-1].append(c)
