@@ -60,9 +60,11 @@ SWEEPS = "sweeps"
 """Folder of published rows of methods whose settings are varied one by one."""
 SWEPT = ("neighbours", "cosine")
 """Tables of a report on these rows, likewise."""
+SCALING = "scaling"
+"""Folder of published rows of distances on windows that are scaled in several ways."""
 STAGES = "stages"
-"""Folder of published rows of fusions, rerankers and scalings, on parts that are quick to compute."""
-STAGED = {"fusion-modes": "fusion-modes", "all-rerankers": "rerankers", "scaling": "scaling"}
+"""Folder of published rows of fusions and rerankers, on parts that are quick to compute."""
+STAGED = {"fusion-modes": "fusion-modes", "all-rerankers": "rerankers"}
 """Names of tables of these rows in a document, and in a report."""
 
 
@@ -140,7 +142,8 @@ def _rows_block(results: Results) -> str:
         EMBEDDED: "simulators that ship with the package",
         SPLITS: "more split seeds",
         SWEEPS: "settings varied one by one",
-        STAGES: "fusions, rerankers and scalings",
+        STAGES: "fusions and rerankers of the paper",
+        SCALING: "how raw windows are scaled",
     }
     for name, what in beside.items():
         if found := read_beside(results, name):
@@ -264,6 +267,7 @@ BLOCKS: dict[str, Block] = {
     **{f"table-{name}": _grid_block(name) for name in TABLES},
     **{f"table-{name}": _grid_block(name, SWEEPS) for name in SWEPT},
     **{f"table-{name}": _grid_block(grid, STAGES) for name, grid in STAGED.items()},
+    "table-scaling": _grid_block("scaling", SCALING),
 }
 """What may stand between marks, by name."""
 
