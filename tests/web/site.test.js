@@ -9,6 +9,7 @@ const { adopt, choice, parameters } = await import("#site/choice.js");
 const { Cases, data, datasetAt, methodAt } = await import("#site/data.js");
 const { toggled } = await import("#site/filters.js");
 const { axisOf, tint } = await import("#site/marks.js");
+const { standing } = await import("#site/method.js");
 const { inOrder } = await import("#site/queries.js");
 const { difference, estimate, overDatasets, ranked, real, seconds } = await import("#site/stats.js");
 
@@ -235,6 +236,13 @@ describe("the list of queries", () => {
     assert.deepEqual(inOrder(both), [0, 1]);
     both.kept.sort = "second";
     assert.deepEqual(inOrder(both), [1, 0]);
+  });
+});
+
+describe("the page of a method", () => {
+  test("a place is an interval among like, and an order is no place", () => {
+    assert.equal(standing({ place: "1 to 2", of: 4 }, 0, 44), "place 1 to 2 of the 4 that read the same labels");
+    assert.equal(standing(undefined, 2, 44), "3 of 44 in the order of means");
   });
 });
 

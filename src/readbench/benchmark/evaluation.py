@@ -20,12 +20,14 @@ import numpy as np
 
 from readbench.benchmark import metrics as judging
 from readbench.benchmark import runs
+from readbench.benchmark.metrics import DEFAULT_METRIC
 from readbench.benchmark.protocol import Source, SplitUnit, Task, load_task
 from readbench.benchmark.report import (
     AgainstRow,
     OwnCell,
     Results,
     check_published,
+    choose_headline,
     compare_with_published,
     find_published,
     leaderboard,
@@ -228,19 +230,24 @@ def evaluate(  # noqa: PLR0913 - what an evaluation may be told
         root: data root; see `load_task`.
         cache: folder for what can be computed again; see `load_task`.
         against: "published", or a folder of published rows: `evaluation.against` then has every published method on the
-            same queries. Tasks that are not the published ones, by their fingerprint, are refused before anything runs.
+            same queries, by NDCG@10 or else the first of `metrics`. Tasks that are not the published ones, by their
+            fingerprint, are refused before anything runs.
         progress: told how far builds and encodings have come.
     """
     published = find_published(against) if against is not None else None
     own = method if isinstance(method, Method) else None if isinstance(method, str) else Method(method)
     wanted = None if metrics is None else [METRICS.get(name).name for name in metrics]
+    judged = wanted[0] if wanted and DEFAULT_METRIC not in wanted else DEFAULT_METRIC
+    if published:
+        judged = choose_headline(judged, read_results(published).metrics)
     scores: list[LevelScores] = []
     for each in _tasks(task, seeds, root, cache, progress):
         asked = _asked_levels(each, levels)
         if published:
             check_published(each.info.name, each.seed, each.fingerprint(), published)
         scores += _evaluate_task(own or str(method), each, asked, wanted, _path(cache) or cache_root(), progress)
-    beside = compare_with_published([_own_cell(level) for level in scores], published) if published else ()
+    cells = [_own_cell(level) for level in scores]
+    beside = compare_with_published(cells, published, metric=judged) if published else ()
     return Evaluation(str(own) if own else str(parse(str(method))), scores, beside)
 
 

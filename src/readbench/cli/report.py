@@ -172,8 +172,12 @@ def _compare_with_published(mine: Path, published: Path, metric: str, rho: int |
     for method in results.methods:
         cells = [cell for cell in own_cells(results, method) if rho is None or cell.rho == rho]
         labels = state_method(method).labels
+        if labels == "unknown":
+            unknown = f"Which labels {method} reads is not known here: all published methods stand beside it."
+            hint = "Name its file: readbench --plugin FILE compare ..."
+            Console(stderr=True).print(f"{unknown} {hint}", style="yellow", markup=False, highlight=False)
         rows = compare_with_published(cells, published, metric=metric, labels="" if labels == "unknown" else labels)
-        show_table(against_table(results.short_title(method), rows, metric), output())
+        show_table(against_table(results.title(method), rows, metric), output())
 
 
 def documents_command(

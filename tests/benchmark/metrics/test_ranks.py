@@ -22,7 +22,7 @@ def test_methods_that_are_far_apart_have_one_place_and_those_that_tie_share_a_gr
     found = rank_methods(leaderboard([0.0, 0.0005, 0.3, 0.5]), [GROUPS] * 12, seed=0)
     assert found.over_datasets
     assert [(int(a), int(b)) for a, b in zip(found.low, found.high, strict=True)] == [(1, 2), (1, 2), (3, 3), (4, 4)]
-    assert found.group.tolist() == [0, 0, 1, 2]
+    assert found.groups == ((0,), (0,), (1,), (2,))
     assert found.better[0].tolist() == [False, False, True, True]
 
 
@@ -41,7 +41,17 @@ def test_a_method_and_its_copy_are_never_told_apart() -> None:
     found = rank_methods(tables, [GROUPS] * 12, seed=0)
     assert not found.better[0, 2]
     assert not found.better[2, 0]
-    assert found.group[0] == found.group[2]
+    assert found.groups[0] == found.groups[2]
+
+
+def test_a_method_that_is_surely_behind_neither_of_two_firsts_ties_with_both() -> None:
+    tables = leaderboard([0.0, 0.1, 0.11])
+    for number, table in enumerate(tables):
+        table[2] += 0.3 if number % 3 == 0 else -0.15  # its datasets differ, and its mean says little
+    found = rank_methods(tables, [GROUPS] * 12, seed=0)
+    assert found.order.tolist() == [0, 1, 2]
+    assert found.better[0].tolist() == [False, True, False]
+    assert found.groups == ((0,), (1,), (0, 1))
 
 
 def test_few_datasets_speak_of_themselves_only_and_one_group_is_drawn_by_queries() -> None:

@@ -172,10 +172,10 @@ def test_changed_composed_methods_go_by_name_and_change(hard: Results) -> None:
     titles = {text: {"title": "Own title"} for text in (*COMPOSED.values(), "x")}
     named = replace(hard, manifest={"methods": titles})
     changed = COMPOSED["flagship"].replace("+verdict(", "+verdict(drop_normals=false,")
-    assert named.short_title(changed) == "Flagship(drop_normals=false)"
+    assert named.title(changed) == "Flagship(drop_normals=false)"
     changed = COMPOSED["flagship-window"].replace("+verdict", "+verdict(drop_normals=false)")
-    assert named.short_title(changed) == "Flagship-window(drop_normals=false)"
-    assert named.short_title("x") == "Own title"
+    assert named.title(changed) == "Flagship-window(drop_normals=false)"
+    assert named.title("x") == "Own title"
 
 
 def test_composed_methods_have_the_name_of_today_also_where_rows_are_older(hard: Results) -> None:
@@ -183,5 +183,5 @@ def test_composed_methods_have_the_name_of_today_also_where_rows_are_older(hard:
     older = replace(hard, manifest={"methods": titles})
     found = [older.title(text) for text in COMPOSED.values()]
     assert found == [name.capitalize() for name in COMPOSED]
-    assert [older.short_title(text) for text in COMPOSED.values()] == found
+    assert [older.title(text) for text in COMPOSED.values()] == found
     assert older.title("sonde|dtw-i") == "Ours"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -129,8 +130,11 @@ def test_other_data_are_refused(base: Path, tmp_path: Path) -> None:
     assert "it ran on other data: sim_tanks/seed-7" in reason
 
 
-def with_lists(choose: Callable[[int, int, Any], list[int]]) -> Callable[[Contents], None]:
-    """Forge all lists by a rule (query label, level, labels and levels of items), and the scores that they give."""
+Row = dict[str, Any]
+
+
+def with_lists(choose: Callable[[Row, Qrels], list[int]]) -> Callable[[Contents], None]:
+    """Forge all lists by a rule, and the scores that they give."""
 
     def change(contents: Contents) -> None:
         labels = pq.read_table(io.BytesIO(contents["labels.parquet"]))
@@ -139,7 +143,7 @@ def with_lists(choose: Callable[[int, int, Any], list[int]]) -> Callable[[Conten
         lists = pq.read_table(io.BytesIO(contents["rankings.parquet"]))
         rows = lists.to_pylist()
         for row in rows:
-            row["items"] = choose(int(qrels.query_labels[row["query"]]), row["rho"], qrels)
+            row["items"] = choose(row, qrels)
         sink = io.BytesIO()
         pq.write_table(pa.Table.from_pylist(rows, lists.schema), sink)
         contents["rankings.parquet"] = sink.getvalue()
@@ -147,7 +151,7 @@ def with_lists(choose: Callable[[int, int, Any], list[int]]) -> Callable[[Conten
         scores = list(reader)
         for score in scores:
             rho = int(score["rho"])
-            own = [row for row in rows if row["rho"] == rho]
+            own = [row for row in rows if (row["rho"], row["method"]) == (rho, score["method"])]
             here = qrels.item_levels <= rho
             positions = (np.cumsum(here) - 1)[np.array([row["items"] for row in own])]
             asked = qrels.query_labels[[row["query"] for row in own]]
@@ -162,23 +166,38 @@ def with_lists(choose: Callable[[int, int, Any], list[int]]) -> Callable[[Conten
     return change
 
 
-def perfect(label: int, rho: int, qrels: Qrels) -> list[int]:
-    here = np.flatnonzero(qrels.item_levels <= rho)
-    return here[np.argsort(qrels.item_labels[here] != label, kind="stable")][:20].tolist()
+def perfect(row: Row, qrels: Qrels) -> list[int]:
+    here = np.flatnonzero(qrels.item_levels <= row["rho"])
+    return here[np.argsort(qrels.item_labels[here] != qrels.query_labels[row["query"]], kind="stable")][:20].tolist()
 
 
-def never_normal(label: int, rho: int, qrels: Qrels) -> list[int]:
+def nearly_perfect(row: Row, qrels: Qrels) -> list[int]:
+    """The last place of the first query is wrong."""
+    found = perfect(row, qrels)
+    here = np.flatnonzero((qrels.item_levels <= row["rho"]) & (qrels.item_labels != qrels.query_labels[row["query"]]))
+    return [*found[:-1], int(here[-1])] if row["query"] == 0 else found
+
+
+def never_normal(row: Row, qrels: Qrels) -> list[int]:
     """Half of the places wrong, none of them normal."""
-    here = np.flatnonzero(qrels.item_levels <= rho)
+    here = np.flatnonzero(qrels.item_levels <= row["rho"])
+    label = qrels.query_labels[row["query"]]
     right = here[qrels.item_labels[here] == label][:10]
     wrong = here[(qrels.item_labels[here] != label) & (qrels.item_labels[here] > 0)][: 20 - len(right)]
     return [*wrong.tolist(), *right.tolist()]
+
+
+def edited(row: Row, qrels: Qrels) -> list[int]:  # noqa: ARG001 - of the list alone
+    """Two last places of one list change."""
+    items: list[int] = row["items"]
+    return [*items[:-2], *items[:-3:-1]] if row["query"] == 0 else items
 
 
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [
         (perfect, "are perfect, where the best published method has"),
+        (nearly_perfect, "99 of 100 lists of sim_tanks seed 7 at 0 % are perfect"),
         (never_normal, "none holds a normal window: it knows which items are normal"),
     ],
 )
@@ -186,6 +205,21 @@ def test_lists_made_with_the_answers_are_refused(base: Path, tmp_path: Path, rul
     changed(submitted(base, tmp_path / "in"), with_lists(rule))
     (found,) = reasons(base, tmp_path / "in")["mine"]
     assert reason in found
+
+
+def test_a_copy_with_a_few_places_edited_is_refused(base: Path, tmp_path: Path) -> None:
+    changed(submitted(base, tmp_path / "in", run_name="ours"), with_lists(edited))
+    found = reasons(base, tmp_path / "in")["mine"]
+    assert any(re.fullmatch(r"\d+ of \d+ lists of random are those of the published random", one) for one in found)
+
+
+def test_parts_whose_settings_were_chosen_on_real_data_are_told(base: Path, tmp_path: Path) -> None:
+    run(small_plan(methods=("departure",)), base / "departure", cache=base / "cache")
+    submitted(base, tmp_path / "in", run_name="departure")
+    (reason,) = reasons(base, tmp_path / "in")["mine"]
+    assert "parts of departure were chosen with petrobras_3w in sight" in reason
+    submitted(base, tmp_path / "in", run_name="departure", chosen_on=("petrobras_3w",))
+    assert reasons(base, tmp_path / "in")["mine"] == ()
 
 
 def test_a_method_that_reads_more_labels_than_it_says_is_refused(base: Path, tmp_path: Path) -> None:

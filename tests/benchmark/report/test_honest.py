@@ -17,6 +17,8 @@ from readbench.benchmark.protocol import load_task
 from readbench.benchmark.report import (
     BLOCKS,
     CLAIMS,
+    OWN_CLAIMS,
+    RERANKER_CLAIMS,
     Claim,
     compare_with_published,
     fill_blocks,
@@ -98,6 +100,19 @@ def test_like_is_ranked_among_like(tmp_path: Path) -> None:
     assert "HR@10" in table.columns
 
 
+def test_datasets_in_sight_are_counted_and_each_set_is_named_once(tmp_path: Path) -> None:
+    methods = ("euclidean", COMPOSED["ours"], COMPOSED["ours-dtw"], "sonde", "sonde(size=small)")
+    table = places_table(read_results(made_up_run(tmp_path / "run", methods=methods)))
+    assert table is not None
+    chosen = {row[1]: row[-1] for row in table.rows}
+    assert chosen["ED"] == "none"
+    assert chosen["Ours"] == chosen["Sonde(size=small)"]
+    assert chosen["Ours-dtw"] == chosen["Sonde"] != chosen["Ours"]
+    assert chosen["Sonde"].startswith("5 (")
+    names = ", ".join(state_method("sonde").chosen_on)
+    assert table.caption.count(f"{chosen['Sonde'][2:]} {names}") == 1
+
+
 def test_no_p_value_is_shown_where_none_could_be_small(tmp_path: Path) -> None:
     results = read_results(made_up_run(tmp_path / "run", methods=("euclidean", "dtw-i", "random")))
     seen = overview(results)
@@ -176,6 +191,17 @@ def test_a_method_stands_beside_the_published_on_the_same_queries(base: Path) ->
     done = CliRunner().invoke(app, ["compare", str(base / "mine"), str(base / "results")])
     assert done.exit_code == 0
     assert "beside the published" in done.output
+    assert "is not known here" not in done.output
+
+
+def test_a_method_of_a_file_that_was_not_named_stands_beside_all_and_is_told(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readbench.benchmark.report.state_method", lambda _: state_method("no-such-method"))
+    done = CliRunner().invoke(app, ["compare", str(base / "mine"), str(base / "results")])
+    assert done.exit_code == 0
+    assert "Which labels euclidean reads is not known here" in done.stderr
+    assert "Majority" in done.output
 
 
 def test_other_data_are_refused_in_a_sentence(base: Path) -> None:
@@ -199,15 +225,27 @@ def test_an_evaluation_can_be_asked_against_the_published(
     assert rows["Random"]["own"] == pytest.approx(found["NDCG@10"][0])
     monkeypatch.setenv("READBENCH_RESULTS", str(base / "results"))
     assert find_published() == base / "results"
-    with pytest.raises(UsageError, match="is no published task"):
+    with pytest.raises(UsageError, match=r"sim_tanks/seed-8 is no published task.* has the seeds 7 of sim_tanks\."):
         evaluate(
             "euclidean", load_task("sim_tanks", 8, cache=base / "cache"), cache=base / "cache", against="published"
         )
+    first = evaluate("euclidean", task, levels=(0,), metrics=["P@1"], cache=base / "cache", against="published")
+    assert {row["own"] for row in first.against} == {first["P@1"][0]}
+    with pytest.raises(UsageError, match="macro_F1 has no value for a single query"):
+        evaluate("euclidean", task, metrics=["macro_F1"], cache=base / "cache", against="published")
     monkeypatch.setenv("READBENCH_RESULTS", str(tmp_path))
     with pytest.raises(UsageError, match="Clone it"):
         find_published()
     with pytest.raises(UsageError, match="holds no published rows"):
         find_published(base / "mine")
+
+
+def test_a_task_of_rows_inside_the_published_is_pointed_to(base: Path, tmp_path: Path) -> None:
+    inside = shutil.copytree(base / "results", tmp_path / "results") / "embedded"
+    run(small_plan(methods=("random",), seeds=(8,)), tmp_path / "more", cache=base / "cache")
+    publish([tmp_path / "more"], inside)
+    with pytest.raises(UsageError, match=f"{inside} has it: name that folder"):
+        evaluate("euclidean", "sim_tanks", seeds=(8,), cache=base / "cache", against=tmp_path / "results")
 
 
 def test_claims_are_judged_by_the_rows_alone(tmp_path: Path) -> None:
@@ -222,8 +260,9 @@ def test_claims_are_judged_by_the_rows_alone(tmp_path: Path) -> None:
     assert helped.effect is not None
     assert helped.effect.mean == pytest.approx(0.1)
     assert (helped.verdict, helped.positive, helped.datasets) == ("holds here by the interval alone", 4, 4)
-    assert found["Embedders find more than distances: rocket than dtw-i", 0].verdict == "not shown here"
-    assert found["Embedders find more than distances: sonde than dtw-i", 0].verdict == "not computed"
+    embedders = "Embedders find more than distances, which the paper denies"
+    assert found[f"{embedders}: rocket than dtw-i", 0].verdict == "not shown here"
+    assert found[f"{embedders}: sonde than dtw-i", 0].verdict == "not computed"
     assert found["Pollution of 20 % costs rocket something", 0].effect is not None
     six = ("skab", "road", "sim_tanks", "hai", "sim_ecg", "sim_can")
     more = read_results(made_up_run(tmp_path / "six", methods=("rocket", "rocket+nr"), datasets=six, scores=scores))
@@ -234,7 +273,7 @@ def test_claims_are_judged_by_the_rows_alone(tmp_path: Path) -> None:
 
 
 def test_every_claim_names_methods_of_the_grammar() -> None:
-    for claim in CLAIMS:
+    for claim in (*CLAIMS, *OWN_CLAIMS, *RERANKER_CLAIMS):
         for pair in claim.pairs:
             assert all(str(parse(name)) == name for name in pair if name), claim
 

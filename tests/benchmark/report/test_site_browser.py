@@ -10,7 +10,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from readbench.benchmark.report import DEPTH, case_link, figure_captions, leaderboard, read_gallery, read_results
+from readbench.benchmark.report import (
+    DEPTH,
+    case_link,
+    figure_captions,
+    leaderboard,
+    read_gallery,
+    read_results,
+    state_method,
+)
 from tests.benchmark.report.site_runs import DATASETS, HOSTILE, HOSTILE_CHANNEL
 from tests.browser import Visit
 
@@ -83,6 +91,16 @@ def test_the_leaderboard_is_that_of_the_run(visit: Visit, poisoned: Path) -> Non
     assert methods(page) == [row.title for row in expected]
     assert column(page, "tbody td strong") == [f"{row.headline[0].mean:.3f}" for row in expected]
     assert "NDCG@10 over 2 datasets (simulated by us‡) at ρ = 0 %" in page.inner_text("caption")
+
+
+def test_the_page_of_a_dataset_says_which_labels_each_method_reads(visit: Visit, poisoned: Path) -> None:
+    page = visit.open(f"#/dataset/{DATASETS[0]}")
+    assert column(page, "section:first-of-type thead th")[:3] == ["#", "Method", "Labels"]
+    results = read_results(poisoned)
+    known = {results.title(method): state_method(method).knowledge for method in results.methods}
+    shown = dict(zip(methods(page), column(page, "td.knowledge"), strict=True))
+    assert shown == known
+    assert len(set(known.values())) > 1
 
 
 def test_a_click_on_a_heading_sorts_and_a_second_one_turns_round(visit: Visit) -> None:

@@ -42,7 +42,8 @@ class RankedMethods:
         low: (m,) best rank that cannot be excluded.
         high: (m,) worst rank that cannot be excluded.
         better: (m, m) whether method i is surely better than j, by the intervals of both.
-        group: (m,) number of the tie group, from 0: whoever is not surely behind the first of a group is in it.
+        groups: of each method the numbers of its tie groups, from 0: the first of a group, and whoever stands below it
+            and is not surely behind it; the next group begins with the first who is.
         over_datasets: whether datasets were drawn anew, so that it speaks of other datasets too.
         confidence: of each interval.
     """
@@ -52,7 +53,7 @@ class RankedMethods:
     low: NDArray[np.int64]
     high: NDArray[np.int64]
     better: NDArray[np.bool_]
-    group: NDArray[np.int64]
+    groups: tuple[tuple[int, ...], ...]
     over_datasets: bool
     confidence: float
 
@@ -102,7 +103,7 @@ def rank_methods(
         low=1 + behind.sum(axis=1),
         high=m - ahead.sum(axis=1),
         better=ahead & behind.T,
-        group=_tie_groups(order, ahead & behind.T),
+        groups=_tie_groups(order, ahead & behind.T),
         over_datasets=several,
         confidence=confidence,
     )
@@ -161,14 +162,15 @@ def _widen(units: int, confidence: float) -> float:
     return float(t.ppf(tail, units - 1) / norm.ppf(tail) * math.sqrt(units / (units - 1)))
 
 
-def _tie_groups(order: NDArray[np.intp], ahead: NDArray[np.bool_]) -> NDArray[np.int64]:
-    groups = np.zeros(len(order), np.int64)
-    first, number = order[0], 0
-    for method in order[1:]:
-        if ahead[first, method]:
-            first, number = method, number + 1
-        groups[method] = number
-    return groups
+def _tie_groups(order: NDArray[np.intp], better: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+    groups: list[list[int]] = [[] for _ in order]
+    below, number = order, 0
+    while below.size:
+        behind = better[below[0], below]
+        for method in below[~behind]:
+            groups[method].append(number)
+        below, number = below[behind.argmax() :] if behind.any() else below[:0], number + 1
+    return tuple(map(tuple, groups))
 
 
 MOST_DATASETS = 1000

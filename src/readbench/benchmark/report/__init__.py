@@ -34,6 +34,7 @@ from readbench.benchmark.report._compare import (
 from readbench.benchmark.report._conclusions import (
     CLAIMS,
     OWN_CLAIMS,
+    RERANKER_CLAIMS,
     Claim,
     ClaimFinding,
     conclusion_table,
@@ -77,7 +78,7 @@ from readbench.benchmark.report._readx import (
     readx_table,
     write_readx,
 )
-from readbench.benchmark.report._results import Leaderboard, Results, leaderboard, read_results
+from readbench.benchmark.report._results import Leaderboard, Results, choose_headline, leaderboard, read_results
 from readbench.benchmark.report._retained import RetainedShare, retained_shares, retained_table, tell_retained
 from readbench.benchmark.report._scale import measured_tables, two_stage_table, write_scale
 from readbench.benchmark.report._settings import labelling_table, settings_tables
@@ -94,7 +95,6 @@ from readbench.benchmark.report._write import (
     remarks,
     show_report,
     show_table,
-    tell_labels,
     write_report,
 )
 
@@ -108,6 +108,7 @@ __all__ = [
     "LABEL_WORDS",
     "MARKS",
     "OWN_CLAIMS",
+    "RERANKER_CLAIMS",
     "AgainstRow",
     "CheckedSubmission",
     "Claim",
@@ -142,6 +143,7 @@ __all__ = [
     "check_data",
     "check_published",
     "check_submissions",
+    "choose_headline",
     "compare",
     "compare_with_published",
     "comparison_table",
@@ -206,7 +208,6 @@ __all__ = [
     "summary_blocks",
     "tasks_of",
     "tell_context",
-    "tell_labels",
     "tell_place",
     "tell_retained",
     "tell_verdicts",

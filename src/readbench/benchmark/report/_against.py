@@ -7,7 +7,7 @@ and the fingerprint of the data; anything else is refused in a sentence.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -175,13 +175,31 @@ def check_published(dataset: str, seed: int, task: str, published: Path) -> None
     """
     tasks, name = open_folder(published).read_manifest()["tasks"], f"{dataset}/seed-{seed}"
     if name not in tasks:
-        there = ", ".join(dict.fromkeys(known.rpartition("/")[0] for known in tasks))
-        raise UsageError(f"{name} is no published task. {published} has the datasets {there}.")
+        there = f"{published} has {_tell_tasks(tasks, dataset)}.{_tell_beside(name, published)}"
+        raise UsageError(f"{name} is no published task. {there}")
     if tasks[name] != task:
         raise RunError(
             f"{name} is another task than the published one: its data have the fingerprint {task}, those of {published}"
             f" {tasks[name]}. Results on other data cannot be put beside it."
         )
+
+
+def _tell_tasks(tasks: Iterable[str], dataset: str) -> str:
+    """The published seeds of a dataset, or else the published datasets."""
+    seeds: dict[str, list[str]] = {}
+    for known in tasks:
+        name, _, seed = known.rpartition("/seed-")
+        seeds.setdefault(name, []).append(seed)
+    if dataset in seeds:
+        return f"the seeds {', '.join(seeds[dataset])} of {dataset}"
+    return f"the datasets {', '.join(seeds)}"
+
+
+def _tell_beside(task: str, published: Path) -> str:
+    """A folder of published rows inside these that has a task, as a sentence."""
+    inside = (folder for folder in sorted(published.iterdir()) if isinstance(open_folder(folder), PublishedFolder))
+    found = next((folder for folder in inside if task in open_folder(folder).read_manifest()["tasks"]), None)
+    return f" {found} has it: name that folder." if found else ""
 
 
 def _check_tasks(cells: Sequence[OwnCell], results: Results) -> None:
@@ -243,7 +261,7 @@ def _row(
     return AgainstRow(
         rho=rho,
         published=method,
-        title=results.short_title(method),
+        title=results.title(method),
         labels=state_method(method).label_text,
         datasets=len(own),
         queries=len(flat[0]),

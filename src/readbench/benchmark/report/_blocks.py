@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readbench.benchmark.report._conclusions import OWN_CLAIMS, conclusion_table
+from readbench.benchmark.report._conclusions import OWN_CLAIMS, RERANKER_CLAIMS, conclusion_table
 from readbench.benchmark.report._grid import TableStudy, grid_tables
 from readbench.benchmark.report._methods import canonical, describe
 from readbench.benchmark.report._paper_tables import GRIDS, composition_table
@@ -54,12 +54,18 @@ EMBEDDED = "embedded"
 """Folder of published rows on the simulators that ship with the package."""
 SPLITS = "splits"
 """Folder of published rows on more split seeds, of datasets on which splits differ much."""
-TABLES = ("backbones", "normal-residuals", "fusion", "fusion-modes", "rerankers", "composition-of-stages", "sbd")
+TABLES = ("backbones", "normal-residuals", "fusion", "rerankers", "composition-of-stages", "sbd")
 """Tables of a report that may stand in a document, as `table-NAME`."""
 SWEEPS = "sweeps"
 """Folder of published rows of methods whose settings are varied one by one."""
 SWEPT = ("neighbours", "cosine")
 """Tables of a report on these rows, likewise."""
+SCALING = "scaling"
+"""Folder of published rows of distances on windows that are scaled in several ways."""
+STAGES = "stages"
+"""Folder of published rows of fusions and rerankers, on parts that are quick to compute."""
+STAGED = {"fusion-modes": "fusion-modes", "all-rerankers": "rerankers"}
+"""Names of tables of these rows in a document, and in a report."""
 
 
 @dataclass(frozen=True)
@@ -126,16 +132,18 @@ def _rows_block(results: Results) -> str:
     )
     lines = [f"{_count(results)} Code {results.manifest['code']}; {packages}."]
     if missing := results.missing():
-        names = "; ".join(f"`{results.short_title(method)}` {count}" for method, count in missing.items())
+        names = "; ".join(f"`{results.title(method)}` {count}" for method, count in missing.items())
         lines.append(f"\nPlanned, not computed (cells): {names}.")
     for method, reasons in results.manifest.get(LEFT_OUT, {}).items():
         told = "; ".join(f"{dataset} ({why})" for dataset, why in reasons.items())
-        lines.append(f"\nLeft out: `{results.short_title(method)}` on {told}.")
+        lines.append(f"\nLeft out: `{results.title(method)}` on {told}.")
     beside = {
         UNSEEN: "whole assets held out",
         EMBEDDED: "simulators that ship with the package",
         SPLITS: "more split seeds",
         SWEEPS: "settings varied one by one",
+        STAGES: "fusions and rerankers of the paper",
+        SCALING: "how raw windows are scaled",
     }
     for name, what in beside.items():
         if found := read_beside(results, name):
@@ -205,6 +213,13 @@ def _grid_block(name: str, beside: str = "") -> Block:
     return write
 
 
+def _reranker_claims_block(results: Results) -> str:
+    rows = read_beside(results, STAGES)
+    if rows is None:
+        return "No row of other rerankers is published yet."
+    return conclusion_table(rows, RERANKER_CLAIMS, "reranker-claims").markdown()
+
+
 def _settings_block(number: int) -> Block:
     def write(results: Results) -> str:
         table = settings_table(PAGES[number], results)
@@ -245,11 +260,14 @@ BLOCKS: dict[str, Block] = {
     "friedman": _friedman_block,
     "conclusions": lambda results: conclusion_table(results).markdown(),
     "own-claims": lambda results: conclusion_table(results, OWN_CLAIMS, "own-claims").markdown(),
+    "reranker-claims": _reranker_claims_block,
     "composition": lambda results: composition_table(results).markdown(),
     "labelling": _labelling_block,
     **{page.name: _settings_block(number) for number, page in enumerate(PAGES)},
     **{f"table-{name}": _grid_block(name) for name in TABLES},
     **{f"table-{name}": _grid_block(name, SWEEPS) for name in SWEPT},
+    **{f"table-{name}": _grid_block(grid, STAGES) for name, grid in STAGED.items()},
+    "table-scaling": _grid_block("scaling", SCALING),
 }
 """What may stand between marks, by name."""
 

@@ -97,7 +97,7 @@ def budget_curve(results: Results) -> BudgetCurve | None:
         flat = results.budgets(method) == (str(ALL),)
         places = [(rho, str(ALL) if flat else labels) for labels in results.labels]
         figures = tuple(figure_of(values[:, :, b, m]) for b in range(len(results.labels)))
-        rows.append(BudgetLine(results.short_title(method), figures, _intervals(results, method, places), flat))
+        rows.append(BudgetLine(results.title(method), figures, _intervals(results, method, places), flat))
     caption = f"{results.headline} at ρ={rho}%, {_over(results)}"
     return BudgetCurve(name, caption, unit, ticks, tuple(rows), results.headline)
 
@@ -110,7 +110,7 @@ def pollution_curve(results: Results) -> BudgetCurve | None:
     for m, method in enumerate(results.methods):
         places = [(rho, results.budgets(method)[-1]) for rho in results.levels]
         figures = tuple(figure_of(values[:, :, level, m]) for level in range(len(results.levels)))
-        rows.append(BudgetLine(results.short_title(method), figures, _intervals(results, method, places), flat=False))
+        rows.append(BudgetLine(results.title(method), figures, _intervals(results, method, places), flat=False))
     unit, ticks = "normal windows in the corpus, ρ", tuple(f"{rho}%" for rho in results.levels)
     caption = f"{results.headline}, {_over(results)}"
     return BudgetCurve("pollution", caption, unit, ticks, tuple(rows), results.headline)

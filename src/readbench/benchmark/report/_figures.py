@@ -541,7 +541,7 @@ def reliability_diagram(study: TableStudy) -> Figure | None:
     axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True, sharey=True)).ravel()
     for axis, (method, stated) in zip(axes, panels, strict=False):
         count, total = len(on[method]), len(results.datasets)
-        name = results.short_title(method) + (f" ({count} of {total} datasets)" if count < total else "")
+        name = results.title(method) + (f" ({count} of {total} datasets)" if count < total else "")
         draw_curve(axis, f"{name}\nECE {stated.curve.error:.3f}, floor {stated.floor:.3f}", stated.curve)
     for axis in axes[len(panels) :]:
         axis.set_axis_off()

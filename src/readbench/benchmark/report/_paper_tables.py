@@ -442,7 +442,7 @@ def calibration_table(results: Results) -> ReportTable | None:
             names = {mark_dataset(results, dataset): one for dataset, one in own.items()}
             if len(own) > 1:
                 names["all"] = by_method(stated, rho)[method]
-            rows += [[results.short_title(method), name, f"{rho}%", *_figures(one)] for name, one in names.items()]
+            rows += [[results.title(method), name, f"{rho}%", *_figures(one)] for name, one in names.items()]
     caption = (
         "Opinions on the fault type: share of right ones, mean stated probability of the most likely and of the true"
         " type, expected calibration error, and its floor: what honest probabilities would show with so many queries;"

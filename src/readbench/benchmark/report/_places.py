@@ -47,7 +47,7 @@ class MethodPlace:
         low: best place that cannot be excluded.
         high: worst place that cannot be excluded.
         rivals: how many are ranked together, itself included.
-        group: letter of its tie group.
+        tie: letters of its tie groups.
         behind: the first of its kind minus it, with the interval over datasets; None for the first, and with few
             datasets.
         needed: datasets in all that would show that difference; None where it cannot be said.
@@ -65,7 +65,7 @@ class MethodPlace:
     low: int
     high: int
     rivals: int
-    group: str
+    tie: str
     behind: ConfidenceInterval | None
     needed: int | None
     others: dict[str, float]
@@ -130,7 +130,7 @@ def _places(results: Results, methods: Sequence[str], ranked: RankedMethods) -> 
                 low=int(ranked.low[i]),
                 high=int(ranked.high[i]),
                 rivals=len(methods),
-                group=_letter(int(ranked.group[i])),
+                tie=_letters(ranked.groups[i]),
                 behind=None if same else bootstrap_datasets(first, own, seed=0),
                 needed=None if same else datasets_to_separate(first - own),
                 others={m.title: float(results.at(m.name, results.levels[0])[:, :, columns[i]].mean()) for m in beside},
@@ -149,8 +149,9 @@ def _seconds(results: Results, method: int) -> float:
     return float(np.mean(np.median(times.reshape(len(times), -1), axis=1)))
 
 
-def _letter(number: int) -> str:
-    return chr(ord("a") + number) if number < MOST_TIED else "…"
+def _letters(groups: Sequence[int]) -> str:
+    named = "".join(chr(ord("a") + number) for number in groups if number < MOST_TIED)
+    return named if len(named) == len(groups) else f"{named}…"
 
 
 def places_table(results: Results, uses: Sequence[LabelUse] = LABEL_USES) -> ReportTable | None:
@@ -170,29 +171,50 @@ def places_table(results: Results, uses: Sequence[LabelUse] = LABEL_USES) -> Rep
     header = ["Labels", "Method", "Normals", results.headline, *beside, "Place", "Tie", "Behind the first"]
     header += ["Datasets needed"] * needs + ["Unseen assets retain"] * bool(retained)
     measured = any(row.cpu_s is not None for row in rows)
-    header += [CPU if measured else "Seconds", *(["Dollars"] * paid), *(["GPU"] * gpu), "Chosen on"]
+    header += [CPU if measured else "Seconds", *(["Dollars"] * paid), *(["GPU"] * gpu), CHOSEN]
+    sets = _letter_sets(found.rows)
     cells = []
     for row in rows:
-        line = [row.stated.label_text, results.short_title(row.method), "known" if row.stated.normals else "-"]
-        line += [f"{row.mean:.3f}", *(f"{row.others[name]:.3f}" for name in beside), tell_place(row), row.group]
+        line = [row.stated.label_text, results.title(row.method), "known" if row.stated.normals else "-"]
+        line += [f"{row.mean:.3f}", *(f"{row.others[name]:.3f}" for name in beside), tell_place(row), row.tie]
         line += [f"{row.behind.mean:+.3f} {bracket(row.behind)}" if row.behind else "-"]
         line += [tell_needed(row, len(results.datasets))] * needs
         line += [tell_retained(retained.get(row.method))] * bool(retained)
         line += [tell_seconds(row.cpu_s if measured else row.seconds)]
         line += [*([f"{row.dollars:.2f}"] * paid), *(["yes" if row.gpu else "-"] * gpu)]
-        cells.append([*line, " ".join(row.stated.chosen_on) or "none"])
+        chosen = row.stated.chosen_on
+        cells.append([*line, f"{len(chosen)} ({sets[chosen]})" if chosen else "none"])
     task = next((cost.task for cost in read_costs(results.folder).values()), "")
-    caption = _caption(results, found, needs=needs) + _tell_columns(header, task) + under(results)
+    caption = _caption(results, found, needs=needs) + _tell_columns(header, task)
+    shown = {row.stated.chosen_on for row in rows}
+    told = [f"({letter}) {_tell_set(names, results)}" for names, letter in sets.items() if names in shown]
+    caption += (f": {'; '.join(told)}" if told else "") + under(results)
     return ReportTable("places", caption, header, cells, labels=3)
 
 
+def _letter_sets(rows: Sequence[MethodPlace]) -> dict[tuple[str, ...], str]:
+    """A letter for each set of datasets that settings were chosen on."""
+    found = dict.fromkeys(row.stated.chosen_on for row in rows if row.stated.chosen_on)
+    return {names: chr(ord("A") + number) for number, names in enumerate(found)}
+
+
+def _tell_set(names: Sequence[str], results: Results) -> str:
+    """Datasets by their names, or by those that are not among them where these are fewer."""
+    others = [name for name in results.datasets if name not in names]
+    whole = len(names) + len(others) == len(results.datasets)
+    if whole and len(others) < len(names):
+        return "all" if not others else f"all but {', '.join(others)}"
+    return ", ".join(names)
+
+
 CPU = "CPU seconds"
+CHOSEN = "Chosen on"
 COLUMNS = {
     "Unseen assets retain": "share of what is beyond chance that is left where whole assets are held out",
     "Seconds": "wall time of a task, mean over datasets of the median over splits and levels",
     CPU: "of one processor for one task, from nothing ({task})",
     "Dollars": "of language models, all cells together",
-    "Chosen on": "datasets that were in sight when settings were chosen",
+    CHOSEN: "how many datasets were in sight when settings were chosen",
 }
 """What columns are, told where a table has them."""
 

@@ -119,18 +119,13 @@ class Results:
         return f"Results({str(self.folder)!r}: {axes}; {len(self.failures)} failed cells, by {self.headline})"
 
     def title(self, method: str) -> str:
-        """Name of a method in tables, with a mark where a language model left questions unanswered."""
-        # Which method has a name of its own may have changed since the rows were computed; the text has not.
-        named = composed_title(method) or str(self.manifest["methods"][method]["title"])
-        return named + mark_unanswered(self.unanswered.get(method, 0.0))
+        """Name of a method in tables, with a mark where a language model left questions unanswered.
 
-    def short_title(self, method: str) -> str:
-        """The title of a method; a composed one with further parameters goes by its name and them."""
-        if method in COMPOSED.values():
-            return self.title(method)
-        further = {name: _further_parameters(method, text) for name, text in COMPOSED.items()}
-        changed = [(len(more), f"{name.capitalize()}({','.join(more)})") for name, more in further.items() if more]
-        return min(changed)[1] if changed else self.title(method)
+        A composed method with further parameters goes by its name and them.
+        """
+        # Which method has a name of its own may have changed since the rows were computed; the text has not.
+        named = composed_title(method) or _varied_title(method) or str(self.manifest["methods"][method]["title"])
+        return named + mark_unanswered(self.unanswered.get(method, 0.0))
 
     def family(self, method: str) -> str:
         """Family of a method."""
@@ -435,6 +430,13 @@ def by_method(stated: dict[tuple[str, int, str], StatedProbabilities], rho: int)
         if level == rho:
             parts.setdefault(method, []).append(own)
     return {method: StatedProbabilities.together(own) for method, own in parts.items()}
+
+
+def _varied_title(method: str) -> str:
+    """Name of a variant of a composed method; empty where it is none."""
+    further = {name: _further_parameters(method, text) for name, text in COMPOSED.items()}
+    changed = [(len(more), f"{name.capitalize()}({','.join(more)})") for name, more in further.items() if more]
+    return min(changed)[1] if changed else ""
 
 
 def _further_parameters(method: str, text: str) -> list[str]:

@@ -129,7 +129,7 @@ def retained_table(results: Results) -> ReportTable | None:
     datasets = [name for name in away.datasets if name in results.datasets]
     rows = []
     for one in order:
-        names = [results.short_title(one.method), state_method(one.method).label_text]
+        names = [results.title(one.method), state_method(one.method).label_text]
         means = [*(f"{value:.3f}" for value in one.means), tell_retained(one)]
         rows.append([*names, *means, *("–" if np.isnan(value) else f"{value:.3f}" for value in one.unseen)])
     caption = (

@@ -49,7 +49,7 @@ def front_table(results: Results) -> str:
         for m in known
     }
     rows = [
-        [results.short_title(m), tell_knowledge(m), *map(short, means[m]), _tell_rank(places.get(m))]
+        [results.title(m), state_method(m).knowledge, *map(short, means[m]), _tell_rank(places.get(m))]
         for m in sorted(known, key=lambda m: (_by_labels(m), -means[m][0]))
     ]
     header = ["Method", "Labels it reads", f"{results.headline}, ρ = {first} %", f"{last} %"]
@@ -82,8 +82,8 @@ def short_table(results: Results) -> str:
         m = results.methods.index(row.method)
         polluted = float(results.at(results.headline, last)[:, :, m].mean())
         hits = next((value for name, value in row.others.items() if name.startswith("HR")), float("nan"))
-        names = [tell_knowledge(row.method), results.short_title(row.method)]
-        rows.append([*names, short(row.mean), short(polluted), short(hits), tell_place(row), row.group])
+        names = [row.stated.knowledge, results.title(row.method)]
+        rows.append([*names, short(row.mean), short(polluted), short(hits), tell_place(row), row.tie])
     header = [
         "Labels",
         "Method",
@@ -100,12 +100,6 @@ def short_table(results: Results) -> str:
         " surely behind its first."
     )
     return markdown_table(header, rows, labels=2) + f"\n{note}"
-
-
-def tell_knowledge(method: str) -> str:
-    """Which labels a method reads, and that it knows normals."""
-    stated = state_method(method)
-    return stated.label_text + ("; normals known" if stated.normals else "")
 
 
 def dataset_rows(results: Results, methods: Sequence[str], *, labels: bool = False) -> str:
@@ -138,7 +132,7 @@ def dataset_rows(results: Results, methods: Sequence[str], *, labels: bool = Fal
         numbers = [f"{short(figures[0].mean)}{spread}{part_of(results, own[0])}"]
         numbers += [short(f.mean) for f in (*figures[1:], *means)]
         single = [short(scores[d, m]) for d in range(len(results.datasets))]
-        rows.append([results.short_title(method), *([tell_knowledge(method)] * labels), *numbers, *single])
+        rows.append([results.title(method), *([state_method(method).knowledge] * labels), *numbers, *single])
     header = ["", *(["Labels"] * labels), *(f"ρ = {rho} %" for rho in results.levels)]
     header += [f"real: {rho} %" for rho in results.levels if real]
     header += [mark_dataset(results, dataset) for dataset in results.datasets]
@@ -164,7 +158,7 @@ def splits_table(results: Results) -> str:
             for d, own in enumerate(values)
         ]
         mean = f"{short(_mean(results, method, first))}{part_of(results, held[method])}"
-        rows.append([results.short_title(method), tell_knowledge(method), mean, *single])
+        rows.append([results.title(method), state_method(method).knowledge, mean, *single])
     header = ["", "Labels", "Mean", *(mark_dataset(results, dataset) for dataset in results.datasets)]
     note = (
         f"{results.headline} at ρ = {first} % over {len(results.seeds)} split seeds; in brackets the lowest and the"
@@ -183,7 +177,7 @@ def orders_table(results: Results) -> str:
     ends = dict.fromkeys((results.levels[0], results.levels[-1]))
     rows = [
         [
-            results.short_title(method) + part_of(results, results.held(results.methods.index(method))),
+            results.title(method) + part_of(results, results.held(results.methods.index(method))),
             *(short(_mean(results, method, rho, metric)) for rho in ends for metric in metrics),
         ]
         for method in shown
@@ -218,7 +212,7 @@ def rival_table(results: Results, rival: str, methods: Sequence[str]) -> str:
     totals = [bootstrap_datasets(own, np.zeros(len(own)), seed=0) for own in differences.values()]
     counted = f"mean of {len(held)}"
     rows.append([counted, "", *means, *(tell_interval(one) if one else "–" for one in totals)])
-    titles = [results.short_title(m) for m in (rival, *shown)]
+    titles = [results.title(m) for m in (rival, *shown)]
     header = ["", "queries", *titles, *(f"{title} − {titles[0]}" for title in titles[1:])]
     note = (
         f"{results.headline} at ρ = {first} %, {len(results.seeds)} split seeds. Intervals of a dataset are paired and"

@@ -53,6 +53,11 @@ class MethodStatement:
         """Label use in a table."""
         return f"pool of {self.budget}" if self.labels == "pool" else self.labels
 
+    @property
+    def knowledge(self) -> str:
+        """The same, and that it knows normals."""
+        return self.label_text + ("; normals known" if self.normals else "")
+
 
 @lru_cache(maxsize=4096)
 def state_method(text: str) -> MethodStatement:

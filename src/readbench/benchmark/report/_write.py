@@ -60,7 +60,7 @@ def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
     header = ["Method", "Labels", *(f"ρ={rho}%" for rho in results.levels), *(f"real ρ={rho}%" for rho in real)]
     header += ["Rank", *others]
     rows = [
-        [row.title, tell_labels(row.method), *(tell_figure(row, rho, results) for rho in results.levels)]
+        [row.title, state_method(row.method).knowledge, *(tell_figure(row, rho, results) for rho in results.levels)]
         + [_number(row.real[rho].mean) for rho in real]
         + [_number(row.rank, 2), *(_number(figure.mean) for figure in row.others.values())]
         for row in board.rows
@@ -74,12 +74,6 @@ def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
     if real:
         caption += f"; real: over the real ones alone ({len(find_real(results.origins))})"
     return ReportTable("leaderboard", caption + under(results), header, rows)
-
-
-def tell_labels(method: str) -> str:
-    """Which labels a method reads, and that it knows normals."""
-    stated = state_method(method)
-    return stated.label_text + ("; normals known" if stated.normals else "")
 
 
 def tell_figure(row: LeaderboardRow, rho: int, results: Results) -> str:
@@ -193,7 +187,7 @@ def _number(value: float, digits: int = 3) -> str:
 
 STYLES = {"best": "bold", "second": "underline"}
 """How marked cells look in a terminal."""
-MOST_ROWS = 40
+MOST_ROWS = 50
 """Rows of a table in a terminal; the files have all of them."""
 
 

@@ -27,7 +27,6 @@ from readbench.benchmark.report import (
     place_methods,
     retained_shares,
     state_method,
-    tell_labels,
     tell_place,
     tell_retained,
 )
@@ -240,7 +239,7 @@ def content(results: Results, gallery: Gallery | None, measured: MeanErrors) -> 
         "seconds": _rounded(_seconds(results)),
         "cost_task": next((cost.task for cost in read_costs(results.folder).values()), ""),
         "places": {
-            row.method: {"place": tell_place(row), "low": row.low, "tie": row.group, "of": row.rivals}
+            row.method: {"place": tell_place(row), "low": row.low, "tie": row.tie, "of": row.rivals}
             for row in place_methods(results).rows
         },
         "failures": [list(failure) for failure in results.failures],
@@ -287,7 +286,7 @@ def _method(results: Results, method: str) -> dict[str, Any]:
         "title": results.title(method),
         "family": family,
         "colour": colour_of(family, base_name(method)),
-        "labels": tell_labels(method),
+        "labels": state_method(method).knowledge,
         "chosen_on": list(state_method(method).chosen_on),
         "retained": round(share.mean, 2) if share else None,
         "retained_interval": tell_retained(kept),

@@ -169,7 +169,7 @@ function columns(axis, top) {
       title: "Method",
       heads: true,
       value: ({ method }) => method.title,
-      cell: ({ method }) => name(method),
+      cell: ({ method }) => nameOf(method),
     },
     {
       key: "labels",
@@ -285,7 +285,8 @@ function change(m) {
   return low === null || high === null ? null : high - low;
 }
 
-const name = (method) =>
+/** A method's name with its family, and on a narrow page the labels that it reads. */
+export const nameOf = (method) =>
   h(
     "a",
     { class: "method", href: to(["method", method.text]) },

@@ -1,10 +1,11 @@
 /** The list of datasets, and the page of one. */
 
+import { nameOf } from "#site/board.js";
 import { choice } from "#site/choice.js";
 import { data, datasetAt } from "#site/data.js";
 import { filters } from "#site/filters.js";
 import { count, named, score } from "#site/format.js";
-import { axisOf, dot, tint, whisker } from "#site/marks.js";
+import { axisOf, tint, whisker } from "#site/marks.js";
 import { to } from "#site/route.js";
 import { estimate, ranked } from "#site/stats.js";
 import { redraw } from "#site/widgets.js";
@@ -100,16 +101,8 @@ function methods(d) {
       "tr",
       {},
       h("td", { class: "number place" }, place + 1),
-      h(
-        "th",
-        { scope: "row" },
-        h(
-          "a",
-          { class: "method", href: to(["method", data.methods[m].text]) },
-          dot(data.methods[m]),
-          data.methods[m].title,
-        ),
-      ),
+      h("th", { scope: "row" }, nameOf(data.methods[m])),
+      h("td", { class: "minor knowledge" }, data.methods[m].labels),
       h(
         "td",
         { class: "number" },
@@ -119,8 +112,8 @@ function methods(d) {
       h("td", { class: "minor drawn" }, whisker(estimates[place], axis, estimates[0].mean, tint(data.methods[m]))),
     )
   );
-  const head = ["#", "Method", choice.metric.replace("_", "-"), "95 % interval"].map((title, i) =>
-    h("th", { scope: "col", class: ["number place", "", "number", "minor"][i] }, title)
+  const head = ["#", "Method", "Labels", choice.metric.replace("_", "-"), "95 % interval"].map((title, i) =>
+    h("th", { scope: "col", class: ["number place", "", "minor", "number", "minor"][i] }, title)
   );
   const caption = `${choice.metric.replace("_", "-")} at ρ = ${data.levels[choice.level]} %`;
   return h(

@@ -38,7 +38,7 @@ function heading(own, m) {
     h(
       "p",
       { class: "lead" },
-      `${own.family} · place ${order.indexOf(m) + 1} of ${order.length} by ${data.headline} · `,
+      `${own.family} · ${standing(data.places[own.text], order.indexOf(m), order.length)} by ${data.headline} · `,
       h("code", {}, own.text),
     ),
     h(
@@ -63,6 +63,10 @@ function heading(own, m) {
       ),
   );
 }
+
+/** The place among those that read the same labels; where there is none, where it stands in the order. */
+export const standing = (placed, at, count) =>
+  placed ? `place ${placed.place} of the ${placed.of} that read the same labels` : `${at + 1} of ${count} in the order of means`;
 
 function parts(own) {
   if (!own.stages.length) return null;
