@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time as clock
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -804,7 +805,7 @@ def _state_of(snapshot: Snapshot) -> str:
 def _check_count(k: int, of: str) -> int:
     if k < 1:
         raise UsageError(f"The 'k' parameter of {of} must be an int in the range [1, inf). Got {k} instead.")
-    return k
+    return min(k, sys.maxsize)
 
 
 def _with_labels(facts: list[Case], labels: Sequence[str | None] | None) -> list[Case]:
