@@ -26,6 +26,7 @@ LIBRARY_METHOD = "flagship-spread"
 """What a library answers by: the flagship, with a list that follows the belief."""
 DEFAULT_SEEDS = "0,1,2"
 MOST_SEED = 2**32 - 1
+MOST_STEPS = 2**31 - 1
 WHOLE = "1/1"
 SUFFIX = ".readbench.zip"
 SUITES = (
@@ -116,7 +117,9 @@ KnownFacts = Annotated[
     typer.Option("--fact", help="A number known beforehand, `speed=29.5`; may be repeated.", show_default=False),
 ]
 Method = Annotated[str, typer.Option("--method", "--methods", help="Any method of the grammar.")]
-AsOf = Annotated[int | None, typer.Option(min=0, help="The library after this change.", show_default=False)]
+AsOf = Annotated[
+    int | None, typer.Option(min=0, max=2**63 - 1, help="The library after this change.", show_default=False)
+]
 K = Annotated[int, typer.Option("-k", min=1, help="Most hits.")]
 Asset = Annotated[str, typer.Option(help="Machine, well, line ...")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.", show_default=False)]

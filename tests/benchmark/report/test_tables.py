@@ -272,6 +272,15 @@ def test_a_table_wider_than_the_terminal_comes_in_parts_that_begin_with_the_name
     assert text.count("Wide") == 1
 
 
+def test_a_column_of_words_wider_than_the_terminal_breaks_and_leaves_the_names_whole() -> None:
+    console = Console(width=60, record=True, file=io.StringIO())
+    words = " ".join(f"dataset_{i:02}" for i in range(13))
+    show_table(ReportTable("wordy", "", ["Method", "Score", "Chosen on"], [["MiniRocket", "0.5", words]], 1), console)
+    text = console.export_text()
+    assert text.count("MiniRocket") == 2
+    assert all(word in text for word in words.split())
+
+
 def test_csv_reads_back_without_marks(tables: dict[str, ReportTable]) -> None:
     for table in tables.values():
         assert list(csv.reader(io.StringIO(table.csv()))) == [table.columns, *table.rows]
