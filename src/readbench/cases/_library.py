@@ -78,6 +78,8 @@ BATCH = 1000
 class Library:
     """Cases, normal windows, and the search through them; safe to use from several threads.
 
+    Example: `Library.open("plant").search(Path("new.csv"), k=5)`; a text is the name of a case.
+
     Every process may search; one at a time writes, and the others see the new state at their next call. Who reads waits
     for nobody: a question is answered from the state in which the library was when it came.
 
