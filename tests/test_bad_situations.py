@@ -229,7 +229,7 @@ SITUATIONS = [
     BadSituation(f"data describe sim_ecg --seed {10**20}", "--seed", 2),
     BadSituation("data describe sim_ecg --seed -1", "--seed", 2),
     BadSituation("cases list plant --as-of -1", "--as-of", 2),
-    BadSituation(f"cases list plant --as-of {10**20}", "--as-of", 2),
+    BadSituation(f"cases report plant nosuch --as-of {10**20}", "Unknown case", 2),
     BadSituation(f"cases search plant nosuch -k {10**20}", "Unknown case", 2),
     BadSituation(f"data import pumps pumps.csv {COLUMNS} --stride {10**20}", "--stride", 2),
     BadSituation(f"data import pumps pumps.csv {COLUMNS}000000000000000000000", "--window", 2),
