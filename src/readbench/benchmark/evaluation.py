@@ -235,11 +235,12 @@ def evaluate(  # noqa: PLR0913 - what an evaluation may be told
             same queries. Tasks that are not the published ones, by their fingerprint, are refused before anything runs.
         progress: told how far builds and encodings have come.
     """
+    seeds, metrics = _several(seeds), None if metrics is None else _several(metrics)
     published = find_published(against) if against is not None else None
     own = method if isinstance(method, Method) else None if isinstance(method, str) else Method(method)
-    wanted = None if metrics is None else [METRICS.get(name).name for name in _several(metrics)]
+    wanted = None if metrics is None else [METRICS.get(name).name for name in metrics]
     scores: list[LevelScores] = []
-    for each in _tasks(task, _several(seeds), root, cache, progress):
+    for each in _tasks(task, seeds, root, cache, progress):
         asked = _asked_levels(each, levels)
         if published:
             check_published(each.info.name, each.seed, each.fingerprint(), published)

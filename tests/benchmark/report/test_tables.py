@@ -24,6 +24,7 @@ from readbench.benchmark.report import (
     method_tables,
     paper_tables,
     read_results,
+    show_report,
     show_table,
     write_report,
 )
@@ -272,13 +273,22 @@ def test_a_table_wider_than_the_terminal_comes_in_parts_that_begin_with_the_name
     assert text.count("Wide") == 1
 
 
-def test_a_column_of_words_wider_than_the_terminal_breaks_and_leaves_the_names_whole() -> None:
-    console = Console(width=60, record=True, file=io.StringIO())
-    words = " ".join(f"dataset_{i:02}" for i in range(13))
-    show_table(ReportTable("wordy", "", ["Method", "Score", "Chosen on"], [["MiniRocket", "0.5", words]], 1), console)
+def test_long_notes_leave_room_for_the_names() -> None:
+    console = Console(width=80, record=True, file=io.StringIO())
+    note = "training data not declared; partial: 0 of 1 tasks; " * 2
+    show_table(ReportTable("noted", "Noted", ["Method", "Note"], [["a method of words", note]], labels=1), console)
     text = console.export_text()
-    assert text.count("MiniRocket") == 2
-    assert all(word in text for word in words.split())
+    assert "a method of words" in text
+    assert "…" not in text
+
+
+def test_what_helps_against_a_failure_is_printed_with_its_brackets(tmp_path: Path) -> None:
+    made = made_up_run(tmp_path, ("dtw-i", "mantis"), failed=("road", "mantis"))
+    scores = made / "scores.csv"
+    scores.write_text(scores.read_text().replace("made up", "mantis needs torch: pip install 'readbench[models]'"))
+    console = Console(width=200, record=True, file=io.StringIO())
+    show_report(read_results(made), console)
+    assert "pip install 'readbench[models]'" in console.export_text()
 
 
 def test_csv_reads_back_without_marks(tables: dict[str, ReportTable]) -> None:

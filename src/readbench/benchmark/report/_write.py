@@ -264,24 +264,18 @@ def show_report(results: Results, console: Console) -> None:
     for table in first.tables:
         show_table(table, console, MOST_ROWS)
     for line in first.remarks:
-        console.print(line, style="dim", highlight=False)
+        console.print(line, style="dim", highlight=False, markup=False)  # pip install 'readbench[extra]' is no markup
 
 
 def show_table(table: ReportTable, console: Console, most: int | None = None) -> None:
-    """Print one table, or its first rows; where it is too wide, in parts that each begin with the names.
-
-    Names break into lines, numbers do not; a column of words that fits into no part does, too.
-    """
+    """Print one table, or its first rows; where it is too wide, in parts that each begin with the names."""
     rows, names = table.rows[:most], range(table.labels)
-    parts, wordy = _fit_columns(table, rows, console.width)
-    for number, part in enumerate(parts):
-        title = "" if number else table.caption
+    for place, part in enumerate(_fit_columns(table, rows, console.width)):
+        title = "" if place else table.caption
         view = RichTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for c in (*names, *part):
-            breaks = c < table.labels or c in wordy
-            view.add_column(
-                table.columns[c], justify="left" if breaks else "right", no_wrap=not breaks, overflow="fold"
-            )
+            number = c >= table.labels and max((cell_len(row[c]) for row in rows), default=0) <= console.width // 2
+            view.add_column(table.columns[c], justify="right" if number else "left", no_wrap=number, overflow="fold")
         for r, row in enumerate(rows):
             marks = {c: table.marks.get((r, c)) for c in (*names, *part)}
             view.add_row(*(Text(row[c], STYLES[mark] if mark else "") for c, mark in marks.items()))
@@ -290,11 +284,8 @@ def show_table(table: ReportTable, console: Console, most: int | None = None) ->
         console.print(f"and {len(table.rows) - most} more, in {table.name}.csv", style="dim", highlight=False)
 
 
-def _fit_columns(table: ReportTable, rows: list[list[str]], width: int) -> tuple[list[list[int]], set[int]]:
-    """The columns of numbers, in parts that fit beside the names, and those that fit into no part.
-
-    Names get half of the width at most.
-    """
+def _fit_columns(table: ReportTable, rows: list[list[str]], width: int) -> list[list[int]]:
+    """The columns of numbers, in parts that fit beside the names; names get half of the width at most."""
     gap = 3
     texts = [[title, *(row[c] for row in rows)] for c, title in enumerate(table.columns)]
     widest = [max(map(cell_len, column)) + gap for column in texts]
@@ -304,7 +295,7 @@ def _fit_columns(table: ReportTable, rows: list[list[str]], width: int) -> tuple
         if parts[-1] and sum(widest[own] for own in parts[-1]) + widest[c] > left:
             parts.append([])
         parts[-1].append(c)
-    return parts, {part[0] for part in parts if part and widest[part[0]] > left}
+    return parts
 
 
 def _beside(study: TableStudy) -> list[ReportTable]:
