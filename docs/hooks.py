@@ -94,7 +94,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401
 
 
 def on_page_content(html: str, **_: Any) -> str:  # noqa: ANN401
-    """A heading of a table that is empty is none."""
+    r"""A heading of a table that is empty is none; `a\|b` in a cell is code `a|b`, as on the repository page."""
+    html = re.sub(r"<td.*?</td>", lambda cell: cell[0].replace(r"\|", "|"), html, flags=re.DOTALL)
     return re.sub(r"<th([^>]*)></th>", r"<td\1></td>", html)
 
 
@@ -145,7 +146,7 @@ def describe_methods() -> Iterator[str]:
     from readbench.cli.catalogue import WHOLE, components  # noqa: PLC0415
     from readbench.engine.spec import COMPOSED  # noqa: PLC0415
 
-    yield "\n## Whole methods\n\n| name | stands for | |\n|---|---|---|"
+    yield "\n## Whole methods\n\n| name | stands for | what it is |\n|---|---|---|"
     for name, summary in WHOLE.items():
         yield f"| `{name}` | `{COMPOSED[name].replace('|', chr(92) + '|')}` | {summary} |"
     kinds: dict[str, list[Any]] = {}

@@ -9,7 +9,9 @@ hold for the administrator, too, whom permissions do not stop.
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -131,6 +133,15 @@ def without_numbers(folder: Path) -> None:
         (folder / f"{name}.csv").write_text("\n".join(["t,pressure,flow", *lines, ""]))
 
 
+def old_names(folder: Path) -> None:
+    """Names in the letters of an older system, as an archive unpacks them."""
+    try:
+        (folder / "new.csv").rename(folder / "n\udce4w.csv")
+        (folder / "plant").rename(folder / "pl\udce4nt")
+    except OSError:  # macOS and Windows
+        pytest.skip("this system has no names but UTF-8")
+
+
 FOLDER, FULL = "There is a file where a folder is needed", "larger than this system allows"
 SITUATIONS = [
     # Places that cannot be written.
@@ -211,6 +222,11 @@ SITUATIONS = [
     BadSituation("cases search plant head.csv --time t", "no rows", damage=without_numbers),
     BadSituation("cases search plant infinite.csv --time t", "no reading at all", damage=without_numbers),
     BadSituation("cases search plant large.csv --time t", "no reading at all", damage=without_numbers),
+    # Names that are no text.
+    BadSituation("cases list pl\udce4nt", "pl\\udce4nt': This name is not UTF-8", damage=old_names),
+    BadSituation("cases init n\udce4w", "This name is not UTF-8"),
+    BadSituation("cases export plant n\udce4w.parquet", "This name is not UTF-8"),
+    BadSituation("data import pumps n\udce4w.csv --time t", "This name is not UTF-8", damage=old_names),
     # What cannot be meant.
     BadSituation("run --datasets sim_ecg --methods random --seed -1", "--seed", 2),
     BadSituation("run --datasets sim_ecg --methods random --seeds 0,-1", "--seeds takes numbers from 0 on", 2),
@@ -219,6 +235,12 @@ SITUATIONS = [
     BadSituation(f"data describe sim_ecg --seed {10**20}", "--seed", 2),
     BadSituation("data describe sim_ecg --seed -1", "--seed", 2),
     BadSituation("cases list plant --as-of -1", "--as-of", 2),
+    BadSituation(f"cases report plant nosuch --as-of {10**20}", "Unknown case", 2),
+    BadSituation(f"cases search plant nosuch -k {10**20}", "Unknown case", 2),
+    BadSituation(f"data import pumps pumps.csv {COLUMNS} --stride {10**20}", "--stride", 2),
+    BadSituation(f"data import pumps pumps.csv {COLUMNS}000000000000000000000", "--window", 2),
+    BadSituation("publish run --out run", "run holds a run", 2, gone="run/lists"),
+    BadSituation("check-submissions sent --published run", "holds no published rows", 2),
     BadSituation("run --methods mine --plugin leaving.py", "could not be loaded: SystemExit", 2, damage=leaving),
     BadSituation("opinions --datasets sim_ecg --seeds -1", "--seeds takes numbers from 0 on", 2),
     BadSituation("run --methods mine --plugin nowhere.py", "There is no plug-in nowhere.py", 2),
@@ -296,6 +318,15 @@ def folder(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 def test_the_table_is_long() -> None:
     assert len({own.name for own in SITUATIONS}) == len(SITUATIONS) >= EXPECTED_KINDS
+
+
+@pytest.mark.parametrize(("command", "letters"), [("report run", "cp1252"), ("methods", "ascii")])
+def test_letters_that_a_terminal_lacks_are_question_marks(command: str, letters: str, folder: Path) -> None:
+    typed = [sys.executable, "-m", "readbench", *command.split()]
+    done = subprocess.run(
+        typed, cwd=folder, env=os.environ | {"PYTHONIOENCODING": letters}, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("own", SITUATIONS, ids=lambda own: own.name)

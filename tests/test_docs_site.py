@@ -84,6 +84,11 @@ def test_every_command_is_in_the_reference(site: Path) -> None:
 
 
 @pytest.mark.slow
+def test_methods_in_tables_can_be_copied(site: Path) -> None:
+    assert "<code>sonde(size=small)|ws(alpha=0.7)|rocket+nr</code>" in (site / "methods.html").read_text()
+    assert not [page.name for page in site.glob("*.html") if r"\|" in page.read_text()]
+
+
 def test_no_page_fetches_anything_from_elsewhere_or_shows_what_is_for_tests(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text()

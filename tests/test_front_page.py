@@ -314,3 +314,19 @@ def test_representations_say_what_matters(evaluation: readbench.Evaluation, fini
     assert str(finished.folder) in repr(finished)
     assert "sbd-d" in repr(finished)
     assert repr(sample_windows(4)).startswith("WindowSet(4 windows, 3 channels x 32 steps; 4 labelled, classes: normal")
+
+
+def test_one_seed_level_or_metric_needs_no_list(task: readbench.Task, tmp_path: Path) -> None:
+    found = readbench.evaluate("stats", task, levels=20, metrics="HR@10")
+    assert list(found.rows()[0])[-1] == "HR@10"
+    assert list(found["HR@10"]) == [20]
+    run = readbench.run(SMALL, "random", out=tmp_path, seeds=1, levels=0, labels="all")
+    assert [(row["seed"], row["rho"], row["labels"]) for row in run.rows()] == [(1, 0, "all")]
+
+
+@pytest.mark.parametrize("seed", ["0", 1.5, None, -1, 2**32])
+def test_a_seed_that_is_none_is_refused_in_a_sentence(seed: Any, tmp_path: Path) -> None:  # noqa: ANN401 - wrong on purpose
+    with pytest.raises(UsageError, match=r"Split seeds are whole numbers from 0 on"):
+        readbench.load_task(SMALL, seed)
+    with pytest.raises(UsageError, match=r"Split seeds are whole numbers from 0 on"):
+        readbench.run(SMALL, "random", out=tmp_path, seeds=[seed])

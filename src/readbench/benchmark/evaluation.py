@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -143,6 +143,8 @@ class ScoreTable(Sequence[dict[str, Any]]):
 class Evaluation:
     """What a method scored on its tasks, at each pollution level; `evaluation["NDCG@10"]` is one metric by level.
 
+    Example: `evaluate("dtw-i", "sim_tanks").to_frame()` is a pandas frame, one row a task and level.
+
     Args:
         method: its canonical text, or the name of its class.
         levels: scores at each level of each task.
@@ -208,9 +210,9 @@ def evaluate(  # noqa: PLR0913 - what an evaluation may be told
     method: AnyMethod,
     task: AnyTask | Iterable[AnyTask],
     *,
-    levels: Iterable[int] | None = None,
-    seeds: Iterable[int] = (0,),
-    metrics: Iterable[str] | None = None,
+    levels: int | Iterable[int] | None = None,
+    seeds: int | Iterable[int] = 0,
+    metrics: str | Iterable[str] | None = None,
     root: str | Path | None = None,
     cache: str | Path | None = None,
     against: str | Path | None = None,
@@ -220,13 +222,15 @@ def evaluate(  # noqa: PLR0913 - what an evaluation may be told
 
     What a text or method computes is kept in the cache; an object that nobody registered computes anew each time.
 
+    Example: `evaluate("dtw-i", "sim_tanks", levels=20)["HR@10"]`
+
     Args:
         method: a text such as "dtw-i", a `Method`, or any object with `uses_labels`, `corpus_dependent`, `fit` and
             `score` (see docs/adding-a-method.md).
         task: a task, or the name or source of one; or several.
-        levels: pollution levels in percent; all of the task by default.
-        seeds: split seeds of tasks that are given by name or source.
-        metrics: names; all that are registered by default.
+        levels: one pollution level in percent, or several; all of the task by default.
+        seeds: one split seed, or several, of tasks that are given by name or source.
+        metrics: one name, or several; all that are registered by default.
         root: data root; see `load_task`.
         cache: folder for what can be computed again; see `load_task`.
         against: "published", or a folder of published rows: `evaluation.against` then has every published method on the
@@ -234,6 +238,7 @@ def evaluate(  # noqa: PLR0913 - what an evaluation may be told
             fingerprint, are refused before anything runs.
         progress: told how far builds and encodings have come.
     """
+    seeds, metrics = _several(seeds), None if metrics is None else _several(metrics)
     published = find_published(against) if against is not None else None
     own = method if isinstance(method, Method) else None if isinstance(method, str) else Method(method)
     wanted = None if metrics is None else [METRICS.get(name).name for name in metrics]
@@ -302,7 +307,7 @@ def _ranker(method: Method | str, task: Task, cache: Path, progress: Progress) -
 
 def _tasks(
     task: AnyTask | Iterable[AnyTask],
-    seeds: Iterable[int],
+    seeds: Sequence[int],
     root: str | Path | None,
     cache: str | Path | None,
     progress: Progress,
@@ -312,13 +317,12 @@ def _tasks(
     elif isinstance(task, str) or not isinstance(task, Iterable):
         yield from (load_task(task, seed, root, cache, progress=progress) for seed in seeds)
     else:
-        seeds = tuple(seeds)
         for each in task:
             yield from _tasks(each, seeds, root, cache, progress)
 
 
-def _asked_levels(task: Task, levels: Iterable[int] | None) -> tuple[int, ...]:
-    asked = tuple(sorted(task.levels)) if levels is None else tuple(levels)
+def _asked_levels(task: Task, levels: int | Iterable[int] | None) -> tuple[int, ...]:
+    asked = tuple(sorted(task.levels)) if levels is None else _several(levels)
     if missing := [rho for rho in asked if rho not in task.levels]:
         there = ", ".join(map(str, sorted(task.levels)))
         raise UsageError(
@@ -333,6 +337,8 @@ def _asked_levels(task: Task, levels: Iterable[int] | None) -> tuple[int, ...]:
 
 class RunResults:
     """A run folder, read back.
+
+    Example: `read_run("runs/first").leaderboard("HR@10").to_frame()` is a pandas frame, one row a method.
 
     Args:
         results: as arrays.
@@ -380,16 +386,19 @@ class RunResults:
 
 
 def read_run(folder: str | Path) -> RunResults:
-    """Read a run folder back: `.scores`, `.leaderboard()`, and `.results` as arrays."""
+    """Read a run folder back: `.scores`, `.leaderboard()`, and `.results` as arrays.
+
+    Example: `read_run("runs/first").scores.groupby("method")["NDCG@10"].mean()`
+    """
     return RunResults(read_results(Path(folder)))
 
 
 class PlanOptions(TypedDict, total=False):
     """What a run may be told of its plan; see `readbench.benchmark.runs.Plan`."""
 
-    seeds: Iterable[int]
-    levels: Iterable[int]
-    labels: Iterable[str]
+    seeds: int | Iterable[int]
+    levels: int | Iterable[int]
+    labels: str | Iterable[str]
     corpus_cap: int | None
     split_by: SplitUnit
 
@@ -409,6 +418,8 @@ def run(  # noqa: PLR0913 - what a run may be told
     **options: Unpack[PlanOptions],
 ) -> RunResults:
     """Run methods on datasets into a folder; started again with the same folder, it continues.
+
+    Example: `run("sim_tanks", ["euclidean", "dtw-i"], out="runs/first", seeds=0).leaderboard()`
 
     Args:
         datasets: texts, several in one separated by commas; or a plan, and then the folder in place of methods.
@@ -445,8 +456,7 @@ def _plan(
     named = [datasets] if isinstance(datasets, str) else datasets
     given = [methods] if isinstance(methods, str | Path | Method) else methods
     fields: dict[str, Any] = {
-        name: value if name in {"corpus_cap", "split_by"} else tuple(cast("Iterable[Any]", value))
-        for name, value in options.items()
+        name: value if name in {"corpus_cap", "split_by"} else _several(value) for name, value in options.items()
     }
     return Plan(
         datasets=tuple(str(parse_dataset(text)) for text in split_specs(named)),
@@ -460,6 +470,15 @@ def _plan(
 
 def _mean(values: Iterable[float]) -> float:
     return float(np.mean(list(values)))
+
+
+def _several(given: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a value or an iterable of such values
+    """One or several, as several.
+
+    >>> _several(20), _several("all"), _several([0, 1])
+    ((20,), ('all',), (0, 1))
+    """
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
 
 
 def _path(given: str | Path | None) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time as clock
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -76,6 +77,8 @@ BATCH = 1000
 
 class Library:
     """Cases, normal windows, and the search through them; safe to use from several threads.
+
+    Example: `Library.open("plant").search(Path("new.csv"), k=5)`; a text is the name of a case.
 
     Every process may search; one at a time writes, and the others see the new state at their next call. Who reads waits
     for nobody: a question is answered from the state in which the library was when it came.
@@ -804,7 +807,7 @@ def _state_of(snapshot: Snapshot) -> str:
 def _check_count(k: int, of: str) -> int:
     if k < 1:
         raise UsageError(f"The 'k' parameter of {of} must be an int in the range [1, inf). Got {k} instead.")
-    return k
+    return min(k, sys.maxsize)
 
 
 def _with_labels(facts: list[Case], labels: Sequence[str | None] | None) -> list[Case]:

@@ -12,7 +12,7 @@ import typer
 
 from readbench import __version__
 from readbench.cli import audit, bench, cache, cases, catalogue, data, doctor, llm, models, report, run, studies
-from readbench.cli.failures import complain
+from readbench.cli.failures import complain, replace_letters
 from readbench.cli.options import Plugins
 from readbench.errors import ReadbenchError
 
@@ -72,7 +72,8 @@ def readbench(
 
 def main() -> None:
     """Entry point: what goes wrong outside the program is printed as one sentence; 2 = wrong usage, 1 = else."""
+    replace_letters()
     try:
         app()
-    except (ReadbenchError, OSError) as error:
+    except (ReadbenchError, OSError, UnicodeEncodeError) as error:
         sys.exit(complain(error))

@@ -107,7 +107,10 @@ def _show_described(info: SourceInfo, origin: DataOrigin, facts: dict[str, Any],
     for name, counts in facts["counts"].items():
         table.add_row(name, *(str(value) for value in counts.values()))
     console.print(table)
-    for key in (*FACTS, "shape_separation", "notes"):
-        console.print(f"{key.replace('_', ' ')}: {facts[key]}", highlight=False)
+    for key in (*FACTS, "shape_separation"):
+        numbers = facts[key] if isinstance(facts[key], list) else [facts[key]]
+        console.print(f"{key.replace('_', ' ')}: {', '.join(map(str, numbers))}", highlight=False)
+    for note in facts["notes"]:
+        console.print(f"Mind: {note}.", highlight=False, markup=False)
     for line in tell_context(facts["context"]):
         console.print(line, highlight=False)

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from readbench.cli.options import (
     DEFAULT_SEEDS,
+    MOST_STEPS,
     BeforeRule,
     Domain,
     Form,
@@ -185,13 +186,16 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
         bool, typer.Option("--blank-is-normal", help="Rows without a label are normal.")
     ] = False,
     window: Annotated[
-        int | None, typer.Option(min=2, help="Steps of a window.", show_default="a window per case")
+        int | None,
+        typer.Option(min=2, max=MOST_STEPS, help="Steps of a window.", show_default="a window per case"),
     ] = None,
-    stride: Annotated[int | None, typer.Option(min=1, help="Steps between windows.", show_default="no overlap")] = None,
+    stride: Annotated[
+        int | None, typer.Option(min=1, max=MOST_STEPS, help="Steps between windows.", show_default="no overlap")
+    ] = None,
     rule: Annotated[LabelRule, typer.Option(help="How windows are labelled.")] = "majority-or-coverage",
     missing: Annotated[Missing, typer.Option(help="Missing readings: fill or drop.")] = "fill",
     before: Annotated[BeforeRule, typer.Option(help="What windows bring as the time before them.")] = "onset",
-    before_steps: Annotated[int, typer.Option(min=1, help="Most steps of it.")] = 2048,
+    before_steps: Annotated[int, typer.Option(min=1, max=MOST_STEPS, help="Most steps of it.")] = 2048,
     test_share: Annotated[float, typer.Option(min=0.01, max=0.99, help="Share of groups held out.")] = 0.2,
     title: Annotated[str, _fact("Name in tables.")] = "",
     description: Annotated[str, _fact("A few sentences on sensors and labels.")] = "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
+from io import TextIOWrapper
 
 from rich.console import Console
 
@@ -45,9 +46,29 @@ def explain_system(error: OSError) -> str:
     return f"{place}: {remedy or f'The system refused: {said}.'}"
 
 
-def complain(error: ReadbenchError | OSError) -> int:
+def explain_letters(error: UnicodeEncodeError) -> str:
+    r"""Which name holds bytes that are no letters, as files from an old archive have, and what to do.
+
+    >>> explain_letters(UnicodeEncodeError("utf-8", "pl\udcffant", 2, 3, "surrogates not allowed"))
+    "'pl\\udcffant': This name is not UTF-8. Rename the file or folder, or set PYTHONUTF8=1 where names are UTF-8."
+    """
+    remedy = "Rename the file or folder, or set PYTHONUTF8=1 where names are UTF-8."
+    return f"{error.object!r}: This name is not UTF-8. {remedy}"
+
+
+def replace_letters() -> None:
+    """Print a question mark for what the terminal, pipe or file has no letter for, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
+
+
+def complain(error: ReadbenchError | OSError | UnicodeEncodeError) -> int:
     """Print what went wrong to standard error; the exit code that belongs to it."""
-    sentence = explain_system(error) if isinstance(error, OSError) else str(error)
+    if isinstance(error, OSError):
+        sentence = explain_system(error)
+    else:
+        sentence = explain_letters(error) if isinstance(error, UnicodeEncodeError) else str(error)
     Console(stderr=True, soft_wrap=True).print(f"Error: {sentence}", style="bold red", markup=False, highlight=False)
     sys.stderr.flush()
     return WRONG_USAGE if isinstance(error, UsageError) else FAILED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -26,6 +27,7 @@ LIBRARY_METHOD = "flagship-spread"
 """What a library answers by: the flagship, with a list that follows the belief."""
 DEFAULT_SEEDS = "0,1,2"
 MOST_SEED = 2**32 - 1
+MOST_STEPS = 2**31 - 1
 WHOLE = "1/1"
 SUFFIX = ".readbench.zip"
 SUITES = (
@@ -117,7 +119,7 @@ KnownFacts = Annotated[
 ]
 Method = Annotated[str, typer.Option("--method", "--methods", help="Any method of the grammar.")]
 AsOf = Annotated[int | None, typer.Option(min=0, help="The library after this change.", show_default=False)]
-K = Annotated[int, typer.Option("-k", min=1, help="Most hits.")]
+K = Annotated[int, typer.Option("-k", min=1, help="Most hits; beside them up to three of each possible fault.")]
 Asset = Annotated[str, typer.Option(help="Machine, well, line ...")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.", show_default=False)]
 Workers = Annotated[
@@ -192,6 +194,7 @@ def open_library(
     """
     from readbench.cases import Library
 
+    as_of = None if as_of is None else min(as_of, sys.maxsize)  # no library has as many changes
     return Library.open(where, as_of=as_of, progress=progress, background=background)
 
 

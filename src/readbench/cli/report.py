@@ -323,15 +323,20 @@ def leaderboard_command(
 
 def check_command(
     folder: Annotated[Path, typer.Argument(help=f"Folder with submissions (*{SUFFIX}).")] = Path("submissions"),
-    published: Annotated[Path, typer.Option(help="Published rows that they are held against.")] = Path("results"),
+    published: Annotated[
+        Path | None,
+        typer.Option(
+            help="Published rows that they are held against.", show_default="of READBENCH_RESULTS, else results"
+        ),
+    ] = None,
 ) -> None:
     """Check submissions as a pull request must pass; exit code 1 where one is refused, with the reason.
 
     Example: `readbench check-submissions submissions --published results`
     """
-    from readbench.benchmark.report import check_submissions, read_results
+    from readbench.benchmark.report import check_submissions, find_published, read_results
 
-    checked = check_submissions(folder, read_results(published))
+    checked = check_submissions(folder, read_results(find_published(published) if published else find_published()))
     for one in checked:
         typer.echo(f"{one.file}: {'; '.join(one.reasons) if one.reasons else 'taken: ' + ', '.join(one.methods)}")
     refused = sum(bool(one.reasons) for one in checked)

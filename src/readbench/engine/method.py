@@ -95,6 +95,9 @@ class NoMemo:
 class Knowledge:
     """What may be known when queries are ranked.
 
+    >>> Knowledge(np.array([1, 2, -1], np.int32))  # two of three labels of the corpus
+    Knowledge(2 of 3 labels, for all queries)
+
     Args:
         labels: (N,) of the corpus, the same for all queries, or (Q, N) for each query its own; -1 where unknown.
         rejected: (N, K) classes, by label, that an item is known not to be.

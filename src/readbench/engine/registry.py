@@ -356,6 +356,8 @@ class Registry(Catalogue[Entry]):
     ) -> Callable[[F], F]:
         """Decorator that registers a class or factory; its docstring's first line is the summary.
 
+        Example: `@register_retriever("peak", title="Peak", family="distance")` above a class (docs/adding-a-method.md).
+
         The keywords are the fields of `Entry`; `unavailable` is its `obstacle`.
         """
         declared = frozenset(tags)

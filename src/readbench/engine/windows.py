@@ -75,6 +75,9 @@ D = TypeVar("D", bound=np.generic)
 class Window:
     """One window: `values` (C, T) float32, what is known about it, and the context that it brings.
 
+    >>> WindowSet.from_arrays(np.zeros((3, 2, 50)), channels=["flow", "level"])[0]
+    Window('0', 2 channels x 50 steps, label -1; flow, level)
+
     Args:
         values: (C, T).
         channels: C names.

@@ -43,6 +43,8 @@ class Cuts:
 class Recording:
     """One continuous series as its source wrote it, before cleaning and cutting.
 
+    Example: `Recording("run-1", values, ("flow", "level"), labels, group="run-1")`
+
     Args:
         id: unique within the source; window ids are derived from it.
         values: (C, T) readings, NaN where there is none.
@@ -116,7 +118,7 @@ NORMAL_CLASS = "normal"
 
 @dataclass(frozen=True)
 class Channel:
-    """One measured quantity."""
+    """One measured quantity, such as `Channel("flow", "m3/h", "Feed of the column.")`."""
 
     name: str
     unit: str = ""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +27,9 @@ MOST_SEED = 2**32 - 1
 
 def check_seeds(seeds: Iterable[int]) -> None:
     """Refuse split seeds that no generator takes."""
-    if wrong := [seed for seed in seeds if not 0 <= seed <= MOST_SEED]:
+    if wrong := [seed for seed in seeds if not isinstance(seed, Integral) or not 0 <= seed <= MOST_SEED]:
         raise UsageError(
-            f"Split seeds are whole numbers from 0 on, up to {MOST_SEED}. Got {', '.join(map(str, wrong))}."
+            f"Split seeds are whole numbers from 0 on, up to {MOST_SEED}. Got {', '.join(map(repr, wrong))}."
         )
 
 

@@ -30,6 +30,8 @@ from readbench.errors import DataError
 class Task:
     """Queries, corpora at all pollution levels, and normals.
 
+    Example: `load_task("sim_tanks").corpus_at(20).labels`
+
     Args:
         info: the source.
         seed: seed of split and composition.
@@ -79,6 +81,8 @@ def load_task(
     progress: Progress = SILENT,
 ) -> Task:
     """Build (or open) the windows of a source and compose one task from them.
+
+    Example: `load_task("sim_tanks(difficulty=2)", seed=1).queries`
 
     Args:
         source: a source, or a text of the grammar, such as `sim_tanks(difficulty=2)`.

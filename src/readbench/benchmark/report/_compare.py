@@ -366,8 +366,9 @@ def _caption(compared: Sequence[Compared]) -> str:
     runs = f"in {first}" if first == second else f"in {second} against {first}"
     what = _pair(one) if len(compared) == 1 else "methods"
     return (
-        f"{what} {runs}, {one.metric} at ρ={one.rho}%; 95 % paired bootstrap intervals over split groups, of means over"
-        " datasets over datasets, not corrected for the number of rows; hits: first hits that became right / wrong"
+        f"{what} {runs}, {one.metric} at ρ={one.rho}%; 95 % paired bootstrap intervals over split groups, those of"
+        " means over datasets over datasets; not corrected for the number of rows; hits: first hits that became right"
+        " / wrong"
     )
 
 

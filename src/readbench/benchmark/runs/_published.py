@@ -289,7 +289,10 @@ def publish(
             folders plan them on: what else there is of them is not missing.
         left_out: method -> dataset -> why it is not planned there any more; it is told beside the rows.
     """
-    given = [*([out] if (Path(out) / LISTS).is_dir() else []), *folders]
+    is_published = (Path(out) / LISTS).is_dir()
+    if RunFolder(out).holds_run and not is_published:
+        raise UsageError(f"{out} holds a run, which published rows would replace. Name another folder.")
+    given = [*([out] if is_published else []), *folders]
     parts = [_open(path) for path in given]
     if not parts:
         raise UsageError("Name at least one run folder to publish.")
