@@ -51,7 +51,7 @@ _UNITS_TEXT = (
 )
 _UNITS = frozenset(_UNITS_TEXT.split("|"))
 """Units as rows below headers name them, in lower case."""
-_NUMBER = re.compile(r"[+-]?(\d[\d.,'\u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d{1,3}( \d{3})+([.,]\d+)?|\d[\d.,'\u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?")
 _WITH_UNIT = re.compile(r"[+-]?\d[\d.,]*\s*[%°A-Za-zµΩ][\w%°/²³·]{0,9}")
 _BRACKETS = "()[]<> "
 MOST_NAME = 500

@@ -9,6 +9,7 @@ UTC; those that name none are taken as they are written, as if they were UTC, an
 12/31/2025 11:59:58 PM           which number is the month is decided by all rows
 31-Dec-25 23:59:58               months in English, German, French and Spanish
 23:59:58                         time of day: midnight begins a new day
+20251231235958                   the same in digits alone
 1767225598                       since 1970 in s, ms, us or ns by its size; since 1904 (LabVIEW), since 1601 (Windows)
 46022.99998                      days of Excel or MATLAB, in a column whose name speaks of a date
 ```
@@ -42,6 +43,8 @@ _TIME_NAMES_TEXT = (
 TIME_NAMES = frozenset(_TIME_NAMES_TEXT.split("|"))
 """Names of columns that hold the time; without regard to case, unit, and what stands between words."""
 _DATED = ("date", "datum", "stamp", "fecha", "horodatage", "datenum", "epoch")
+_DIGITS = 1900_01_01_000000, 2100_01_01_000000
+"""Dates as numbers whose digits are year, month, day and time."""
 _READ_SHARE = 0.9
 """Least share of the cells of a column of times that must be readable."""
 _SAMPLE = 50
@@ -252,12 +255,42 @@ def _settle(seconds: NDArray[np.float64], zone: str, told: str, remarks: tuple[s
         return ReadTimes(seconds - _offset_of(found), told, remarks)
     if told == "UTC":
         return ReadTimes(seconds, told, remarks)
+    first, second = (_shift(seconds, told, ambiguous) for ambiguous in ("earliest", "latest"))
+    again = _pass_again(seconds, np.nan_to_num(second - first))
+    if again.any():
+        remarks += (f"Clocks went back in {told}: the hour that came twice was told apart by the order of rows.",)
+    return ReadTimes(np.where(again, second, first), told, remarks)
+
+
+def _shift(seconds: NDArray[np.float64], region: str, ambiguous: str) -> NDArray[np.float64]:
+    """Times by the clocks of a region in UTC; `ambiguous` ones are the earliest or the latest that they can be."""
     known = np.isfinite(seconds)
     micros = np.where(known, np.nan_to_num(seconds) * 1e6, 0).astype(np.int64)
-    shifted = pc.assume_timezone(
-        pa.array(micros).cast(pa.timestamp("us")), told, ambiguous="earliest", nonexistent="latest"
-    )
-    return ReadTimes(np.where(known, _numpy(shifted.cast(pa.int64())) / 1e6, np.nan), told, remarks)
+    clock = pa.array(micros).cast(pa.timestamp("us"))
+    shifted = pc.assume_timezone(clock, region, ambiguous=ambiguous, nonexistent="latest")
+    return np.where(known, _numpy(shifted.cast(pa.int64())) / 1e6, np.nan)
+
+
+def _pass_again(seconds: NDArray[np.float64], shift: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(rows,) which times of an hour that came twice, where `shift` is not 0, are of its second pass.
+
+    They stand after a step back that is none, once the clocks are set right: no longer than the steps of such rows.
+
+    >>> clock, shift = np.array([0.0, 60.0, 90.0, 60.0, 90.0, 120.0]), np.array([0, 60, 60, 60, 60, 0])
+    >>> _pass_again(clock, shift).astype(int).tolist()
+    [0, 0, 0, 1, 1, 0]
+    """
+    steps = np.diff(seconds)
+    if (steps < 0).sum() > (steps > 0).sum():  # the newest row is the first
+        return _pass_again(seconds[::-1], shift[::-1])[::-1]
+    twice = shift > 0
+    goes_on = twice[1:] & twice[:-1]
+    longest = steps[goes_on].max(initial=0.0)
+    back = np.concatenate([[False], goes_on & (steps < 0) & (steps + shift[1:] <= longest)])
+    starts = np.where(twice & ~np.concatenate([[False], goes_on]), np.arange(len(twice)), 0)
+    passes = np.cumsum(back)
+    again: NDArray[np.bool_] = twice & (passes > passes[np.maximum.accumulate(starts)])
+    return again
 
 
 def _of_numbers(numbers: NDArray[np.float64], name: str, unit: TimeUnit, zone: str) -> ReadTimes | None:
@@ -268,6 +301,10 @@ def _of_numbers(numbers: NDArray[np.float64], name: str, unit: TimeUnit, zone: s
     if unit != "auto":
         return ReadTimes(numbers * SECONDS[unit])
     low, high = float(known.min()), float(known.max())
+    if _DIGITS[0] <= low and high < _DIGITS[1]:
+        digits = pa.array(np.nan_to_num(numbers).astype(np.int64), mask=~np.isfinite(numbers))
+        if found := _of_texts(pa.chunked_array([digits.cast(pa.string())]), zone):
+            return found
     written = _unit_in(name)
     if written:
         seconds = numbers * written
