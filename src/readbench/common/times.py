@@ -44,7 +44,7 @@ TIME_NAMES = frozenset(_TIME_NAMES_TEXT.split("|"))
 """Names of columns that hold the time; without regard to case, unit, and what stands between words."""
 _DATED = ("date", "datum", "stamp", "fecha", "horodatage", "datenum", "epoch")
 _DIGITS = 1900_01_01_000000, 2100_01_01_000000
-"""Dates as numbers whose digits are year, month, day and time."""
+"""Numbers of 1900 to 2099 whose digits are a date."""
 _READ_SHARE = 0.9
 """Least share of the cells of a column of times that must be readable."""
 _SAMPLE = 50
@@ -167,7 +167,8 @@ def read_times(column: Any, name: str, unit: TimeUnit = "auto", zone: str = "") 
         micros = column.cast(pa.time64("us"), safe=False).cast(pa.int64())
         return ReadTimes(_unwrap(_numpy(micros) / 1e6))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return _of_numbers(_numpy(column), name, unit, zone)
+        numbers = _numpy(column)
+        return (_of_digits(numbers, told) if unit == "auto" else None) or _of_numbers(numbers, name, unit, zone)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _of_texts(pc.utf8_trim_whitespace(column.cast(pa.string())), told)
     return None
@@ -293,6 +294,15 @@ def _pass_again(seconds: NDArray[np.float64], shift: NDArray[np.float64]) -> NDA
     return again
 
 
+def _of_digits(numbers: NDArray[np.float64], told: str) -> ReadTimes | None:
+    """Numbers as dates that have the digits of year, month, day and time, where all do."""
+    known = np.isfinite(numbers)
+    if not known.any() or numbers[known].min() < _DIGITS[0] or numbers[known].max() >= _DIGITS[1]:
+        return None
+    whole = pa.array(np.where(known, numbers, 0.0).astype(np.int64), mask=~known)
+    return _of_texts(pa.chunked_array([whole.cast(pa.string())]), told)
+
+
 def _of_numbers(numbers: NDArray[np.float64], name: str, unit: TimeUnit, zone: str) -> ReadTimes | None:
     """Numbers as times, by what the header says of them, else by their size."""
     known = numbers[np.isfinite(numbers)]
@@ -301,10 +311,6 @@ def _of_numbers(numbers: NDArray[np.float64], name: str, unit: TimeUnit, zone: s
     if unit != "auto":
         return ReadTimes(numbers * SECONDS[unit])
     low, high = float(known.min()), float(known.max())
-    if _DIGITS[0] <= low and high < _DIGITS[1]:
-        digits = pa.array(np.nan_to_num(numbers).astype(np.int64), mask=~np.isfinite(numbers))
-        if found := _of_texts(pa.chunked_array([digits.cast(pa.string())]), zone):
-            return found
     written = _unit_in(name)
     if written:
         seconds = numbers * written
