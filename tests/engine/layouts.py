@@ -110,7 +110,7 @@ LAYOUTS = [
         "tag,time,value,status\nT1,2025-12-31 23:59:58,1.5,Good\nP1,2025-12-31 23:59:58,10,Good\n"
         "T1,2025-12-31 23:59:59,999,Bad\nP1,2025-12-31 23:59:59,11,Good\n",
         {"T1": [1.5, NAN], "P1": [10.0, 11.0]},
-        says=("1 readings of bad quality", "A row is one reading"),
+        says=("1 reading of bad quality taken as gap", "A row is one reading"),
     ),
     Layout(
         "Aspen IP.21, a row per reading",
@@ -399,7 +399,7 @@ LAYOUTS = [
         "time,T1,P1\n0,1.5,10\n1,2.5,\n1,,11\n2,3.5,12\n",
         {"T1": [1.5, 2.5, 3.5], "P1": [10.0, 11.0, 12.0]},
         start=0.0,
-        says=("1 rows of a time that was there already were merged",),
+        says=("1 row of a time that was there already merged",),
     ),
     Layout(
         "whole seconds of a faster recorder",
@@ -463,6 +463,17 @@ LAYOUTS = [
         "time;T1;P1\n0;1 234,5;10\n1;2 345 678,5;11\n",
         {"T1": [1234.5, 2345678.5], "P1": [10.0, 11.0]},
         start=0.0,
+    ),
+    Layout(
+        "days in a column that speaks of no date",
+        f"Time;T1;P1\n{EXCEL_EVE};1.5;10\n{EXCEL_EVE + 1 / 86400};2.5;11\n",
+        TWO,
+        says=("days as Excel counts them",),
+    ),
+    Layout(
+        "blanks that do not break, and a long minus",
+        "Fecha;T1;P1\n31/12/2025 11:59:58\u00a0p.\u00a0m.;\u22121,5;10\n31/12/2025 11:59:59\u202fPM;\u22122,5;11\n",
+        {"T1": [-1.5, -2.5], "P1": [10.0, 11.0]},
     ),
     Layout(
         "numbers of rows before the times",

@@ -51,7 +51,8 @@ _UNITS_TEXT = (
 )
 _UNITS = frozenset(_UNITS_TEXT.split("|"))
 """Units as rows below headers name them, in lower case."""
-_NUMBER = re.compile(r"[+-]?(\d{1,3}( \d{3})+([.,]\d+)?|\d[\d.,'\u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?")
+_MINUS = "\u2212"
+_NUMBER = re.compile(r"[+\u2212-]?(\d{1,3}( \d{3})+([.,]\d+)?|\d[\d.,'\u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?")
 _WITH_UNIT = re.compile(r"[+-]?\d[\d.,]*\s*[%°A-Za-zµΩ][\w%°/²³·]{0,9}")
 _BRACKETS = "()[]<> "
 MOST_NAME = 500
@@ -62,7 +63,7 @@ _SNIFFED_COLUMNS = 50
 _NUMBER_SHARE = 0.9
 """Least share of the cells of a channel, gaps aside, that must be numbers."""
 _FEW_WORDS = 3
-_DECIMAL_COMMA = r"^[+-]?(\d{1,3}([. '\x{00a0}\x{202f}]\d{3})+|\d+)?,\d+([eE][+-]?\d+)?$"
+_DECIMAL_COMMA = r"^[+\x{2212}-]?(\d{1,3}([. '\x{00a0}\x{202f}]\d{3})+|\d+)?,\d+([eE][+-]?\d+)?$"
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class NumberStyle:
         return values, wrong, unit
 
     def _normalise(self, texts: Any) -> Any:  # noqa: ANN401 - an Arrow array of texts
-        """Numbers with a decimal dot and without separators of thousands; other texts as they are."""
+        """Numbers with a decimal dot, a plain minus and no separators of thousands; other texts as they are."""
+        texts = pc.replace_substring(texts, _MINUS, "-")
         point, other = ("\\,", "\\.") if self.decimal == "," else ("\\.", "\\,")
         grouped = rf"^[+-]?\d{{1,3}}((?:{other}|[ '\x{{00a0}}\x{{202f}}])\d{{3}})+({point}\d*)?([eE][+-]?\d+)?$"
         several = pc.match_substring_regex(texts, grouped)

@@ -283,7 +283,7 @@ class _Understanding:
                 cleaned[target] = np.where(bad, np.nan, numbers)
         self._replace(**cleaned)
         if gaps:
-            self.said.append(f"{gaps:,} readings of bad quality are gaps.")
+            self.said.append(f"{gaps:,} reading{'s' * (gaps > 1)} of bad quality taken as gaps.")
         return used
 
     def _choose_channels(self, quality: set[str]) -> None:
@@ -306,6 +306,9 @@ class _Understanding:
             chosen = {*columns, *roles.named, *quality}
             rest = () if roles.channels else (name for name in table.columns if name not in chosen)
             self.left_out |= {name: _sample(table, name) for name in rest if name not in self.left_out}
+            if not columns:
+                why = self._describe_left_out()
+                raise DataError(f"{table.name}: no column with numbers is left for channels. {why}")
         numeric = set(table.numeric)
         for name in [own for own in columns if own in numeric]:
             words = self.words.get(name) or (table.readings(name) or ((), []))[1]
@@ -355,7 +358,8 @@ class _Understanding:
             merged = np.where(latest >= 0, numbers[order[np.maximum(latest, 0)]], np.nan)[rank]
             readings[name] = merged
         count = self.table.rows - len(last)
-        self.said.append(f"{count:,} rows of a time that was there already were merged: the last reading counts.")
+        rows = f"{count:,} row{'s' * (count > 1)}"
+        self.said.append(f"{rows} of a time that was there already merged: the last reading counts.")
         self.table = replace(self.table, data=data)
         self._replace(**readings)
 
@@ -387,9 +391,12 @@ class _Understanding:
         else:
             used = list(self.roles.channels)
         said = [f"{len(used)} channel{'s' * (len(used) != 1)}: {_listed(used)}."] if used else []
-        if self.left_out and not self.roles.channel:
-            said.append(f"Left out: {_listed([f'{name} ({why})' for name, why in self.left_out.items()])}.")
-        return said
+        return [*said, self._describe_left_out()]
+
+    def _describe_left_out(self) -> str:
+        if not self.left_out or self.roles.channel:
+            return ""
+        return f"Left out: {_listed([f'{name} ({why})' for name, why in self.left_out.items()])}."
 
     def _replace(self, **columns: NDArray[np.float64]) -> None:
         data = self.table.data
