@@ -476,3 +476,19 @@ def test_a_link_opens_a_comparison_and_a_part_of_the_window(page: Any, library: 
     page.goto(f"/cases/w1#like={unlisted}")
     page.wait_for_selector(f'#plots[data-chosen="{unlisted}"]')
     assert page.inner_text("#other-name") == unlisted
+
+
+def test_channels_that_speak_for_a_case_and_against_it_are_marked(page: Any, library: Library) -> None:  # noqa: ANN401
+    other = next(case.id for case in library.cases() if case.label == "stuck valve")
+    found = library.explain("w0", other).channels
+    page.goto(f"/cases/w0#like={other}")
+    page.wait_for_selector(f'#plots[data-chosen="{other}"]')
+    for mark, channels in (
+        ("against", {own.name for own in found if own.against}),
+        ("alike", {own.name for own in found if own.same_way}),
+    ):
+        names = page.locator(f".{mark} figcaption span:first-child").all_inner_texts()
+        assert {name.split(" · ")[0] for name in names} == channels, mark
+    assert page.locator(".against").count() > 0
+    page.keyboard.press("Escape")
+    assert page.locator(".against").count() == 0
