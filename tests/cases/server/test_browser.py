@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from readbench.cases import Library
+from readbench.cases import NORMAL_OPERATION, UNLIKE, Library
 from readbench.cases.server import Settings
 from readbench.cases.server._app import create_app
 from tests.benchmark.report.test_site_browser import CONTRAST, NAMELESS
@@ -492,3 +492,13 @@ def test_channels_that_speak_for_a_case_and_against_it_are_marked(page: Any, lib
     assert page.locator(".against").count() > 0
     page.keyboard.press("Escape")
     assert page.locator(".against").count() == 0
+
+
+def test_options_that_are_no_faults_have_no_colour_of_one(page: Any) -> None:  # noqa: ANN401
+    page.goto("/cases/w0")
+    page.wait_for_selector("#plots[data-chosen]")
+    fill = "getComputedStyle(row.querySelector('.fill')).fill"
+    drawn = f"rows => rows.map(row => [row.firstElementChild.innerText, {fill}])"
+    colours = dict(page.eval_on_selector_all(".faults li", drawn))
+    others = {colours.pop(UNLIKE), colours.pop(NORMAL_OPERATION)}
+    assert others.isdisjoint(colours.values())
