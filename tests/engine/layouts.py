@@ -459,6 +459,13 @@ LAYOUTS = [
         TWO,
     ),
     Layout(
+        "a row of units by units, the same gaps everywhere",
+        "Time;T1;P1\n;K/min;ml/s\n31.12.2025 23:59:58;1,5;10,0\n31.12.2025 23:59:59;Bad;Bad\n",
+        {"T1": [1.5, NAN], "P1": [10.0, NAN]},
+        units={"T1": "K/min", "P1": "ml/s"},
+        says=("Gaps in 'T1', 'P1': 1 × Bad.",),
+    ),
+    Layout(
         "blanks between thousands",
         "time;T1;P1\n0;1 234,5;10\n1;2 345 678,5;11\n",
         {"T1": [1234.5, 2345678.5], "P1": [10.0, 11.0]},

@@ -106,7 +106,7 @@ class NumberStyle:
             return texts, ""
         numbers, units = pc.struct_field(found, [0]), pc.struct_field(found, [1])
         names = [unit for unit in pc.unique(units).to_pylist() if unit]
-        if len(names) != 1 or names[0].lower() not in _UNITS:
+        if len(names) != 1 or not _is_unit(names[0]):
             return texts, ""
         return pc.coalesce(numbers, texts), names[0]
 
@@ -380,8 +380,18 @@ def _find_header(rows: list[list[str]], width: int, first: int) -> tuple[int, in
 
 def _is_unit_row(row: list[str]) -> bool:
     cells = [cell for cell in row if cell]
-    known = [_bare_unit(cell).casefold() in _UNITS or cell[:1] + cell[-1:] in {"[]", "()"} for cell in cells]
+    known = [_is_unit(_bare_unit(cell)) or cell[:1] + cell[-1:] in {"[]", "()"} for cell in cells]
     return bool(cells) and sum(known) >= 0.75 * len(cells)
+
+
+def _is_unit(text: str) -> bool:
+    """Whether a text is a unit, or one by another.
+
+    >>> _is_unit("m3/h"), _is_unit("ml/s"), _is_unit("flow")
+    (True, True, False)
+    """
+    whole = text.casefold()
+    return whole in _UNITS or all(part in _UNITS for part in whole.split("/", 1))
 
 
 def _bare_unit(cell: str) -> str:

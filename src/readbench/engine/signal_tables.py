@@ -310,10 +310,11 @@ class _Understanding:
                 why = self._describe_left_out()
                 raise DataError(f"{table.name}: no column with numbers is left for channels. {why}")
         numeric = set(table.numeric)
+        gaps: dict[str, list[str]] = {}
         for name in [own for own in columns if own in numeric]:
-            words = self.words.get(name) or (table.readings(name) or ((), []))[1]
-            if words:
-                self.said.append(f"Gaps in {name!r}: {', '.join(words)}.")
+            if words := self.words.get(name) or (table.readings(name) or ((), []))[1]:
+                gaps.setdefault(", ".join(words), []).append(repr(name))
+        self.said += [f"Gaps in {_listed(names)}: {words}." for words, names in gaps.items()]
         self._replace(**{name: table.numbers(name) for name in columns if name in numeric})
         if not roles.channel and columns:
             self.roles = replace(roles, channels=tuple(columns))
