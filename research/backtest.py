@@ -58,7 +58,7 @@ def estimate_chance(found: Backtest, seed: int = 0) -> float:
     if not told:
         return float("nan")
     stated = np.array([own.probability for own in told])
-    recordings = np.unique([own.case.group or own.case.id for own in told], return_inverse=True)[1]
+    recordings = np.unique([own.case.recording for own in told], return_inverse=True)[1]
     luck = np.random.default_rng(seed).random((DRAWS, recordings.max() + 1))
     return float(np.abs(stated.mean() - (luck[:, recordings] < stated).mean(axis=1)).mean())
 

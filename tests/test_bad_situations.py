@@ -114,6 +114,11 @@ def no_plan(folder: Path) -> None:
     (folder / "run" / "run.json").write_text('{"plan": 3, "datasets": {}, "methods": {}, "notes": {}, "sizes": {}}')
 
 
+def no_seconds(folder: Path) -> None:
+    """What methods cost, without the cost."""
+    (folder / "run" / "costs.csv").write_text("method,task\nrandom,a task\n")
+
+
 def leaving(folder: Path) -> None:
     """A plug-in that ends the program, as scripts do."""
     (folder / "leaving.py").write_text("import sys\nsys.exit(0)")
@@ -182,6 +187,7 @@ SITUATIONS = [
     # Damaged files.
     BadSituation("report run", "is not a run folder", damage=cut("run/run.json")),
     BadSituation("report run", "scores.csv", damage=cut("run/scores.csv", 0)),
+    BadSituation("report run", "costs.csv is damaged", damage=no_seconds),
     BadSituation("report run", "is damaged", 0, damage=cut("run/rankings/*.parquet")),
     BadSituation("report run", "per_query", damage=cut("run/per_query.parquet")),
     BadSituation("export run", "cells", damage=cut("run/cells/*/*/*/*.parquet")),

@@ -78,6 +78,8 @@ def test_what_a_library_answers_is_shown_on_five_lines(library: Library) -> None
     assert f"faults: {answer.faults[0].label} 0." in str(answer)
     assert f"hits: {answer.hits[0].case.id} (" in str(answer)
     assert "cannot be judged: " in str(said[-1])
+    long = answer.hits[0].model_copy(update={"case": library.case("w0").model_copy(update={"id": "w" * 100})})
+    assert "case=Case(...)" in str(long)
 
 
 def test_the_old_name_works_with_a_warning() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,5 +82,6 @@ def test_a_detector_is_kept_as_it_was_and_says_what_it_needs() -> None:
     detector = learned(values, 1.0)
     again = DepartureDetector.of_json(json.loads(json.dumps(detector.to_json())))
     assert np.array_equal(again.scores(values)[0], detector.scores(values)[0])
+    assert (replace(again, false_alarms_a_day=0.01).limits > detector.limits).all()
     with pytest.raises(DataError, match="at least 12"):
         learned(values[:, : 64 * 5], 1.0)

@@ -241,7 +241,7 @@ def order_incidents(snapshot: Snapshot) -> tuple[list[list[JournalEntry]], bool]
     ordered = sorted(resolved, key=lambda entry: (place[entry.case.id] or 0.0, entry.place))
     incidents: dict[str, list[JournalEntry]] = {}
     for entry in ordered:
-        incidents.setdefault(entry.case.group or entry.case.id, []).append(entry)
+        incidents.setdefault(entry.case.recording, []).append(entry)
     return list(incidents.values()), timed
 
 

@@ -240,7 +240,7 @@ def _draw_pairs(snapshot: Snapshot, pairs: int, rng: np.random.Generator) -> dic
     """Places of cases of different recordings: with the same fault, and with different ones."""
     cases = [snapshot.case(i) for i in range(len(snapshot))]
     labels = np.array([case.label or "" for case in cases])
-    groups = np.array([case.group or case.id for case in cases])
+    groups = np.array([case.recording for case in cases])
     known = np.flatnonzero(snapshot.labels > NORMAL)
     found: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
     while len(known) and min(map(len, found.values())) < pairs:

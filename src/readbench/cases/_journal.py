@@ -623,7 +623,7 @@ def _tell(windows: WindowSet, cases: list[Case]) -> WindowSet:
     return replace(
         windows,
         ids=strings([case.id for case in cases], count),
-        groups=strings([case.group or case.id for case in cases], count),
+        groups=strings([case.recording for case in cases], count),
         assets=strings([case.asset for case in cases], count),
         times=np.array([np.nan if case.time is None else case.time for case in cases], np.float64),
     )

@@ -43,7 +43,8 @@ class _Brief:
         if len(whole) <= MOST_SHOWN:
             return whole
         if isinstance(self.value, Record):
-            return f"{whole[:MOST_SHOWN].rpartition(',')[0]}, ...)"
+            begun = whole[:MOST_SHOWN].rpartition(", ")[0]
+            return f"{begun}, ...)" if begun else f"{type(self.value).__name__}(...)"
         if isinstance(self.value, str) or not isinstance(self.value, Sized):
             return f"{whole[:MOST_SHOWN]}..."
         return f"<{len(self.value)}>"
@@ -79,6 +80,11 @@ class Case(Record):
     links: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
     changed: float = 0.0
+
+    @property
+    def recording(self) -> str:
+        """Its group; a case that names none is a recording of its own."""
+        return self.group or self.id
 
 
 class CaseDetails(Record):

@@ -372,9 +372,8 @@ def balance_votes(normal: NDArray[np.bool_], groups: NDArray[np.intp]) -> Array:
 
 
 def count_recordings(snapshot: Snapshot, cases: NDArray[np.intp]) -> int:
-    """Of how many recordings cases are; one that names none is a recording of its own."""
-    known = [snapshot.case(position) for position in cases.tolist()]
-    return len({case.group or case.id for case in known})
+    """Of how many recordings cases are."""
+    return len({snapshot.case(position).recording for position in cases.tolist()})
 
 
 def _log(departures: Array) -> Array:

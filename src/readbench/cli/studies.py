@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from readbench.benchmark.runs import Executor, Plan
     from readbench.benchmark.studies import Failure
 
-PAIRED = ("ours", "ours-before", "flagship-window", "flagship")
+PAIRED = ("ours-dtw", "ours-before", "flagship-window", "flagship")
 """Methods of `readbench assets`: without labels and with them, each without context and with it."""
 PROBES = ("presence", "presence+verdict", "before-level", "before-level+verdict", "stats", "random")
 """Shortcuts that stand beside them."""

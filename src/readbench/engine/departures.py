@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -109,17 +110,17 @@ class DepartureDetector:
         channels: C names.
         spans: steps of the trailing spans.
         normal: statistics of normal operation.
-        limits: (3,) of means, roughness and rests, in standard deviations.
-        blocks: of normal operation that it learned from.
-        false_alarms_a_day: as was asked for.
+        maxima: (B, 3) largest mean, roughness and rest of each block of normal operation, in standard deviations.
+        block_s: seconds of a block.
+        false_alarms_a_day: how often normal operation may exceed the limits.
         units: of the channels, "" where unknown.
     """
 
     channels: tuple[str, ...]
     spans: tuple[int, ...]
     normal: _Normal
-    limits: Floats
-    blocks: int
+    maxima: Floats
+    block_s: float
     false_alarms_a_day: float
     units: tuple[str, ...]
 
@@ -166,10 +167,14 @@ class DepartureDetector:
             kept = [blocks[i] for i in usual] if len(usual) >= LEAST_BLOCKS else blocks
             maxima = _held_out_maxima(kept, floor)
             normal = _Normal.of(kept, floor)
-        share = min(0.5, false_alarms_a_day * window * step_s / DAY_S) / maxima.shape[1]
-        limits = np.array([extreme_quantile(own, share) for own in maxima.T])
         told = tuple(units) or ("",) * len(channels)
-        return cls(tuple(channels), spans, normal, limits, len(kept), false_alarms_a_day, told)
+        return cls(tuple(channels), spans, normal, maxima, window * step_s, false_alarms_a_day, told)
+
+    @cached_property
+    def limits(self) -> Floats:
+        """(3,) of means, roughness and rests, in standard deviations."""
+        share = min(0.5, self.false_alarms_a_day * self.block_s / DAY_S) / self.maxima.shape[1]
+        return np.array([extreme_quantile(own, share) for own in self.maxima.T])
 
     @property
     def memory(self) -> int:
@@ -193,20 +198,20 @@ class DepartureDetector:
             "units": self.units,
             "spans": self.spans,
             "normal": normal,
-            "limits": self.limits.tolist(),
-            "blocks": self.blocks,
+            "maxima": self.maxima.tolist(),
+            "block_s": self.block_s,
             "false_alarms_a_day": self.false_alarms_a_day,
         }
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> Self:
-        """As it was."""
+        """As it was; KeyError where an earlier version kept something else."""
         return cls(
             tuple(kept["channels"]),
             tuple(kept["spans"]),
             _Normal(**{name: np.array(own, np.float64) for name, own in kept["normal"].items()}),
-            np.array(kept["limits"], np.float64),
-            int(kept["blocks"]),
+            np.array(kept["maxima"], np.float64),
+            float(kept["block_s"]),
             float(kept["false_alarms_a_day"]),
             tuple(kept["units"]),
         )

@@ -93,7 +93,8 @@ def test_what_is_left_out_says_why_and_is_not_missing(base: Path, tmp_path: Path
     assert "| `dtw-i` | sim_tanks | too slow |" in (results / "README.md").read_text()
     assert "Left out: `DTW-I` on sim_tanks (too slow)." in write_block("rows", read_results(results))
     assert publish([], results).planned == before.computed
-    assert CliRunner().invoke(app, ["publish", "--out", str(results), "--leave-out", "dtw-i"]).exit_code != 0
+    for wrong in ("dtw-i", "sbd-d on sim_tanks: too slow", "dtw-i on nowhere: too slow"):
+        assert CliRunner().invoke(app, ["publish", "--out", str(results), "--leave-out", wrong]).exit_code != 0
 
 
 def test_what_was_left_out_and_is_computed_after_all_is_there(base: Path, tmp_path: Path) -> None:

@@ -190,12 +190,14 @@ def test_after_a_detector_only_departures_are_given_notice(tmp_path: Path) -> No
     growing = len(own.shares) * own.onsets
     assert departs[growing:].mean() < departs[growing - own.onsets : growing].mean(), "faults depart, normals do not"
     corpus = own.task.corpus_at(20)
-    scores = np.tile(np.arange(len(corpus), dtype=np.float32), (len(own.task.queries), 1))
+    scores = np.random.default_rng(0).random((len(own.task.queries), len(corpus))).astype(np.float32)
+    scores[:growing] += corpus.labels == 1  # firm of all but the normal windows
     ranking = Ranking(np.argsort(-scores, axis=1, kind="stable"), scores, {}, {})
     asked, after = judge_early(own, 20, ranking, departs)
     assert (asked["way"], after["way"]) == ("asked", "after a detector")
     assert (asked["scores"], asked["right"]) == (after["scores"], after["right"])
-    assert not np.array(after["notice"])[~departs[:growing].reshape(len(own.shares), -1)].any()
+    assert np.array(asked["notice"]).all()
+    assert np.array_equal(after["notice"], departs[:growing].reshape(len(own.shares), -1))
     assert len(judge_early(own, 20, ranking, None)) == 1
     few = replace(own, task=replace(own.task, normals=own.task.normals[:5]))
     assert find_departures(few) is None, "too little is known of normal operation"

@@ -62,7 +62,7 @@ def once_normal(judge: Callable[..., object]) -> Callable[..., object]:
 
 
 def test_normal_operation_is_left_in_peace(watch: Watch) -> None:
-    plant = Plant(["pump 0", "pump 1"], seed=5)
+    plant = Plant(["pump 0", "pump 1"], seed=3)
     plant.now = T0 + LEARNED
     said: list[str] = []
     assert go(watch(plant, said), plant, 3000, every=20) == []
@@ -129,6 +129,19 @@ def test_a_fault_that_is_known_late_is_told_after_a_notice_that_did_not_know_it(
     assert (first.kind, first.follows) == ("unclear", "")
     assert (second.kind, second.faults[0].label, second.follows) == ("fault", "leak", first.key)
     assert second.key != first.key
+
+
+def test_an_event_ends_after_half_a_quiet_window_however_often_is_looked(watch: Watch) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED + 20, 60)
+    watcher, quiet = watch(plant), 0
+    assert go(watcher, plant, 80, every=1)
+    track = watcher.tracks["pump 0"]
+    while track.event is not None:
+        go(watcher, plant, 1, every=1)
+        quiet = 0 if track.scores[-1] > 1.0 else quiet + 1
+    assert quiet == W // 2
 
 
 @pytest.mark.parametrize("stop", [20, 30, 60, 120])
@@ -201,6 +214,33 @@ def test_a_renamed_channel_a_vanished_one_and_a_changed_unit_are_said_and_surviv
     assert any("speed is silent" in words for words in said)
     track = watcher.tracks["pump 0"]
     assert np.nanstd(track.values[0]) < 2  # kilopascals became bars
+
+
+def test_false_alarms_are_those_that_are_stated_now(watch: Watch) -> None:
+    plant = Plant(["pump 0", "pump 1"])
+    plant.now = T0 + LEARNED
+    watch(plant).close()
+    plant.values["pump 2"], said = plant.values["pump 1"], list[str]()
+    again = watch(plant, said, settings=replace(SETTINGS, false_alarms_a_day=9.0))
+    assert [own.detector and own.detector.false_alarms_a_day for own in again.tracks.values()] == [3.0] * 3
+    assert sum("normal operation from" in words for words in said) == 1, "those of the others are kept"
+
+
+def test_what_an_earlier_version_kept_is_learned_and_seen_anew(watch: Watch, tmp_path: Path) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    plant.fail("pump 0", "leak", LEARNED + 20)
+    first = watch(plant, settings=replace(SETTINGS, firm=0.999))
+    while first.tracks["pump 0"].event is None:
+        assert go(first, plant, 1, every=1) == []
+    first.close()
+    normals, state = (tmp_path / "state" / name for name in ("normals.json", "state.json"))
+    learned, kept = json.loads(normals.read_text()), json.loads(state.read_text())
+    learned["pump 0"].pop("units")
+    kept["assets"]["pump 0"]["event"]["looks"] = []
+    normals.write_text(json.dumps(learned))
+    state.write_text(json.dumps(kept))
+    assert [own.faults[0].label for own in go(watch(plant), plant, 200)] == ["leak"]
 
 
 def test_a_unit_that_changes_while_nobody_watches_is_no_departure(watch: Watch) -> None:
@@ -289,6 +329,36 @@ def test_normals_of_the_library_serve_where_the_source_has_no_history(watch: Wat
     watcher = watch(plant, said, settings=WatchSettings(method=FAST, normals="library"))
     assert watcher.tracks["pump 0"].detector is None  # ten windows of it are too few
     assert any("10 stretches" in words and "only for alerts" in words for words in said)
+
+
+@pytest.mark.parametrize("normals", ["none", "auto"])
+def test_an_alert_is_heard_also_after_an_event_that_was_not_understood(watch: Watch, normals: str) -> None:
+    plant = Plant()
+    plant.now = T0 + LEARNED
+    plant.values["pump 0"][2, LEARNED : LEARNED + 150] += 6.0  # of the speed: no fault of the library
+    watcher = watch(plant, settings=WatchSettings(method=FAST, normals=normals, firm=0.999))
+    watcher.alert("pump 0", plant.now, "First", "k1")
+    assert [own.kind for own in go(watcher, plant, 60)] == ["unclear"]
+    watcher.alert("pump 0", plant.now, "Second", "k2")
+    assert [(own.kind, own.trigger) for own in go(watcher, plant, 60)] == [("unclear", "Second")]
+
+
+def test_without_a_detector_nobody_knows_that_it_goes_on(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant, asked = Plant(), list[object]()
+    plant.now = T0 + LEARNED
+    watcher = watch(plant, settings=WatchSettings(method=FAST, normals="none", firm=0.999))
+    search = watcher.library.search
+
+    def counted(*words: object, **more: object) -> object:
+        asked.append(words)
+        return search(*words, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(watcher.library, "search", counted)
+    watcher.alert("pump 0", plant.now, "PressureLow", "k1")
+    go(watcher, plant, 60)
+    before = len(asked)
+    go(watcher, plant, 400)
+    assert len(asked) == before
 
 
 def test_what_a_watch_needs_is_named(tmp_path: Path) -> None:

@@ -274,7 +274,7 @@ def test_torch_and_the_shipped_runtime_give_the_same_vectors(size: sonde.Size) -
     np.testing.assert_allclose(vectors, Sonde(size=size).embed(series), atol=1e-3)
 
 
-def test_the_small_network_was_taught_by_the_full_one() -> None:
+def test_the_small_network_sees_what_the_full_one_sees() -> None:
     """Windows that the one calls alike, the other calls alike: the vectors' cosines go together."""
     series = np.random.default_rng(0).normal(size=(40, sonde.LENGTH)).cumsum(axis=1).astype(np.float32)
     likeness = []

@@ -42,7 +42,7 @@ from readbench.benchmark.runs._runner import describe_method
 from readbench.benchmark.runs._tables import KEY, Qrels, metric_columns, per_query_rows, ranking_rows
 from readbench.common.files import write_bytes
 from readbench.engine.registry import BUILT_IN, METRICS
-from readbench.errors import RunError, UsageError
+from readbench.errors import RunError, UnknownNameError, UsageError
 
 LISTS, FINGERPRINTS, ABOUT = "lists", "fingerprints.csv", "README.md"
 GROUP = "group"
@@ -296,6 +296,7 @@ def publish(
     _check_tasks(parts)
     plan, owners, replaced = _join_plans(parts), _find_owners(parts), _find_replaced(parts)
     plan = replace(plan, methods=tuple(dict.fromkeys([*plan.methods, *planned])))
+    _check_left_out(left_out or {}, plan)
     chosen = {cell: own for cell in plan.cells() if (own := _choose(cell, parts, owners)) is not None}
     if not chosen:
         raise RunError(f"None of {', '.join(map(str, given))} has a finished cell.")
@@ -384,6 +385,15 @@ def _find_partly(plan: Plan, parts: Sequence[_Part], planned: Sequence[str], *, 
         if any(len(axes[axis]) < len(getattr(plan, axis)) for axis in PARTLY):
             found[method] = axes
     return found
+
+
+def _check_left_out(left_out: Mapping[str, Mapping[str, str]], plan: Plan) -> None:
+    for method, reasons in left_out.items():
+        if method not in plan.methods:
+            raise UnknownNameError("method of these rows", method, plan.methods)
+        for dataset in reasons:
+            if dataset not in plan.datasets:
+                raise UnknownNameError("dataset of these rows", dataset, plan.datasets)
 
 
 def _join_left_out(manifests: Sequence[dict[str, Any]], chosen: Iterable[Cell]) -> dict[str, dict[str, str]]:

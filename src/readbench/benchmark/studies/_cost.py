@@ -25,7 +25,7 @@ from readbench.common.files import cache_root, data_root, write_text
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.method import Method
 from readbench.engine.windows import WindowSet
-from readbench.errors import UsageError
+from readbench.errors import RunError, UsageError
 
 COSTS = "costs.csv"
 """Beside the rows of a run, or published ones, whose methods were measured."""
@@ -78,8 +78,11 @@ def read_costs(folder: Path) -> dict[str, MethodCost]:
     path = folder / COSTS
     if not path.exists():
         return {}
-    rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
-    return {row["method"]: MethodCost(row["method"], row["task"], float(row["cpu_s"])) for row in rows}
+    try:
+        rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+        return {row["method"]: MethodCost(row["method"], row["task"], float(row["cpu_s"])) for row in rows}
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{path} is damaged ({error}). Remove it, and measure again: readbench cost {folder}") from error
 
 
 def write_costs(folder: Path, costs: Iterable[MethodCost]) -> Path:

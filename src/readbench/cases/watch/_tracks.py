@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
@@ -61,8 +61,10 @@ class WatchedEvent:
         return dict(vars(self))
 
     @classmethod
-    def of_json(cls, kept: Mapping[str, Any]) -> Self:
-        """As it was."""
+    def of_json(cls, kept: Mapping[str, Any]) -> Self | None:
+        """As it was; None where an earlier version kept something else: it is seen anew."""
+        if kept.keys() != {own.name for own in fields(cls)}:
+            return None
         return cls(**{**kept, "belief": tuple(kept["belief"])})
 
 

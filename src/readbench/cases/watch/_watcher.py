@@ -20,7 +20,7 @@ import math
 import time as clock
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Literal
@@ -153,7 +153,7 @@ class Watcher:
         assets = self._list_assets(kept)
         share = self.settings.false_alarms_a_day / max(1, len(assets))
         for asset, names in assets.items():
-            detector = self._read_detector(learned.get(asset)) or self._learn(asset, names, now, share)
+            detector = self._read_detector(learned.get(asset), share) or self._learn(asset, names, now, share)
             self.tracks[asset] = AssetTrack(asset, self.step, self.window, detector)
         self._save_normals()
         since = min((self._go_on(own, kept, now) for own in self.tracks.values()), default=now)
@@ -247,11 +247,16 @@ class Watcher:
             _ = found[asset]
         return dict(found)
 
-    def _read_detector(self, kept: Any) -> DepartureDetector | None:  # noqa: ANN401 - JSON
+    def _read_detector(self, kept: Any, share: float) -> DepartureDetector | None:  # noqa: ANN401 - JSON
+        """What was learned, with as many false alarms as are stated now; None where it must be learned anew."""
         if not kept:
             return None
-        detector = DepartureDetector.of_json(kept)
-        return detector if max(2, round(self.window / 2)) == detector.memory else None
+        try:
+            detector = DepartureDetector.of_json(kept)
+        except KeyError:  # of an earlier version
+            return None
+        same = max(2, round(self.window / 2)) == detector.memory
+        return replace(detector, false_alarms_a_day=share) if same else None
 
     def _learn(self, asset: str, names: list[str], now: float, share: float) -> DepartureDetector | None:
         """What is normal of an asset, from the first place that knows enough."""
@@ -279,7 +284,7 @@ class Watcher:
             false_alarms_a_day=share,
         )
         self._say(
-            f"{asset or 'the asset'}: normal operation from {detector.blocks} {place}; departs above"
+            f"{asset or 'the asset'}: normal operation from {len(detector.maxima)} {place}; departs above"
             f" {detector.limits[0]:.1f} sd in level, {detector.limits[1]:.1f} in roughness, {detector.limits[2]:.1f}"
             " beside the other channels"
         )
@@ -299,6 +304,8 @@ class Watcher:
             track.adopt(self._fit(track.asset, units, [values], share, "windows since it was first read"))
         except DataError as error:
             self._say_once(f"{track.asset or 'the asset'}: {error}")
+        for own in self.tracks.values():  # a new asset has its part of what is stated for all together
+            own.detector = own.detector and replace(own.detector, false_alarms_a_day=share)
         self._save_normals()
 
     def _learn_steps(self) -> int:
@@ -386,28 +393,25 @@ class Watcher:
             if track.detector is None:
                 self._learn_on(track, steps)
             else:
-                self._detect(track, part)
+                self._detect(track, steps)
             if track.event is not None and not track.event.settled and looks < MOST_LOOKS:
                 made, asked = self._look(track)
                 looks += asked
                 told += made
         return told, looks
 
-    def _detect(self, track: AssetTrack, part: int) -> None:
-        """Open an event where the score is above the limit, and close one after half a quiet window."""
-        detector = track.detector
-        if detector is None:
-            return
-        above = track.scores[-part:] > 1.0
+    def _detect(self, track: AssetTrack, steps: int) -> None:
+        """Look at the last steps: open an event where the score is above the limit, close one after half a window."""
+        above = track.scores[-steps:] > 1.0
         if above.any():
             track.quiet = 0
             if track.event is None:
-                place = len(track.scores) - part + int(np.argmax(above))
+                place = len(track.scores) - steps + int(np.argmax(above))
                 onset = find_onset(track.scores[: place + 1])
                 first = track.last - len(track.scores) + 1
                 self._open(track, first + onset, first + place, "departure")
         else:
-            track.quiet += part
+            track.quiet += steps
         if track.event is not None and track.event.outcome and track.quiet >= self.window // 2:
             track.event = None
 
@@ -435,7 +439,7 @@ class Watcher:
                 self._say_once(f"The alert {name} is of {asset or 'no asset'}, which the source does not have.")
                 continue
             track = self.tracks[whose]
-            if track.event is None or track.event.settled:
+            if track.event is None or track.event.outcome:
                 self._open(track, grid_step(started, self.step), track.last, name, key)
         return told
 
@@ -451,7 +455,8 @@ class Watcher:
         grown = (track.last - event.onset) / self.window
         alarmed = event.trigger != "departure" and event.looked < 0
         due = _last_look(event.looked, grown)
-        if (due <= event.looked or (event.outcome and track.quiet)) and not alarmed:
+        departs = track.detector is not None and not track.quiet
+        if (due <= event.looked or (event.outcome and not departs)) and not alarmed:
             return [], 0
         event.looked = max(due, 0.0)
         windows = track.cut(1.0 / self.step)
