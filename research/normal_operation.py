@@ -4,6 +4,10 @@ The normal recordings of a source are in three parts; each is kept out of the li
 every normal window is asked about once. Faults are the questions of the source's test side, asked each time. Beside
 the shares of answers above one half stand how many recordings of normals the library had, and how often no fault could
 have been named at all: where "normal operation" left alone, the likeliest fault would have had one half or less.
+
+How many faults are called normal is also told by what the answers state: one that gives normal operation p is about a
+fault with probability 1 - p. `state_missed` adds these up, normal windows and faults being asked about as often as the
+library takes for granted (`UNFILED`).
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from readbench.cases import NORMAL_OPERATION, UNLIKE, Answer
+from readbench.cases._normal import UNFILED
 from readbench.engine.windows import WindowSet
 from research.odd_windows import METHOD, PARTS, SOURCES, Site, build_site, tell
 
@@ -43,6 +48,16 @@ def name_fault(answer: Answer) -> bool:
 def call_normal(answer: Answer) -> bool:
     """Whether an answer gives normal operation more than half."""
     return share_of(answer, NORMAL_OPERATION) > LIKELY
+
+
+def state_missed(normals: Sequence[Answer], faults: Sequence[Answer]) -> float:
+    """Share of faults that are called normal, by what the answers themselves state."""
+
+    def wrong(answers: Sequence[Answer]) -> float:
+        called = [share_of(own, NORMAL_OPERATION) for own in answers if call_normal(own)]
+        return sum(1.0 - share for share in called) / len(answers)
+
+    return wrong(faults) + UNFILED * wrong(normals)
 
 
 def could_name(answer: Answer) -> bool:
@@ -83,7 +98,8 @@ def describe(source: str, asked: Sequence[Asked]) -> str:
         f"{source:26} {'/'.join(str(own.recordings) for own in asked)} recordings of normals;"
         f" {len(normals)} normals: a named fault {share(name_fault, normals)} ({parts}), normal"
         f" {share(call_normal, normals)}; {len(faults)} faults: a named fault {share(name_fault, faults)} of"
-        f" {share(could_name, faults)} possible, normal {share(call_normal, faults)}"
+        f" {share(could_name, faults)} possible, normal {share(call_normal, faults)} of"
+        f" {state_missed(normals, faults):.3f} stated"
     )
 
 

@@ -99,3 +99,25 @@ def test_the_command_adds_them(folder: Path) -> None:
     assert "added 2 cases; 0 were here already; 3 rows failed" in result.output
     assert "row 3: it ends" in result.output
     assert "added 0 cases; 2 were here already" in CliRunner().invoke(app, words, catch_exceptions=False).output
+
+
+def test_capitals_of_the_list_make_no_difference_and_other_columns_are_said(folder: Path) -> None:
+    (folder / "list.csv").write_text("Start,End,Label,Ticket\n2025-12-31T12:10,2025-12-31T12:12,leak,7\n")
+    library = Library.create(folder / "library")
+    report = add_incidents(library, folder / "list.csv", [folder / "pump 1.csv"])
+    assert library.case(report.added[0]).label == "leak"
+    assert report.remarks[0] == "Columns of list.csv that were left out: Ticket."
+
+
+def test_incidents_unlike_the_library_are_remarked_on(folder: Path) -> None:
+    rows = "".join(f"2025-12-31T12:{i:02d},2025-12-31T12:{i + 2:02d},leak\n" for i in range(20))
+    (folder / "list.csv").write_text(f"start,end,label\n{rows}")
+    library = Library.create(folder / "library")
+    add_incidents(library, folder / "list.csv", [folder / "pump 1.csv"])
+    wrong = folder / "pump 1 kPa.csv"
+    head, *lines = (folder / "pump 1.csv").read_text().splitlines()
+    scaled = [f"{when},{1000 * float(level)},{flow}" for when, level, flow in (line.split(",") for line in lines)]
+    wrong.write_text("\n".join([head, *scaled]))
+    (folder / "more.csv").write_text("start,end,label\n2025-12-31T12:10,2025-12-31T12:12,leak\n")
+    (odd,) = add_incidents(library, folder / "more.csv", [wrong]).odd
+    assert (odd[0].kind, odd[0].channels) == ("unit", ("level",))

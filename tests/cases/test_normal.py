@@ -126,10 +126,28 @@ def test_faults_are_named_for_normals_by_other_recordings_only() -> None:
 
 def test_where_normal_is_not_ruled_out_no_fault_is_above_one_half() -> None:
     for likeliest in (0.3, 0.6, 1.0):
-        share = NormalOpinion(0.1, ruled_out=False).beside(likeliest)
+        share = NormalOpinion(0.1, held=1.0).beside(likeliest)
         assert (1 - share) * likeliest <= LIKELY + 1e-12
         assert share <= LIKELY
-    assert NormalOpinion(0.1, ruled_out=True).beside(1.0) == 0.1
+    assert NormalOpinion(0.1, held=0.0).beside(1.0) == 0.1
+
+
+def test_one_more_case_moves_no_other_answer_by_much(tmp_path: Path) -> None:
+    library, rng = filled(tmp_path / "l", 60), np.random.default_rng(4)
+    faint = [(window("", rng) + size * np.linspace(-1, 1, 40)).astype(np.float32) for size in np.linspace(0.1, 1.5, 40)]
+    asked = WindowSet.from_arrays(faint, channels=CHANNELS)
+
+    def judge() -> list[float]:
+        model = NormalModel.of(library.snapshot(), library.snapshot().profile)
+        assert model is not None
+        return [opinion.beside(0.9) for opinion in model.judge(asked)]
+
+    seen = [judge()]
+    for number in range(6):
+        library.add(windows(3, seed=50 + number, prefix=f"{number} more ")[np.array([number % 3])])
+        seen.append(judge())
+    assert np.abs(np.diff(seen, axis=0)).max() < 0.15
+    assert np.std(seen[0]) > 0.1, "the questions are of many kinds"
 
 
 def test_how_far_a_normal_window_departs_is_told_by_other_recordings() -> None:

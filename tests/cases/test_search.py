@@ -138,11 +138,15 @@ def test_confirming_counts_at_once(library: Library) -> None:
 
 def test_rejecting_counts_at_once(library: Library) -> None:
     new = library.add_one(QUESTIONS.values(0), CHANNELS)
-    assert library.search(new.id, method=FAST).hits[0].case.label == "leak"
+    asked = library.search(new.id, method=FAST)
+    assert asked.hits[0].case.label == "leak"
     library.reject(new.id, like="w0")
     answer = library.search(new.id, method=FAST)
     assert answer.hits[0].case.label != "leak"
-    assert dict(opinion(answer))["leak"] == 0.0
+    before, after = dict(opinion(asked)), dict(opinion(answer))
+    assert after["leak"] == 0.0
+    assert before[UNLIKE] > before["noise"]
+    assert after[UNLIKE] > after["noise"], "the odds of the others stay"
     other = library.search(QUESTIONS[:1], k=13, method=FAST)
     shared = {hit.case.id: hit.probability for hit in other.hits}
     assert (shared[new.id] or 0) < (shared["w0"] or 0) / 2

@@ -110,7 +110,7 @@ LAYOUTS = [
         "tag,time,value,status\nT1,2025-12-31 23:59:58,1.5,Good\nP1,2025-12-31 23:59:58,10,Good\n"
         "T1,2025-12-31 23:59:59,999,Bad\nP1,2025-12-31 23:59:59,11,Good\n",
         {"T1": [1.5, NAN], "P1": [10.0, 11.0]},
-        says=("1 readings of bad quality", "A row is one reading"),
+        says=("1 reading of bad quality taken as gap", "A row is one reading"),
     ),
     Layout(
         "Aspen IP.21, a row per reading",
@@ -399,7 +399,7 @@ LAYOUTS = [
         "time,T1,P1\n0,1.5,10\n1,2.5,\n1,,11\n2,3.5,12\n",
         {"T1": [1.5, 2.5, 3.5], "P1": [10.0, 11.0, 12.0]},
         start=0.0,
-        says=("1 rows of a time that was there already were merged",),
+        says=("1 row of a time that was there already merged",),
     ),
     Layout(
         "whole seconds of a faster recorder",
@@ -421,6 +421,72 @@ LAYOUTS = [
         {"T1": [1.5, 2.5]},
         start=0.0,
         says=("valve (texts: open, closed)", "P9 (no readings)"),
+    ),
+    Layout(
+        "the hour that comes twice, with its zone",
+        "Time zone: Europe/Berlin\nTime;T1\n"
+        "27.10.2024 01:45;1\n27.10.2024 02:15;2\n27.10.2024 02:45;3\n"
+        "27.10.2024 02:15;4\n27.10.2024 02:45;5\n27.10.2024 03:15;6\n",
+        {"T1": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]},
+        start=1729986300.0,
+        step=1800.0,
+        zone="Europe/Berlin",
+        says=("Clocks went back in Europe/Berlin",),
+    ),
+    Layout(
+        "the same, the newest row first, a row per reading",
+        "Time zone: Europe/Berlin\nTime;Tag;Value\n"
+        "27.10.2024 03:15;T1;6\n27.10.2024 02:45;T1;5\n27.10.2024 02:15;T1;4\n"
+        "27.10.2024 02:45;T1;3\n27.10.2024 02:15;T1;2\n27.10.2024 01:45;T1;1\n",
+        {"T1": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]},
+        start=1729986300.0,
+        step=1800.0,
+        zone="Europe/Berlin",
+        says=("Clocks went back in Europe/Berlin",),
+    ),
+    Layout(
+        "the hour that comes twice, nobody knows where",
+        "Time;T1\n27.10.2024 01:15;1\n27.10.2024 01:45;2\n27.10.2024 02:15;3\n27.10.2024 02:45;4\n"
+        "27.10.2024 02:15;5\n27.10.2024 02:45;6\n27.10.2024 03:15;7\n27.10.2024 03:45;8\n",
+        {"T1": [1.0, 2.0, 5.0, 6.0, 7.0, 8.0]},
+        start=1729991700.0,
+        step=1800.0,
+        says=("2 rows of a time that was there already", "If clocks were set back, name their zone."),
+    ),
+    Layout(
+        "dates of digits alone",
+        "Zeitpunkt;T1;P1\n20251231235958;1,5;10\n20251231235959;2,5;11\n",
+        TWO,
+    ),
+    Layout(
+        "a row of units by units, the same gaps everywhere",
+        "Time;T1;P1\n;K/min;ml/s\n31.12.2025 23:59:58;1,5;10,0\n31.12.2025 23:59:59;Bad;Bad\n",
+        {"T1": [1.5, NAN], "P1": [10.0, NAN]},
+        units={"T1": "K/min", "P1": "ml/s"},
+        says=("Gaps in 'T1', 'P1': 1 × Bad.",),
+    ),
+    Layout(
+        "blanks between thousands",
+        "time;T1;P1\n0;1 234,5;10\n1;2 345 678,5;11\n",
+        {"T1": [1234.5, 2345678.5], "P1": [10.0, 11.0]},
+        start=0.0,
+    ),
+    Layout(
+        "days in a column that speaks of no date",
+        f"Time;T1;P1\n{EXCEL_EVE};1.5;10\n{EXCEL_EVE + 1 / 86400};2.5;11\n",
+        TWO,
+        says=("days as Excel counts them",),
+    ),
+    Layout(
+        "blanks that do not break, and a long minus",
+        "Fecha;T1;P1\n31/12/2025 11:59:58\u00a0p.\u00a0m.;\u22121,5;10\n31/12/2025 11:59:59\u202fPM;\u22122,5;11\n",
+        {"T1": [-1.5, -2.5], "P1": [10.0, 11.0]},
+    ),
+    Layout(
+        "numbers of rows before the times",
+        ",timestamp,T1,P1\n0,2025-12-31 23:59:58,1.5,10\n1,2025-12-31 23:59:59,2.5,11\n",
+        TWO,
+        says=("column 1 (numbers of rows)",),
     ),
     Layout("no times at all", "T1,P1\n1.5,10\n2.5,11\n", TWO, start=None, says=("No column was taken as the time",)),
 ]

@@ -44,3 +44,14 @@ def test_true_windows_are_hardly_ever_remarked_on(site: Site) -> None:
         warned, refused = measure_remarks(site.library, windows)
         assert warned <= 0.05
         assert refused <= 0.03
+
+
+def test_a_sensor_that_stands_still_is_not_taken_for_another_one(site: Site) -> None:
+    one = site.questions[0]
+    kinds = set()
+    for channel in range(len(one.values)):
+        values = one.values.copy()
+        values[channel, 16:] = values[channel, 16]
+        kinds |= {remark.kind for remark in site.library.check(values, channels=one.channels).plausibility}
+    assert "frozen" in kinds
+    assert "swapped" not in kinds

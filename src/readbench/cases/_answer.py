@@ -9,9 +9,11 @@ most (Sellke, Bayarri and Berger, 2001). So
 
     P(unlike) = π / (π + (1 - π) b),     b = -e p ln p for p < 1/e, else 1
 
-and the known types share the rest as their posterior says. A window that cannot be judged (`_plausibility`) is one that
-known faults show in `FALSE_ALARMS` of cases at most, so that b is no more than this; and since wrong files, units and
-names are asked about, too, π is taken for `ODD_QUESTIONS` at least.
+and the known types share the rest as their posterior says. Where a window is known not to be of some of them, to which
+the posterior gave r together, the odds of the other types and of a new one stay: (1 - r) b takes the place of b. A
+window that cannot be judged (`_plausibility`) is one that known faults show in `FALSE_ALARMS` of cases at most, so that
+b is no more than this; and since wrong files, units and names are asked about, too, π is taken for `ODD_QUESTIONS` at
+least.
 
 Where the library knows enough normal windows, "normal operation" is one more option (`_normal`), and all others share
 what it leaves.
@@ -42,18 +44,20 @@ ODD_QUESTIONS = 0.1
 """Share of questions that may be about no window of this plant; assumed, since no library can know it."""
 
 
-def novelty_probability(p_value: float, prior: float, *, judgeable: bool = True) -> float:
+def novelty_probability(p_value: float, prior: float, *, excluded: float = 0.0, judgeable: bool = True) -> float:
     """Probability of a type that the library does not know.
 
     >>> round(novelty_probability(0.5, 0.1), 3), round(novelty_probability(0.001, 0.1), 3)
     (0.1, 0.855)
+    >>> round(novelty_probability(0.5, 0.1, excluded=0.9), 3)  # it is known not to be what it looks like
+    0.526
     >>> round(novelty_probability(0.5, 0.1, judgeable=False), 3)
     0.847
     """
     known = -math.e * p_value * math.log(p_value) if p_value < 1 / math.e else 1.0
     if not judgeable:
         known, prior = min(known, FALSE_ALARMS), max(prior, ODD_QUESTIONS)
-    return prior / (prior + (1.0 - prior) * known)
+    return prior / (prior + (1.0 - prior) * (1.0 - excluded) * known)
 
 
 def list_fault_options(
@@ -170,6 +174,7 @@ class _Said:
         votes: (L,) what each of the resolved cases says about the most likely type; positive is for it.
         voters: (L,) their positions in the library.
         unseen: how likely a window is of a type that no case has, before it is looked at.
+        excluded: what the posterior gave to the types that it is known not to be.
     """
 
     positions: NDArray[np.int64]
@@ -179,6 +184,7 @@ class _Said:
     votes: NDArray[np.float64]
     voters: NDArray[np.int64]
     unseen: float = 1.0
+    excluded: float = 0.0
 
     @property
     def most_likely(self) -> float:
@@ -200,7 +206,7 @@ class _Said:
         shared = (opinion.posterior @ lesson.guesses.T)[order]
         voters, unseen = found.positions[lesson.cases], lesson.judgement.unseen_share
         votes = lesson.votes(query, opinion)[voters >= 0]
-        return cls(positions, own, shared, opinion, votes, voters[voters >= 0], unseen)
+        return cls(positions, own, shared, opinion, votes, voters[voters >= 0], unseen, float(found.excluded[query]))
 
 
 def _hits(
@@ -264,7 +270,8 @@ def _new(said: _Said, *, judgeable: bool) -> float:
         return 0.0
     if not said.opinion.posterior.sum():  # everything known is ruled out
         return 1.0
-    return novelty_probability(1.0 - said.opinion.novelty, said.unseen, judgeable=judgeable)
+    p_value = 1.0 - said.opinion.novelty
+    return novelty_probability(p_value, said.unseen, excluded=said.excluded, judgeable=judgeable)
 
 
 def _faults(classes: tuple[str, ...], said: _Said, new: float, normal: float | None, *, judgeable: bool) -> list[Fault]:

@@ -7,14 +7,15 @@ start,end,label,asset,note
 
 `start` and `end` are dates or seconds by the clock of the recording. Further columns may stand there: `recording` (the
 name of the file, where several cover the time), `onset` (rows before it are the time before the window), `name`, `tags`
-and `links`. A row that cannot be used is named and stops no other; an incident that is in the library already is left
-as it is, so that a list can grow and be given again.
+and `links`; capitals make no difference, and what is called otherwise is left out, which the report says. A row that
+cannot be used is named and stops no other; an incident that is in the library already is left as it is, so that a list
+can grow and be given again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from readbench.cases._bulk import join_windows
 from readbench.cases._intake import check_case, format_time, parse_onset, parse_time, prepare_windows
 from readbench.cases._library import Library
-from readbench.cases._models import Case
+from readbench.cases._models import Case, Remark
 from readbench.common.progress import SILENT, Progress
 from readbench.common.tables import Limits, Table, read_table
 from readbench.engine.signal_tables import SignalTable, understand_table
@@ -33,6 +34,7 @@ from readbench.engine.window_tables import Roles, TableSeries, series_of, window
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, ReadbenchError, UnknownNameError
 
+_SPAN = ("start", "end")
 _TEXTS = ("label", "asset", "note", "notes", "recording", "onset", "name", "tags", "links")
 
 
@@ -44,13 +46,15 @@ class IncidentReport:
         added: names of the new cases.
         known: names of cases that were there already.
         failed: rows of the list, from 1, and why they were not used.
-        remarks: what was understood of the recordings.
+        remarks: what was understood of the list and the recordings.
+        odd: what is odd about each of the new cases, beside those that the library had before.
     """
 
     added: tuple[str, ...]
     known: tuple[str, ...]
     failed: tuple[tuple[int, str], ...]
     remarks: tuple[str, ...]
+    odd: tuple[tuple[Remark, ...], ...] = ()
 
 
 def add_incidents(
@@ -72,7 +76,7 @@ def add_incidents(
         limits: most bytes, rows and columns.
         progress: told how far recordings are read and incidents cut.
     """
-    listed = _List(read_table(incidents, limits))
+    listed = _List.of(read_table(incidents, limits))
     sources = []
     for place, path in enumerate(recordings):
         progress("reading recordings", place, len(recordings))
@@ -94,11 +98,14 @@ def add_incidents(
         except ReadbenchError as error:
             failed.append((row + 1, str(error)))
     progress("cutting incidents", listed.table.rows, listed.table.rows)
+    odd: list[tuple[Remark, ...]] = []
     if taken:
-        cases, windows = zip(*taken.values(), strict=True)
-        library.add(join_windows(windows), list(cases), progress=progress)
-    remarks = dict.fromkeys(remark for source in sources for remark in source.found.remarks)
-    return IncidentReport(tuple(taken), tuple(known), tuple(failed), tuple(remarks))
+        cases, parts = zip(*taken.values(), strict=True)
+        windows = join_windows(parts)
+        odd = library.check_many(windows, exact=False)
+        library.add(windows, list(cases), progress=progress)
+    remarks = dict.fromkeys([*listed.remarks, *(remark for source in sources for remark in source.found.remarks)])
+    return IncidentReport(tuple(taken), tuple(known), tuple(failed), tuple(remarks), tuple(odd))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,15 +157,24 @@ class _Source:
 
 @dataclass(frozen=True, eq=False)
 class _List:
-    """The table of incidents."""
+    """The table of incidents; its columns have the names above."""
 
     table: Table
+    remarks: tuple[str, ...]
     _starts: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        for column in ("start", "end"):
-            if column not in self.table.columns:
-                raise UnknownNameError(f"column of {self.table.name}", column, self.table.columns)
+    @classmethod
+    def of(cls, given: Table) -> _List:
+        """A list as it was read."""
+        plain = [name.strip().casefold() for name in given.columns]
+        for column in _SPAN:
+            if column not in plain:
+                raise UnknownNameError(f"column of {given.name}", column, given.columns)
+        known = {name: own for name, own in zip(plain, given.columns, strict=True) if name in (*_SPAN, *_TEXTS)}
+        left = [name for name in given.columns if name not in known.values()]
+        remarks = (f"Columns of {given.name} that were left out: {', '.join(left)}.",) if left else ()
+        data = given.data.select(list(known.values())).rename_columns(list(known))
+        return cls(replace(given, data=data), remarks)
 
     def incident(self, row: int, sources: list[_Source]) -> tuple[Case, _Source, tuple[float, float], str]:
         """The case of a row, its recording, its span and its onset."""
@@ -194,7 +210,7 @@ class _List:
         if zone not in self._starts:
             self._starts[zone] = (self._column("start", zone), self._column("end", zone))
         found = []
-        for name, column in zip(("start", "end"), self._starts[zone], strict=True):
+        for name, column in zip(_SPAN, self._starts[zone], strict=True):
             time = float(column[row])
             if np.isnan(time):
                 time = parse_time(self._text(name, row), zone) or np.nan

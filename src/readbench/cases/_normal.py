@@ -29,7 +29,8 @@ fault f, held out, and by that of the likeliest fault type m, from a ridge on th
 is above one half too often, a bound on f is raised until (1 + votes) / (G + 1) is `MOST_NAMED`: the question's own
 recording counts as one, where there are enough of them (19) for the promise to be kept. Up to it normal operation
 is not ruled out unless the window is beyond normal, and gets what leaves the likeliest fault one half: the window is
-not called normal, and no fault is certain.
+not called normal, and no fault is certain. Above it, this ends over `RAMP` log-odds and not at once, so that a bound
+that moves a little moves no answer by much.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ FOLDS = 5
 """Parts of the recordings whose faults are held out in turn, to name faults for the normal windows of the same part."""
 FARTHEST = 8.0
 LEAST_SPREAD = 0.05
+RAMP = 1.0
+"""Log-odds of a fault above the bound over which it comes to be named as surely as it would be without one."""
 LEAST_DEPARTURE = 1e-3
 """Departures below are alike: nothing moved."""
 SHRINKAGE = 1e-3
@@ -82,20 +85,19 @@ NEAREST = 1e-6
 
 @dataclass(frozen=True)
 class NormalOpinion:
-    """How likely a window shows normal operation, and whether that is ruled out."""
+    """How likely a window shows normal operation, and how far it cannot be ruled out, from 0 to 1."""
 
     probability: float
-    ruled_out: bool
+    held: float
 
     def beside(self, likeliest: float) -> float:
         """Its share beside the likeliest fault, given how likely that is if the window shows a fault.
 
-        >>> NormalOpinion(0.1, ruled_out=False).beside(0.8), NormalOpinion(0.1, ruled_out=True).beside(0.8)
+        >>> NormalOpinion(0.1, held=1.0).beside(0.8), NormalOpinion(0.1, held=0.0).beside(0.8)
         (0.375, 0.1)
         """
-        if self.ruled_out or likeliest <= LIKELY:
-            return self.probability
-        return max(self.probability, 1.0 - LIKELY / likeliest)
+        missing = 1.0 - LIKELY / likeliest - self.probability if likeliest > LIKELY else 0.0
+        return self.probability + self.held * max(0.0, missing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +202,7 @@ class NormalModel:
         often: windows of normal operation that are asked about, for each fault.
         sizes: of the normal windows.
         before: what the time before says; None where too few windows bring it along.
-        bound: probability of a fault above which normal operation is ruled out.
+        bound: probability of a fault up to which normal operation is not ruled out.
     """
 
     profile: LibraryProfile
@@ -229,7 +231,8 @@ class NormalModel:
         if len(np.unique(groups[normal])) == 1:
             return None
         # Of resolved cases alone: one that nobody knows anything about changes no answer to other questions.
-        first = snapshot.windows(faults[:REFERENCE_CASES])
+        # So many that they stay the same, and all features with them, until there are twice as many.
+        first = snapshot.windows(faults[: min(2 ** int(np.log2(len(faults))), REFERENCE_CASES)])
         whole = ChannelStats.of(first)
         described, encoder = describe_windows(profile, windows), fit_coarse(first, whole)
         vectors = _unit(encoder.encode(bare(windows)))
@@ -267,10 +270,9 @@ class NormalModel:
             odds, known = self.before.join(odds, departures), ~np.isnan(departures)
             far = np.where(departures > self.before.held_out.values[-1], self.before.least, 1.0)
             most = np.where(known, far, most)
-        return [
-            NormalOpinion(min(1.0 - share, limit), ruled_out=limit < 1.0 or share > self.bound)
-            for share, limit in zip(_fault_share(odds, self.often).tolist(), most.tolist(), strict=True)
-        ]
+        faults = _fault_share(odds, self.often)
+        held = np.where(most < 1.0, 0.0, hold_below(faults, self.bound))
+        return [NormalOpinion(*own) for own in zip(np.minimum(1.0 - faults, most).tolist(), held.tolist(), strict=True)]
 
 
 def name_held_out(kernels: list[Array], types: NDArray[np.int32], groups: NDArray[np.intp]) -> Array:
@@ -312,6 +314,18 @@ def bound_faults(faults: Array, named: Array, groups: NDArray[np.intp]) -> float
     order = np.argsort(-faults, kind="stable")
     above = np.round(np.cumsum(votes[order]) - allowed, 12) > 0.0  # sums of shares: equal ones are equal
     return float(faults[order][above.argmax()]) if above.any() else 0.0
+
+
+def hold_below(faults: Array, bound: float) -> Array:
+    """(Q,) 1 for probabilities of a fault up to a bound, falling to 0 over `RAMP` log-odds.
+
+    >>> hold_below(np.array([0.5, 0.7, 0.9]), 0.6).round(2)
+    array([1.  , 0.56, 0.  ])
+    """
+    shown, least = (np.clip(own, TINY, 1.0 - TINY) for own in (faults, bound))
+    above = np.log(shown / (1.0 - shown)) - np.log(least / (1.0 - least))
+    held: Array = (1.0 - above / RAMP).clip(0.0, 1.0)
+    return held
 
 
 def fit_logistic(shown: Array, positive: NDArray[np.bool_], votes: Array) -> tuple[float, ...]:

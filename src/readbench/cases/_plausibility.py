@@ -502,14 +502,16 @@ def _remark_values(profile: LibraryProfile, window: Window, *, filled: bool) -> 
     odd = [name for name in known if excess[profile.channels[name]].max() > 1.0]
     if not _moves(window.values).any() and (profile.still < FALSE_ALARMS or not window.values.any()):
         return [_remark_still(window)]
-    remarks, rest = _remark_swapped(profile, window, odd)
+    misplaced = {name for name in odd if excess[profile.channels[name], ~ONE_SIDED].max() > 1.0}
+    remarks, rest = _remark_swapped(profile, window, odd, misplaced)
     alike: dict[tuple[RemarkKind, str], list[str]] = {}
     for name in rest:
         alike.setdefault(_name_oddity(profile, window, name, excess[profile.channels[name]]), []).append(name)
     spoilt = len(odd) >= max(BAD_SHARE * len(known), min(2, len(known)))
     for (kind, words), names in alike.items():
         gross = kind == "unit" or (kind == "range" and any(_gross(profile, window, name) for name in names))
-        remarks.append(_remark(kind, _agree(names, words), names, serious=spoilt or gross))
+        far = _how_far(profile, window, names) if kind == "range" else ""
+        remarks.append(_remark(kind, _agree(names, words) + far, names, serious=spoilt or gross))
     whole = any(own.issubset(known) for own in profile.sets) and all(remark.judgeable for remark in remarks)
     if whole and excess[-1].max() > 1.0:
         remarks.append(_remark_whole(profile, window, int(excess[-1].argmax())))
@@ -537,10 +539,7 @@ def _name_oddity(profile: LibraryProfile, window: Window, name: str, excess: Arr
         way = "above" if factor > 1 else "below"
         return "unit", f"lie/lies {_times(max(factor, 1 / factor))} {way} anything here: check the unit."
     if max(low, high) > 1.0:
-        usual = profile.sizes[1, c]
-        times = float(np.abs(values).mean()) / usual if usual > SAME * profile.width[c] else 0.0
-        far = f", at {_times(times)} the usual size" if times >= GROSS else ""
-        return "range", f"lie/lies outside anything here{far}."
+        return "range", "lie/lies outside anything here."
     shapes: list[tuple[float, RemarkKind, str]] = [
         (flat, "frozen", "stand/stands still for longer than ever here."),
         (spread, "spread", f"move/moves far {'more' if above[2] else 'less'} than ever here."),
@@ -548,6 +547,17 @@ def _name_oddity(profile: LibraryProfile, window: Window, name: str, excess: Arr
         (clipped, "clipped", "are/is cut off at the end of the range."),
     ]
     return next((kind, words) for excess_of, kind, words in shapes if excess_of > 1.0)
+
+
+def _how_far(profile: LibraryProfile, window: Window, names: Sequence[str]) -> str:
+    """A sentence on the size of channels outside the range, where it is not the usual one by far."""
+    places = [profile.channels[name] for name in names]
+    size = np.abs(window.values[[window.channels.index(name) for name in names]]).mean(axis=1)
+    usual = profile.sizes[1, places]
+    known = usual > SAME * profile.width[places]
+    times = float(np.divide(size, usual, out=np.zeros_like(usual), where=known).max())
+    most = "up to " if len(names) > 1 else ""
+    return f" The size is {most}{_times(times)} the usual one." if times >= GROSS else ""
 
 
 def _agree(names: Sequence[str], words: str) -> str:
@@ -579,10 +589,13 @@ def _gross(profile: LibraryProfile, window: Window, name: str) -> bool:
     return bool(excess[:2].max() > max(GROSS, profile.scale[c, :2].max() * profile.limit))
 
 
-def _remark_swapped(profile: LibraryProfile, window: Window, odd: list[str]) -> tuple[list[Remark], list[str]]:
+def _remark_swapped(
+    profile: LibraryProfile, window: Window, odd: list[str], misplaced: set[str]
+) -> tuple[list[Remark], list[str]]:
     """Odd channels that would be none under each other's names; and those that are left.
 
-    A channel that is odd alone counts where only a few others could have its name instead.
+    A channel that is odd alone counts where only a few others could have its name instead, and where it is `misplaced`:
+    its values are odd. One that only stands still, or is cut off, is a sensor that failed.
     """
     moving = [name for name, moves in zip(window.channels, _moves(window.values), strict=True) if moves]
     known = [name for name in moving if name in profile.channels]
@@ -601,7 +614,7 @@ def _remark_swapped(profile: LibraryProfile, window: Window, odd: list[str]) -> 
             and profile.excess_of(values[other], name) <= 1.0
         ]
         both = [other for other in fits if other in rest]
-        found = both or ([] if _unit_factor(profile, window, name) else fits)
+        found = both or ([] if name not in misplaced or _unit_factor(profile, window, name) else fits)
         if len(found) == 1:
             rest = [own for own in rest if own not in (name, found[0])]
             words = f"{name} and {found[0]} look swapped: each fits the name of the other."

@@ -150,12 +150,14 @@ class SearchResult:
         positions: (N,) what the ranked numbers mean: positions in the library; -1 for a case that is gone.
         ranking: of N cases.
         classes: names by label, as the ranking knows them.
+        excluded: (Q,) what each window's posterior gave to the types that it is known not to be.
         behind: changes of the library that the method has not learned from yet.
     """
 
     positions: NDArray[np.int64]
     ranking: Ranking
     classes: tuple[str, ...]
+    excluded: NDArray[np.float64]
     behind: int = 0
 
 
@@ -383,7 +385,11 @@ def _rank(
     _require_common_channels(fitted.corpus, windows)
     mask = np.isin(corpus.classes, ruled_out) if ruled_out else None
     ranking = fitted.rank(windows, knowledge=replace(corpus.knowledge, ruled_out=mask))
-    return SearchResult(corpus.positions, ranking, corpus.classes, behind)
+    excluded = np.zeros(len(windows))
+    if mask is not None and ranking.lesson is not None:
+        lesson = ranking.lesson
+        excluded = np.array([opinion.posterior[mask[lesson.classes]].sum() for opinion in lesson.opinions()])
+    return SearchResult(corpus.positions, ranking, corpus.classes, excluded, behind)
 
 
 def _whole(snapshot: Snapshot) -> Snapshot:

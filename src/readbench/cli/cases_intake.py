@@ -168,6 +168,7 @@ def _add_incidents(where: str, incidents: Path, recordings: list[Path], columns:
     for row, reason in report.failed:
         say(f"{incidents}, row {row}: {reason}")
     say(f"added {len(report.added)} cases; {len(report.known)} were here already; {len(report.failed)} rows failed")
+    say_odd(list(report.added), list(report.odd))
     for remark in report.remarks:
         say(remark)
     if report.failed and not report.added and not report.known:

@@ -51,7 +51,8 @@ _UNITS_TEXT = (
 )
 _UNITS = frozenset(_UNITS_TEXT.split("|"))
 """Units as rows below headers name them, in lower case."""
-_NUMBER = re.compile(r"[+-]?(\d[\d.,'\u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?")
+_MINUS = "\u2212"
+_NUMBER = re.compile(r"[+\u2212-]?(\d{1,3}( \d{3})+([.,]\d+)?|\d[\d.,'\u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?")
 _WITH_UNIT = re.compile(r"[+-]?\d[\d.,]*\s*[%°A-Za-zµΩ][\w%°/²³·]{0,9}")
 _BRACKETS = "()[]<> "
 MOST_NAME = 500
@@ -62,7 +63,7 @@ _SNIFFED_COLUMNS = 50
 _NUMBER_SHARE = 0.9
 """Least share of the cells of a channel, gaps aside, that must be numbers."""
 _FEW_WORDS = 3
-_DECIMAL_COMMA = r"^[+-]?(\d{1,3}([. '\x{00a0}\x{202f}]\d{3})+|\d+)?,\d+([eE][+-]?\d+)?$"
+_DECIMAL_COMMA = r"^[+\x{2212}-]?(\d{1,3}([. '\x{00a0}\x{202f}]\d{3})+|\d+)?,\d+([eE][+-]?\d+)?$"
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class NumberStyle:
         return values, wrong, unit
 
     def _normalise(self, texts: Any) -> Any:  # noqa: ANN401 - an Arrow array of texts
-        """Numbers with a decimal dot and without separators of thousands; other texts as they are."""
+        """Numbers with a decimal dot, a plain minus and no separators of thousands; other texts as they are."""
+        texts = pc.replace_substring(texts, _MINUS, "-")
         point, other = ("\\,", "\\.") if self.decimal == "," else ("\\.", "\\,")
         grouped = rf"^[+-]?\d{{1,3}}((?:{other}|[ '\x{{00a0}}\x{{202f}}])\d{{3}})+({point}\d*)?([eE][+-]?\d+)?$"
         several = pc.match_substring_regex(texts, grouped)
@@ -104,7 +106,7 @@ class NumberStyle:
             return texts, ""
         numbers, units = pc.struct_field(found, [0]), pc.struct_field(found, [1])
         names = [unit for unit in pc.unique(units).to_pylist() if unit]
-        if len(names) != 1 or names[0].lower() not in _UNITS:
+        if len(names) != 1 or not _is_unit(names[0]):
             return texts, ""
         return pc.coalesce(numbers, texts), names[0]
 
@@ -378,8 +380,18 @@ def _find_header(rows: list[list[str]], width: int, first: int) -> tuple[int, in
 
 def _is_unit_row(row: list[str]) -> bool:
     cells = [cell for cell in row if cell]
-    known = [_bare_unit(cell).casefold() in _UNITS or cell[:1] + cell[-1:] in {"[]", "()"} for cell in cells]
+    known = [_is_unit(_bare_unit(cell)) or cell[:1] + cell[-1:] in {"[]", "()"} for cell in cells]
     return bool(cells) and sum(known) >= 0.75 * len(cells)
+
+
+def _is_unit(text: str) -> bool:
+    """Whether a text is a unit, or one by another.
+
+    >>> _is_unit("m3/h"), _is_unit("ml/s"), _is_unit("flow")
+    (True, True, False)
+    """
+    whole = text.casefold()
+    return whole in _UNITS or all(part in _UNITS for part in whole.split("/", 1))
 
 
 def _bare_unit(cell: str) -> str:

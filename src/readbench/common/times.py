@@ -9,8 +9,9 @@ UTC; those that name none are taken as they are written, as if they were UTC, an
 12/31/2025 11:59:58 PM           which number is the month is decided by all rows
 31-Dec-25 23:59:58               months in English, German, French and Spanish
 23:59:58                         time of day: midnight begins a new day
+20251231235958                   the same in digits alone
 1767225598                       since 1970 in s, ms, us or ns by its size; since 1904 (LabVIEW), since 1601 (Windows)
-46022.99998                      days of Excel or MATLAB, in a column whose name speaks of a date
+46022.99998                      days of Excel or MATLAB, where the name speaks of a date or steps are below a minute
 ```
 """
 
@@ -42,6 +43,10 @@ _TIME_NAMES_TEXT = (
 TIME_NAMES = frozenset(_TIME_NAMES_TEXT.split("|"))
 """Names of columns that hold the time; without regard to case, unit, and what stands between words."""
 _DATED = ("date", "datum", "stamp", "fecha", "horodatage", "datenum", "epoch")
+_DIGITS = 1900_01_01_000000, 2100_01_01_000000
+"""Numbers of 1900 to 2099 whose digits are a date."""
+_SHORT_STEP = 1.0 / 1440.0
+"""Numbers between 20,000 and 80,000 that rise by less are days in steps below a minute, not seconds at 1440 Hz."""
 _READ_SHARE = 0.9
 """Least share of the cells of a column of times that must be readable."""
 _SAMPLE = 50
@@ -97,7 +102,7 @@ _OFFSET = re.compile(r"(?:UTC|GMT)?\s*(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<m
 _REGION = re.compile(r"(?<![A-Za-z])[A-Z][A-Za-z]{1,40}/[A-Z][A-Za-z_]{1,40}")
 _CLOCK = (
     r"(?:(?:[ T_,;]+|:)(?P<h>\d{1,2}):(?P<mi>\d{2})(?::(?P<s>\d{2})(?:[.,:](?P<f>\d{1,9}))?)?"
-    r"\s*(?P<ap>[AaPp]\.?[Mm]\.?)?\s*(?P<z>Z|(?:UTC|GMT)?\s?[+-]\d{1,2}(?::?\d{2})?|[A-Z]{3,4})?)?$"
+    r"\s*(?P<ap>[AaPp]\.? ?[Mm]\.?)?\s*(?P<z>Z|(?:UTC|GMT)?\s?[+-]\d{1,2}(?::?\d{2})?|[A-Z]{3,4})?)?$"
 )
 _WEEKDAY = r"^(?:[A-Za-zäöü]{2,9}\.?,?\s+)?"
 _FORMS = {
@@ -110,8 +115,9 @@ _FORMS = {
     "compact": r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})[T_ -]?(?P<h>\d{2})(?P<mi>\d{2})(?P<s>\d{2})"
     r"(?:[.,](?P<f>\d{1,9}))?(?P<ap>)(?P<z>Z|[+-]\d{2}:?\d{2})?$",
     "time of day": r"^(?P<h>\d{1,5}):(?P<mi>\d{2})(?::(?P<s>\d{2})(?:[.,:](?P<f>\d{1,9}))?)?"
-    r"\s*(?P<ap>[AaPp]\.?[Mm]\.?)?(?P<z>)$",
+    r"\s*(?P<ap>[AaPp]\.? ?[Mm]\.?)?(?P<z>)$",
 }
+_FIXED_BLANK = "[\u00a0\u202f]"
 _DATE_ONLY = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 
 
@@ -164,9 +170,11 @@ def read_times(column: Any, name: str, unit: TimeUnit = "auto", zone: str = "") 
         micros = column.cast(pa.time64("us"), safe=False).cast(pa.int64())
         return ReadTimes(_unwrap(_numpy(micros) / 1e6))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return _of_numbers(_numpy(column), name, unit, zone)
+        numbers = _numpy(column)
+        return (_of_digits(numbers, told) if unit == "auto" else None) or _of_numbers(numbers, name, unit, zone)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _of_texts(pc.utf8_trim_whitespace(column.cast(pa.string())), told)
+        texts = pc.replace_substring_regex(column.cast(pa.string()), _FIXED_BLANK, " ")
+        return _of_texts(pc.utf8_trim_whitespace(texts), told)
     return None
 
 
@@ -252,12 +260,51 @@ def _settle(seconds: NDArray[np.float64], zone: str, told: str, remarks: tuple[s
         return ReadTimes(seconds - _offset_of(found), told, remarks)
     if told == "UTC":
         return ReadTimes(seconds, told, remarks)
+    first, second = (_shift(seconds, told, ambiguous) for ambiguous in ("earliest", "latest"))
+    again = _pass_again(seconds, np.nan_to_num(second - first))
+    if again.any():
+        remarks += (f"Clocks went back in {told}: the hour that came twice was told apart by the order of rows.",)
+    return ReadTimes(np.where(again, second, first), told, remarks)
+
+
+def _shift(seconds: NDArray[np.float64], region: str, ambiguous: str) -> NDArray[np.float64]:
+    """Times by the clocks of a region in UTC; `ambiguous` ones are the earliest or the latest that they can be."""
     known = np.isfinite(seconds)
     micros = np.where(known, np.nan_to_num(seconds) * 1e6, 0).astype(np.int64)
-    shifted = pc.assume_timezone(
-        pa.array(micros).cast(pa.timestamp("us")), told, ambiguous="earliest", nonexistent="latest"
-    )
-    return ReadTimes(np.where(known, _numpy(shifted.cast(pa.int64())) / 1e6, np.nan), told, remarks)
+    clock = pa.array(micros).cast(pa.timestamp("us"))
+    shifted = pc.assume_timezone(clock, region, ambiguous=ambiguous, nonexistent="latest")
+    return np.where(known, _numpy(shifted.cast(pa.int64())) / 1e6, np.nan)
+
+
+def _pass_again(seconds: NDArray[np.float64], shift: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(rows,) which times of an hour that came twice, where `shift` is not 0, are of its second pass.
+
+    They stand after a step back that is none, once the clocks are set right: no longer than the steps of such rows.
+
+    >>> clock, shift = np.array([0.0, 60.0, 90.0, 60.0, 90.0, 120.0]), np.array([0, 60, 60, 60, 60, 0])
+    >>> _pass_again(clock, shift).astype(int).tolist()
+    [0, 0, 0, 1, 1, 0]
+    """
+    steps = np.diff(seconds)
+    if (steps < 0).sum() > (steps > 0).sum():  # the newest row is the first
+        return _pass_again(seconds[::-1], shift[::-1])[::-1]
+    twice = shift > 0
+    goes_on = twice[1:] & twice[:-1]
+    longest = steps[goes_on].max(initial=0.0)
+    back = np.concatenate([[False], goes_on & (steps < 0) & (steps + shift[1:] <= longest)])
+    starts = np.where(twice & ~np.concatenate([[False], goes_on]), np.arange(len(twice)), 0)
+    passes = np.cumsum(back)
+    again: NDArray[np.bool_] = twice & (passes > passes[np.maximum.accumulate(starts)])
+    return again
+
+
+def _of_digits(numbers: NDArray[np.float64], told: str) -> ReadTimes | None:
+    """Numbers as dates that have the digits of year, month, day and time, where all do."""
+    known = np.isfinite(numbers)
+    if not known.any() or numbers[known].min() < _DIGITS[0] or numbers[known].max() >= _DIGITS[1]:
+        return None
+    whole = pa.array(np.where(known, numbers, 0.0).astype(np.int64), mask=~known)
+    return _of_texts(pa.chunked_array([whole.cast(pa.string())]), told)
 
 
 def _of_numbers(numbers: NDArray[np.float64], name: str, unit: TimeUnit, zone: str) -> ReadTimes | None:
@@ -272,11 +319,8 @@ def _of_numbers(numbers: NDArray[np.float64], name: str, unit: TimeUnit, zone: s
     if written:
         seconds = numbers * written
         return ReadTimes(seconds, "UTC" if low * written >= 1e9 else "")
-    if any(word in name.casefold() for word in _DATED):
-        for what, first, last, origin in (("Excel", 2e4, 8e4, 25569.0), ("MATLAB", 7e5, 8e5, 719529.0)):
-            if first <= low and high <= last:
-                days = np.round((numbers - origin) * DAY_S, 3)
-                return _settle(days, "", zone, (f"The times in {name!r} are days as {what} counts them.",))
+    if found := _of_days(numbers, name, zone):
+        return found
     for least, most, scale, since, what in (
         (1.1e17, 1.5e17, 1e-7, 11644473600.0, "steps of 100 ns since 1601 (Windows)"),
         (5e17, 1e19, 1e-9, 0.0, "nanoseconds since 1970"),
@@ -287,6 +331,19 @@ def _of_numbers(numbers: NDArray[np.float64], name: str, unit: TimeUnit, zone: s
         if least <= low and high < most:
             return ReadTimes(numbers * scale - since, "UTC", (f"The times in {name!r} are {what}.",))
     return ReadTimes(numbers, "UTC" if low >= 1e9 and high < 3.3e9 else "")
+
+
+def _of_days(numbers: NDArray[np.float64], name: str, zone: str) -> ReadTimes | None:
+    """Numbers as days, where the name speaks of a date or the steps are too short for seconds."""
+    known = np.sort(numbers[np.isfinite(numbers)])
+    short = len(known) > 1 and 0 < np.median(np.diff(known)) < _SHORT_STEP
+    if not (short or any(word in name.casefold() for word in _DATED)):
+        return None
+    for what, first, last, origin in (("Excel", 2e4, 8e4, 25569.0), ("MATLAB", 7e5, 8e5, 719529.0)):
+        if first <= known[0] and known[-1] <= last:
+            days = np.round((numbers - origin) * DAY_S, 3)
+            return _settle(days, "", zone, (f"The times in {name!r} are days as {what} counts them.",))
+    return None
 
 
 def _unit_in(name: str) -> float:
@@ -327,7 +384,8 @@ def _of_texts(texts: Any, told: str) -> ReadTimes | None:  # noqa: ANN401 - an A
 def _find_form(text: str) -> str:
     if len(text) > _MOST_DATE:  # patterns with blanks in two places take long on very many of them
         return ""
-    return next((form for form, pattern in _FORMS.items() if re.match(pattern, text)), "")
+    plain = re.sub(_FIXED_BLANK, " ", text)
+    return next((form for form, pattern in _FORMS.items() if re.match(pattern, plain)), "")
 
 
 def is_date(text: str) -> bool:

@@ -43,6 +43,8 @@ _QUALITY_NAMES_TEXT = (
 _QUALITY_NAMES = frozenset(_QUALITY_NAMES_TEXT.split("|"))
 _BAD = re.compile(r"(?i)^(bad|schlecht|invalid|ungültig|no ?data|not ?good|i/?o timeout|comm|fail|stale|ungood)")
 _OPC_GOOD = 192
+_HOUR_S = 3600.0
+_NAMELESS = frozenset({"column 1", "Unnamed: 0", "__index_level_0__"})
 _MOST_NAMED = 8
 _MOST_WORDS = 3
 _MOST_UNTIMED = 0.1
@@ -103,9 +105,12 @@ class _Understanding:
         self._choose_channels(quality)
         self._merge_rows()
         self._name_units()
-        zone = "" if self.times is None else self.times.zone
-        remarks = (*self.table.remarks, self._describe_time(zone), *self.said, *self._describe_channels())
-        return SignalTable(self.table, self.roles, zone, tuple(filter(None, remarks)))
+        remarks = (*self.table.remarks, self._describe_time(), *self.said, *self._describe_channels())
+        return SignalTable(self.table, self.roles, self._zone, tuple(filter(None, remarks)))
+
+    @property
+    def _zone(self) -> str:
+        return "" if self.times is None else self.times.zone
 
     # Steps
 
@@ -208,12 +213,15 @@ class _Understanding:
             if name not in numeric and self._serves(name):
                 return name
         first = self.table.columns[0]
-        if first in numeric and first in names and first in {"column 1", "__index_level_0__"}:
-            numbers = self.table.numbers(first)
-            steps = np.diff(numbers[np.isfinite(numbers)])
-            if len(steps) == len(numbers) - 1 > 0 and (steps > 0).all() and np.ptp(steps) <= 0.01 * steps.mean():
-                return first
-        return ""
+        return first if first in names and self._counts_rows(first) else ""
+
+    def _counts_rows(self, name: str) -> bool:
+        """Whether a nameless column of numbers rises in equal steps."""
+        if name not in _NAMELESS or name not in self.table.numeric:
+            return False
+        numbers = self.table.numbers(name)
+        steps = np.diff(numbers[np.isfinite(numbers)])
+        return len(steps) == len(numbers) - 1 > 0 and bool((steps > 0).all() and np.ptp(steps) <= 0.01 * steps.mean())
 
     def _serves(self, name: str) -> bool:
         """Whether a column that nobody named can be the time: it is read, and no jumble of repeated times."""
@@ -275,7 +283,7 @@ class _Understanding:
                 cleaned[target] = np.where(bad, np.nan, numbers)
         self._replace(**cleaned)
         if gaps:
-            self.said.append(f"{gaps:,} readings of bad quality are gaps.")
+            self.said.append(f"{gaps:,} reading{'s' * (gaps > 1)} of bad quality taken as gaps.")
         return used
 
     def _choose_channels(self, quality: set[str]) -> None:
@@ -287,9 +295,10 @@ class _Understanding:
             columns = list(roles.channels) or [
                 name for name in table.numeric if name not in {*roles.named, *quality, *self.left_out}
             ]
-            extra = [name for name in columns if not roles.channels and roles.time and is_time_name(name)]
-            self.left_out |= dict.fromkeys(extra, "another time")
-            columns = [name for name in columns if name not in extra]
+            if not roles.channels and roles.time:
+                self.left_out |= {name: "another time" for name in columns if is_time_name(name)}
+                self.left_out |= {name: "numbers of rows" for name in columns[:1] if self._counts_rows(name)}
+                columns = [name for name in columns if name not in self.left_out]
             empty = [name for name in columns if not roles.channels and not np.isfinite(table.numbers(name)).any()]
             if len(empty) < len(columns):
                 self.left_out |= dict.fromkeys(empty, "no readings")
@@ -297,11 +306,15 @@ class _Understanding:
             chosen = {*columns, *roles.named, *quality}
             rest = () if roles.channels else (name for name in table.columns if name not in chosen)
             self.left_out |= {name: _sample(table, name) for name in rest if name not in self.left_out}
+            if not columns:
+                why = self._describe_left_out()
+                raise DataError(f"{table.name}: no column with numbers is left for channels. {why}")
         numeric = set(table.numeric)
+        gaps: dict[str, list[str]] = {}
         for name in [own for own in columns if own in numeric]:
-            words = self.words.get(name) or (table.readings(name) or ((), []))[1]
-            if words:
-                self.said.append(f"Gaps in {name!r}: {', '.join(words)}.")
+            if words := self.words.get(name) or (table.readings(name) or ((), []))[1]:
+                gaps.setdefault(", ".join(words), []).append(repr(name))
+        self.said += [f"Gaps in {_listed(names)}: {words}." for words, names in gaps.items()]
         self._replace(**{name: table.numbers(name) for name in columns if name in numeric})
         if not roles.channel and columns:
             self.roles = replace(roles, channels=tuple(columns))
@@ -325,6 +338,9 @@ class _Understanding:
         counts = np.diff(np.append(starts, table.rows))
         if np.median(counts) == 1:
             self._keep_last(order, starts, counts)
+            back = -np.diff(times)[np.diff(times) < 0]
+            if not (keys or self._zone) and len(back) == 1 and 0.5 * _HOUR_S <= back[0] <= _HOUR_S:
+                self.said.append("The times go back by up to an hour. If clocks were set back, name their zone.")
         elif not roles.channel and not keys and (np.diff(times) >= 0).all() and len(starts) > 1:
             gaps = np.append(np.diff(times[order[starts]]), np.median(np.diff(times[order[starts]])))
             within = place - np.repeat(starts, counts)
@@ -343,7 +359,8 @@ class _Understanding:
             merged = np.where(latest >= 0, numbers[order[np.maximum(latest, 0)]], np.nan)[rank]
             readings[name] = merged
         count = self.table.rows - len(last)
-        self.said.append(f"{count:,} rows of a time that was there already were merged: the last reading counts.")
+        rows = f"{count:,} row{'s' * (count > 1)}"
+        self.said.append(f"{rows} of a time that was there already merged: the last reading counts.")
         self.table = replace(self.table, data=data)
         self._replace(**readings)
 
@@ -357,8 +374,8 @@ class _Understanding:
 
     # Words
 
-    def _describe_time(self, zone: str) -> str:
-        name = self.roles.time
+    def _describe_time(self) -> str:
+        name, zone = self.roles.time, self._zone
         if not name:
             return "No column was taken as the time: rows are in order, and the rate is unknown."
         times = np.unique(self.table.numbers(name))
@@ -375,9 +392,12 @@ class _Understanding:
         else:
             used = list(self.roles.channels)
         said = [f"{len(used)} channel{'s' * (len(used) != 1)}: {_listed(used)}."] if used else []
-        if self.left_out and not self.roles.channel:
-            said.append(f"Left out: {_listed([f'{name} ({why})' for name, why in self.left_out.items()])}.")
-        return said
+        return [*said, self._describe_left_out()]
+
+    def _describe_left_out(self) -> str:
+        if not self.left_out or self.roles.channel:
+            return ""
+        return f"Left out: {_listed([f'{name} ({why})' for name, why in self.left_out.items()])}."
 
     def _replace(self, **columns: NDArray[np.float64]) -> None:
         data = self.table.data

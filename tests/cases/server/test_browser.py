@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from readbench.cases import Library
+from readbench.cases import NORMAL_OPERATION, UNLIKE, Library
 from readbench.cases.server import Settings
 from readbench.cases.server._app import create_app
 from tests.benchmark.report.test_site_browser import CONTRAST, NAMELESS
@@ -476,3 +476,29 @@ def test_a_link_opens_a_comparison_and_a_part_of_the_window(page: Any, library: 
     page.goto(f"/cases/w1#like={unlisted}")
     page.wait_for_selector(f'#plots[data-chosen="{unlisted}"]')
     assert page.inner_text("#other-name") == unlisted
+
+
+def test_channels_that_speak_for_a_case_and_against_it_are_marked(page: Any, library: Library) -> None:  # noqa: ANN401
+    other = next(case.id for case in library.cases() if case.label == "stuck valve")
+    found = library.explain("w0", other).channels
+    page.goto(f"/cases/w0#like={other}")
+    page.wait_for_selector(f'#plots[data-chosen="{other}"]')
+    for mark, channels in (
+        ("against", {own.name for own in found if own.against}),
+        ("alike", {own.name for own in found if own.same_way}),
+    ):
+        names = page.locator(f".{mark} figcaption span:first-child").all_inner_texts()
+        assert {name.split(" · ")[0] for name in names} == channels, mark
+    assert page.locator(".against").count() > 0
+    page.keyboard.press("Escape")
+    assert page.locator(".against").count() == 0
+
+
+def test_options_that_are_no_faults_have_no_colour_of_one(page: Any) -> None:  # noqa: ANN401
+    page.goto("/cases/w0")
+    page.wait_for_selector("#plots[data-chosen]")
+    fill = "getComputedStyle(row.querySelector('.fill')).fill"
+    drawn = f"rows => rows.map(row => [row.firstElementChild.innerText, {fill}])"
+    colours = dict(page.eval_on_selector_all(".faults li", drawn))
+    others = {colours.pop(UNLIKE), colours.pop(NORMAL_OPERATION)}
+    assert others.isdisjoint(colours.values())

@@ -386,7 +386,6 @@ def _shown(service: CaseService, signals: DrawnWindow, answer: Answer | None, pa
         "options": _options(answer),
         "shown_of_kind": SHOWN_OF_KIND,
         "page": page,
-        "unlike": UNLIKE,
         "labels": sorted(label for label in summary.labels if label),
         "assets": sorted(asset for asset in summary.assets if asset),
         "methods": service.settings.methods,

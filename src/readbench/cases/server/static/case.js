@@ -108,6 +108,7 @@ async function layOver(like, { noted = true } = {}) {
     const own = shared.get(name);
     paint(own && channel.deviation ? laidOver(found.path, own, channel) : null);
     figure.classList.toggle("alike", Boolean(own?.same_way));
+    figure.classList.toggle("against", Boolean(own?.against));
   }
   plots.dataset.chosen = like;
 }
@@ -116,7 +117,7 @@ function clear() {
   delete plots.dataset.chosen;
   for (const { figure, paint } of drawn.values()) {
     paint(null);
-    figure.classList.remove("alike");
+    figure.classList.remove("alike", "against");
   }
 }
 
