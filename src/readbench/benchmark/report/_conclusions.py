@@ -135,6 +135,9 @@ def _own_claims() -> Iterator[Claim]:
     spread = COMPOSED["flagship-spread"]
     yield Claim("The list that follows the belief has more hits: HR@10", ((spread, flagship),), 0, metric="HR@10")
     yield Claim("Its NDCG@10 is higher, too", ((spread, flagship),), 0)
+    yield from _at_levels(
+        "The small Sonde finds more: Flagship-fast than Flagship-spread", COMPOSED["flagship-fast"], spread
+    )
     yield Claim("Ours has more hits than Flagship: HR@10", ((COMPOSED["ours"], flagship),), 0, metric="HR@10")
     yield Claim("Ours has more hits than Flagship-spread: HR@10", ((COMPOSED["ours"], spread),), 0, metric="HR@10")
 

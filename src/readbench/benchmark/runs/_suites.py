@@ -138,6 +138,7 @@ def flagship() -> Iterable[str]:
         "ours-before",
         "flagship",
         "flagship-spread",
+        "flagship-fast",
         "flagship-window",
         WITH_NORMALS,
         "flagship-pool",
