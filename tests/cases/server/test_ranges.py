@@ -149,7 +149,7 @@ def test_a_later_notice_is_put_on_top_and_who_reads_keeps_the_place(browser: Any
         page.get_by_text("Open the range").focus()
         log.write(log.latest(1)[0].model_copy(update={"key": "k2", "text": "pump 1: stuck valve"}))
         page.clock.fast_forward(16_000)
-        page.wait_for_function("document.querySelectorAll('.notice').length === 2")
+        page.locator(".notice").nth(1).wait_for()
         assert page.locator(".notice h2").first.inner_text() == "pump 1: stuck valve"
         assert page.evaluate("document.activeElement.closest('.notice').dataset.key") == "k1"
         context.close()
@@ -174,7 +174,7 @@ def test_a_notice_leads_to_its_range_which_is_zoomed_marked_and_searched(browser
         page.mouse.down()
         page.mouse.move(box["x"] + 0.99 * box["width"], box["y"] + 30, steps=5)
         page.mouse.up()
-        page.wait_for_function("(old) => document.getElementById('mark').dataset.drawn !== old", arg=drawn)
+        page.wait_for_selector(f"#mark[data-drawn]:not([data-drawn='{drawn}'])")
         first, last = map(float, page.get_attribute("#mark", "data-drawn").split("-"))
         assert START + 80 < first < START + 110
         assert abs(int(line.get_attribute("aria-valuenow")) / 1023 * (last - first) + first - (START + ONSET)) < 2

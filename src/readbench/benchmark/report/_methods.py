@@ -132,13 +132,13 @@ def base_name(text: str) -> str:
     >>> base_name("rocket+nr"), base_name("ours"), base_name("sonde|dtw-i")
     ('rocket', 'ours', '')
     """
-    named = {canonical: name for name, canonical in COMPOSED.items()}
-    if text in named:
-        return named[text]
     try:
         spec = parse(text)
     except ReadbenchError:
         return ""
+    named = {canonical: name for name, canonical in COMPOSED.items()}
+    if own := named.get(str(spec)):
+        return own
     return spec.legs[0].stage.name if _single(spec) else ""
 
 
