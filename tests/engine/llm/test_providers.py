@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import json
 import re
 import socket
@@ -134,9 +133,9 @@ def test_openai_itself_takes_the_newer_name_of_the_limit() -> None:
 
 def test_settings_know_what_the_packages_know() -> None:
     """Thinking with a budget of tokens is for older models; `extra` can ask for it."""
-    types = importlib.import_module("anthropic.types")
+    types = pytest.importorskip("anthropic.types", reason="needs the extra llm")
     told = typing.get_type_hints(types.OutputConfigParam)["effort"]
-    shared = importlib.import_module("openai.types.shared_params.reasoning_effort")
+    shared = pytest.importorskip("openai.types.shared_params.reasoning_effort", reason="needs the extra llm")
     for known in (told, shared.ReasoningEffort):
         (efforts,) = (own for own in typing.get_args(known) if own is not type(None))
         assert set(typing.get_args(efforts)) <= set(typing.get_args(Effort))
