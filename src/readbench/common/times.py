@@ -34,6 +34,10 @@ TimeUnit = Literal["auto", "s", "ms", "us", "ns"]
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 """Seconds of each unit."""
 DAY_S = 86400.0
+EARLIEST = -2208988800.0
+"""The beginning of 1900 in UTC, in seconds since 1970: no recording is older."""
+LATEST = 7258118400.0
+"""The beginning of 2200 in UTC: every moment lies before it."""
 _TIME_NAMES_TEXT = (
     "time|t|timestamp|timestamps|time stamp|datetime|date time|date|seconds|step|ts|utc|utc time|local time|localtime|"
     "zeit|zeitstempel|zeitpunkt|datum|uhrzeit|datum zeit|datum uhrzeit|x value|epoch|unix time|unixtime|t stamp|"
