@@ -70,3 +70,24 @@ def test_an_error_releases_the_lock(tmp_path: Path) -> None:
         raise KeyError
     with exclusive(path):
         pass
+
+
+def test_a_lock_that_cannot_be_made_is_an_error_at_once() -> None:
+    began = time.monotonic()
+    with pytest.raises(OSError, match="/proc"), exclusive(Path("/proc/work.lock")):
+        pass
+    assert time.monotonic() - began < 5
+
+
+def test_waiting_for_a_lock_ends(tmp_path: Path) -> None:
+    with (
+        exclusive(tmp_path / "work.lock"),
+        ThreadPoolExecutor(1) as other,
+        pytest.raises(TimeoutError, match="for more than 0.2 s"),
+    ):
+        other.submit(_enter, tmp_path / "work.lock").result(30)
+
+
+def _enter(path: Path) -> None:
+    with exclusive(path, 0.2):
+        pass

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from platformdirs import user_cache_path, user_data_path
 
 
@@ -156,16 +156,38 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
+LOCK_WAIT_S = 3600.0
+"""How long a lock is waited for: who holds one may import or build a large dataset meanwhile."""
+SHORT_WAIT_S = 20.0
+"""The same of a small file, which is written in a moment."""
+
+
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
+def exclusive(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
     """Hold the lock on the file at `path`; wait while another process or thread holds it.
 
-    On a file system without locks, the existence of the file is the lock, and a warning says so.
+    On a file system without locks, the existence of the file is the lock, and a warning says so. Where the lock cannot
+    be made, as in a folder that may only be read, the `OSError` comes at once.
+
+    Args:
+        path: of the lock; its folder is made.
+        wait_s: after so many seconds of waiting, `TimeoutError`.
 
     >>> import tempfile
     >>> with exclusive(Path(tempfile.mkdtemp()) / "work.lock"):
     ...     pass
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path):
+    if path.exists():
+        os.close(os.open(path, os.O_RDWR))
+    else:
+        require_folder(path.parent)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=wait_s)
+    except Timeout as error:
+        held = f"another process has held this lock for more than {wait_s:g} s; try again when it is done"
+        raise TimeoutError(errno.ETIMEDOUT, held, str(path)) from error
+    try:
         yield
+    finally:
+        lock.release()

@@ -1,7 +1,9 @@
 """Times as recorders write them: dates of many forms, zones, and numbers since one of several beginnings.
 
 `read_times` makes seconds of a column. Dates that name a zone, in each cell or in the header, are counted from 1970 in
-UTC; those that name none are taken as they are written, as if they were UTC, and `zone` stays empty.
+UTC; those that name none are taken as they are written, as if they were UTC, and `zone` stays empty. A day that the
+calendar does not have is no time, nor is one outside the years 1900 to 2199: `check_moment` and `check_zone` are the
+only ways to a moment and to a zone that may be stored, and `find_clock` shows what is stored, whatever it is.
 
 ```
 2025-12-31T23:59:58.123+01:00    ISO, with blanks, slashes or dots too; a comma before the fraction; 20251231T235958
@@ -18,8 +20,8 @@ UTC; those that name none are taken as they are written, as if they were UTC, an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import UTC, timedelta, timezone, tzinfo
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -28,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from readbench.errors import DataError
+from readbench.errors import DataError, UsageError
 
 TimeUnit = Literal["auto", "s", "ms", "us", "ns"]
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -51,6 +53,9 @@ _DIGITS = 1900_01_01_000000, 2100_01_01_000000
 """Numbers of 1900 to 2099 whose digits are a date."""
 _SHORT_STEP = 1.0 / 1440.0
 """Numbers between 20,000 and 80,000 that rise by less are days in steps below a minute, not seconds at 1440 Hz."""
+_FIRST_DAY = date(1970, 1, 1).toordinal()
+_FARTHEST_S = 14 * 3600.0
+"""No clock is farther from UTC."""
 _READ_SHARE = 0.9
 """Least share of the cells of a column of times that must be readable."""
 _SAMPLE = 50
@@ -169,17 +174,63 @@ def read_times(column: Any, name: str, unit: TimeUnit = "auto", zone: str = "") 
         column, kind = column.cast(kind.value_type), kind.value_type
     told = zone or find_zone(name)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return _settle(_of_timestamps(column), "UTC" if getattr(kind, "tz", None) else "", told)
+        return _bound(_settle(_of_timestamps(column), "UTC" if getattr(kind, "tz", None) else "", told))
     if pa.types.is_time(kind):
         micros = column.cast(pa.time64("us"), safe=False).cast(pa.int64())
         return ReadTimes(_unwrap(_numpy(micros) / 1e6))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         numbers = _numpy(column)
-        return (_of_digits(numbers, told) if unit == "auto" else None) or _of_numbers(numbers, name, unit, zone)
+        dates = _of_digits(numbers, told) if unit == "auto" else None
+        return _bound(dates or _of_numbers(numbers, name, unit, zone))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         texts = pc.replace_substring_regex(column.cast(pa.string()), _FIXED_BLANK, " ")
-        return _of_texts(pc.utf8_trim_whitespace(texts), told)
+        return _bound(_of_texts(pc.utf8_trim_whitespace(texts), told))
     return None
+
+
+def _bound(found: ReadTimes | None) -> ReadTimes | None:
+    """Times without those before 1900 and after 2199, which are none; None where most are such."""
+    if found is None:
+        return None
+    inside = is_moment(found.seconds)
+    outside = np.isfinite(found.seconds) & ~inside
+    if not outside.any():
+        return found
+    if inside.sum() < _READ_SHARE * (inside.sum() + outside.sum()):
+        return None
+    said = f"{outside.sum():,} of {len(inside):,} times lie outside the years 1900 to 2199, which no recording does."
+    return replace(found, seconds=np.where(inside, found.seconds, np.nan), remarks=(*found.remarks, said))
+
+
+def is_moment(seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(rows,) which numbers are moments of the years 1900 to 2199, or of a recording that counts from its beginning."""
+    inside: NDArray[np.bool_] = (seconds >= EARLIEST) & (seconds < LATEST)
+    return inside
+
+
+def check_moment(seconds: float, what: str) -> float:
+    """A moment that may be stored, in seconds since 1970 or since the beginning of a recording, or an error.
+
+    >>> check_moment(1.7e9, "time of case a")
+    1700000000.0
+    """
+    if not EARLIEST <= seconds < LATEST:
+        raise UsageError(
+            f"The {what} is {seconds:g}, which is outside the years 1900 to 2199. Give seconds since 1970, or since the"
+            " recording began."
+        )
+    return float(seconds)
+
+
+def find_clock(seconds: float | None, zone: str = "") -> datetime | None:
+    """The clock of a zone at a stored moment; None where it is none, UTC where the zone is none. It never fails.
+
+    >>> str(find_clock(1.7e9, "+01:00")), find_clock(1e18), str(find_clock(0.0, "+99:99"))
+    ('2023-11-14 23:13:20+01:00', None, '1970-01-01 00:00:00+00:00')
+    """
+    if seconds is None or not EARLIEST <= seconds < LATEST:
+        return None
+    return datetime.fromtimestamp(seconds, zone_of(zone) if is_zone(zone) else UTC)
 
 
 def parse_date(text: str, zone: str = "") -> float | None:
@@ -188,7 +239,7 @@ def parse_date(text: str, zone: str = "") -> float | None:
     >>> parse_date("31.12.2025 23:59"), parse_date("1.5")
     (1767225540.0, None)
     """
-    found = _of_texts(pa.chunked_array([[text.strip()]]), zone)
+    found = _bound(_of_texts(pa.chunked_array([[text.strip()]]), zone))
     if found is None or _find_form(text.strip()) == "time of day":
         return None
     return float(found.seconds[0])
@@ -228,13 +279,15 @@ def check_zone(text: str) -> str:
         return ""
     if text in _OFFSETS:
         return _name_offset(_OFFSETS[text] * 3600)
-    if found := _OFFSET.fullmatch(text):
+    if (found := _OFFSET.fullmatch(text)) and _is_offset(found):
         return _name_offset(_offset_of(found))
     try:
+        ZoneInfo(text)
         pc.assume_timezone(pa.array([0], pa.timestamp("s")), text)
-    except (pa.ArrowException, ValueError) as error:
+    except (pa.ArrowException, KeyError, ValueError, OSError) as error:
         raise DataError(
-            f"{text[:40]!r} is no time zone. Give UTC, an offset such as +01:00, or a region such as Europe/Berlin."
+            f"{text[:40]!r} is no time zone. Give UTC, an offset up to 14 hours such as +01:00, or a region such as"
+            " Europe/Berlin."
         ) from error
     return text
 
@@ -245,6 +298,7 @@ def zone_of(zone: str) -> tzinfo:
     >>> zone_of("+01:00").utcoffset(None)
     datetime.timedelta(seconds=3600)
     """
+    zone = check_zone(zone)
     if found := _OFFSET.fullmatch(zone):
         return timezone(timedelta(seconds=_offset_of(found)))
     return UTC if zone in {"", "UTC"} else ZoneInfo(zone)
@@ -364,8 +418,7 @@ def _of_texts(texts: Any, told: str) -> ReadTimes | None:  # noqa: ANN401 - an A
     forms = list(dict.fromkeys(form for text in sample if (form := _find_form(text))))
     if not count or not forms:
         return None
-    seconds = np.full(len(texts), np.nan)
-    offsets: set[float] = set()
+    seconds, zones = np.full(len(texts), np.nan), _Zones(np.zeros(len(texts), bool))
     remarks: list[str] = []
     for form in forms:
         found = pc.extract_regex(texts, _FORMS[form]).combine_chunks()
@@ -373,7 +426,7 @@ def _of_texts(texts: Any, told: str) -> ReadTimes | None:  # noqa: ANN401 - an A
         if not len(rows):
             continue
         parts = {field.name: found.field(field.name).take(pa.array(rows)) for field in found.type}
-        seconds[rows], said = _seconds_of(parts, form, offsets)
+        seconds[rows], said = _seconds_of(parts, form, rows, zones)
         remarks += said
     read = np.isfinite(seconds)
     filled = _numpy(pc.and_(texts.is_valid(), pc.not_equal(pc.coalesce(texts, ""), ""))).astype(bool)
@@ -381,8 +434,33 @@ def _of_texts(texts: Any, told: str) -> ReadTimes | None:  # noqa: ANN401 - an A
         return None
     if forms == ["time of day"]:
         return ReadTimes(_unwrap(seconds))
-    zone = "" if not offsets else _name_offset(offsets.pop()) if len(offsets) == 1 else "UTC"
-    return _settle(seconds, zone, told, tuple(remarks))
+    return zones.settle(seconds, told, tuple(remarks))
+
+
+@dataclass(eq=False)
+class _Zones:
+    """The zones that cells of a column name.
+
+    Args:
+        named: (rows,) which cells do.
+        offsets: seconds that their clocks are ahead of UTC, each once.
+    """
+
+    named: NDArray[np.bool_]
+    offsets: set[float] = field(default_factory=set)
+
+    def settle(self, seconds: NDArray[np.float64], told: str, remarks: tuple[str, ...]) -> ReadTimes:
+        """Times in UTC: by the zone that a cell names, else by the one that was told."""
+        if not self.offsets:
+            return _settle(seconds, "", told, remarks)
+        zone = _name_offset(min(self.offsets)) if len(self.offsets) == 1 else "UTC"
+        bare = np.isfinite(seconds) & ~self.named
+        if not bare.any():
+            return ReadTimes(seconds, zone, remarks)
+        own = _settle(np.where(bare, seconds, np.nan), "", told)
+        count = f"{bare.sum():,} of {len(bare):,} times"
+        said = f"{count} name no zone, and were read by {own.zone or 'UTC'}; the others name theirs."
+        return ReadTimes(np.where(bare, own.seconds, seconds), zone, (*remarks, *own.remarks, said))
 
 
 def _find_form(text: str) -> str:
@@ -411,8 +489,10 @@ def is_time_of_day(text: str) -> bool:
     return _find_form(text) == "time of day"
 
 
-def _seconds_of(parts: dict[str, Any], form: str, offsets: set[float]) -> tuple[NDArray[np.float64], list[str]]:
-    """Seconds of the parts of dates of one form, NaN where there is no such day; `offsets` gets those named."""
+def _seconds_of(
+    parts: dict[str, Any], form: str, rows: NDArray[np.intp], zones: _Zones
+) -> tuple[NDArray[np.float64], list[str]]:
+    """Seconds of the parts of dates of one form, NaN where there is no such day; `zones` gets those named."""
     hours, minutes, whole = (_integers(parts[name]) for name in ("h", "mi", "s"))
     fraction = pc.binary_join_element_wise("0", pc.if_else(pc.equal(parts["f"], ""), "0", parts["f"]), ".")
     half = pc.utf8_lower(parts["ap"])
@@ -423,12 +503,12 @@ def _seconds_of(parts: dict[str, Any], form: str, offsets: set[float]) -> tuple[
     if form == "time of day":
         return np.where(wrong, np.nan, seconds), []
     years = _integers(parts["y"])
-    short = years < 100  # two digits mean 1970 to 2069
+    short = _numpy(pc.utf8_length(parts["y"])) <= 2  # two digits mean 1970 to 2069
     years = np.where(short, np.where(years < 70, years + 2000, years + 1900), years)
     months, days, remarks = _months_and_days(parts, form, years)
-    lengths = np.array([0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
-    wrong |= (months < 1) | (months > 12) | (days < 1) | (days > lengths[np.clip(months, 0, 12)]) | (hours > 24)
-    shift = _shifts(parts["z"], offsets)
+    late = np.where(hours > 23, DAY_S, np.nextafter(DAY_S + 1, 0))  # 24:00 ends a day, 23:59:60 may be a leap second
+    wrong |= seconds > late
+    shift = _shifts(parts["z"], rows, zones)
     return np.where(wrong, np.nan, DAY_S * _days(years, months, days) + seconds - shift), remarks
 
 
@@ -456,7 +536,7 @@ def _is_day_first(
         return mark == "." or late_first, []
     by_day, by_month = _days(years, second, first), _days(years, first, second)
     rising = [bool((np.diff(days) >= 0).all()) for days in (by_day, by_month)]
-    steps = [int(np.diff(days).max(initial=0)) for days in (by_day, by_month)]
+    steps = [float(np.fmax.reduce(np.diff(days), initial=0.0)) for days in (by_day, by_month)]
     if rising[0] != rising[1] or steps[0] != steps[1]:  # of two readings, a recording is the one with shorter jumps
         return (rising[0] if rising[0] != rising[1] else steps[0] < steps[1]), []
     chosen = mark == "-"
@@ -469,27 +549,47 @@ def _is_day_first(
     ]
 
 
-def _days(years: NDArray[np.int64], months: NDArray[np.int64], days: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Days since 1970 of dates of the Gregorian calendar, years beginning in March."""
-    years = years - (months <= 2)
-    era = years // 400
-    of_era = years - era * 400
-    of_year = (153 * (months + np.where(months > 2, -3, 9)) + 2) // 5 + days - 1
-    return np.asarray(era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468, np.int64)
+def _days(years: NDArray[np.int64], months: NDArray[np.int64], days: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Days since 1970; NaN where the calendar has no such day. It is asked once for each day that occurs."""
+    coded = pa.array((years * 100 + months) * 100 + days).dictionary_encode()
+    found = np.array([_ask_calendar(code) for code in coded.dictionary.to_pylist()], np.float64)
+    return np.asarray(found[coded.indices.to_numpy(zero_copy_only=False)], np.float64)
 
 
-def _shifts(zones: Any, offsets: set[float]) -> NDArray[np.float64]:  # noqa: ANN401 - an Arrow array
-    """(rows,) seconds that clocks were ahead of UTC; 0 where a cell names no zone."""
-    encoded = zones.dictionary_encode()
-    shifts = []
+def _ask_calendar(code: int) -> float:
+    """Days since 1970 of a date whose digits are year, month and day.
+
+    >>> _ask_calendar(20240229), _ask_calendar(20250229)
+    (19782.0, nan)
+    """
+    try:
+        return float(date(code // 10000, code // 100 % 100, code % 100).toordinal() - _FIRST_DAY)
+    except ValueError:
+        return float("nan")
+
+
+def _shifts(texts: Any, rows: NDArray[np.intp], zones: _Zones) -> NDArray[np.float64]:  # noqa: ANN401 - an Arrow array
+    """(rows,) seconds that clocks were ahead of UTC; 0 where a cell names no zone, NaN where it names none there is."""
+    encoded = texts.dictionary_encode()
+    shifts, named = [], []
     for text in encoded.dictionary.to_pylist():
         zone = text.strip()
         found = _OFFSET.fullmatch(zone)
         shift = _offset_of(found) if found else _OFFSETS.get(zone, 0.0) * 3600
-        if found or zone in _OFFSETS:
-            offsets.add(shift)
+        named.append(bool(found) or zone in _OFFSETS)
+        if found and not _is_offset(found):
+            shift = np.nan
+        elif named[-1]:
+            zones.offsets.add(shift)
         shifts.append(shift)
-    return np.array([*shifts, 0.0])[encoded.indices.to_numpy(zero_copy_only=False)]
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    zones.named[rows] = np.array(named, bool)[codes]
+    return np.array(shifts, np.float64)[codes]
+
+
+def _is_offset(found: re.Match[str]) -> bool:
+    """Whether clocks anywhere are so far from UTC."""
+    return int(found["minutes"] or 0) < 60 and abs(_offset_of(found)) <= _FARTHEST_S
 
 
 def _offset_of(found: re.Match[str]) -> float:

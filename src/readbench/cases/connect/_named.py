@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readbench.cases.connect._protocol import FAMILIES, SignalSource, SourceAddress, open_source
-from readbench.common.files import exclusive, write_text
+from readbench.common.files import SHORT_WAIT_S, exclusive, write_text
 from readbench.errors import DataError, UnknownNameError, UsageError
 
 FILE = "sources.toml"
@@ -70,12 +70,12 @@ class SourceFile:
             )
         if source.address.family not in FAMILIES:
             raise UnknownNameError("family of sources", source.address.family, FAMILIES)
-        with exclusive(self.path.with_suffix(".lock")):
+        with exclusive(self.path.with_suffix(".lock"), SHORT_WAIT_S):
             self._write({own.name: own for own in self.all()} | {source.name: source})
 
     def remove(self, name: str) -> None:
         """Forget a source."""
-        with exclusive(self.path.with_suffix(".lock")):
+        with exclusive(self.path.with_suffix(".lock"), SHORT_WAIT_S):
             kept = {own.name: own for own in self.all()}
             if name not in kept:
                 raise UnknownNameError("source", name, kept)

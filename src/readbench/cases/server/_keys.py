@@ -21,7 +21,7 @@ from typing import BinaryIO, NamedTuple, TextIO
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from readbench.common.files import exclusive, write_text
+from readbench.common.files import SHORT_WAIT_S, exclusive, write_text
 from readbench.errors import DataError, UnknownNameError, UsageError
 
 PREFIX = "rb_"
@@ -118,7 +118,7 @@ class KeyFile:
         if not name.strip() or len(name) > MOST_NAME or not name.isprintable():
             raise UsageError(f"{name[:MOST_NAME]!r} is no name of a key. Give up to {MOST_NAME} characters.")
         token = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
-        with exclusive(self._lock):
+        with exclusive(self._lock, SHORT_WAIT_S):
             known = self.all()
             if any(key.name == name for key in known):
                 raise UsageError(f"There is a key {name!r} already. Revoke it first, or give another name.")
@@ -127,7 +127,7 @@ class KeyFile:
 
     def revoke(self, name: str) -> None:
         """End a key."""
-        with exclusive(self._lock):
+        with exclusive(self._lock, SHORT_WAIT_S):
             known = self.all()
             if all(key.name != name for key in known):
                 raise UnknownNameError("key", name, [key.name for key in known])
