@@ -83,7 +83,7 @@ def test_waiting_for_a_lock_ends(tmp_path: Path) -> None:
     with (
         exclusive(tmp_path / "work.lock"),
         ThreadPoolExecutor(1) as other,
-        pytest.raises(TimeoutError, match="for more than 0.2 s"),
+        pytest.raises(TimeoutError, match=r"for more than 0\.2 s"),
     ):
         other.submit(_enter, tmp_path / "work.lock").result(30)
 

@@ -173,3 +173,31 @@ def test_the_work_grows_as_the_file_does(grown: str) -> None:
     calls(50)
     first, second = calls(200), calls(400)
     assert second < 2.3 * first
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ([0, 1, 2, 3, 1e8], "A hole of 3.17 years after 3 s: the rows on both sides are taken as neighbours."),
+        ([0, 1, 2, 30, 31, 90], "2 holes, the longest of 59 s, after 31 s: the rows on both sides"),
+        ([0, 2, 1, 4, 3], "2 of 5 rows are older than the row above: rows were sorted by time."),
+        ([4, 3, 2, 1, 0], "Rows stand with the newest first: they were turned round."),
+        ([1e300, 1.1e300, 1.2e300], "Left out: time (numbers outside the years 1900 to 2199)."),
+    ],
+)
+def test_what_was_done_about_times_is_said(times: list[float], words: str) -> None:
+    rows = "".join(f"{time},{row}\n" for row, time in enumerate(times))
+    assert words in " ".join(understand(f"time,x\n{rows}").remarks)
+
+
+def test_days_that_the_calendar_does_not_have_are_named() -> None:
+    rows = "".join(f"2025-02-29 00:00:0{row},{row}\n" for row in range(4))
+    words = "Left out: time (no dates of the years 1900 to 2199: 2025-02-29 00:00:00)."
+    assert words in understand(f"time,x\n{rows}").remarks
+
+
+def test_neither_order_nor_holes_are_looked_for_between_cases() -> None:
+    rows = "0,1,A\n1,2,A\n2,3,A\n0,4,B\n1,5,B\n900,6,C\n901,7,C\n"
+    said = " ".join(understand(f"t,x,run\n{rows}", Roles(case="run")).remarks)
+    assert "hole" not in said
+    assert "older" not in said

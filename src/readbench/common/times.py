@@ -233,6 +233,17 @@ def find_clock(seconds: float | None, zone: str = "") -> datetime | None:
     return datetime.fromtimestamp(seconds, zone_of(zone) if is_zone(zone) else UTC)
 
 
+def describe_span(seconds: float) -> str:
+    """How long something took, in the unit that people would say.
+
+    >>> describe_span(12.5), describe_span(5400.0), describe_span(2.6e5), describe_span(1e8)
+    ('12.5 s', '1.5 hours', '3.01 days', '3.17 years')
+    """
+    sizes = {"years": 365.25 * DAY_S, "days": DAY_S, "hours": 3600.0, "minutes": 60.0}
+    unit = next((name for name, size in sizes.items() if seconds >= 1.25 * size), "s")
+    return f"{float(f'{seconds / sizes.get(unit, 1.0):.3g}'):,g} {unit}"
+
+
 def parse_date(text: str, zone: str = "") -> float | None:
     """One date as seconds since 1970, by the clock of a zone unless it names another; None where it is none.
 

@@ -21,7 +21,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from readbench.common.tables import Table
-from readbench.common.times import DAY_S, ReadTimes, is_bare_date, is_time_name, is_time_of_day
+from readbench.common.times import (
+    DAY_S,
+    ReadTimes,
+    describe_span,
+    find_clock,
+    is_bare_date,
+    is_date,
+    is_time_name,
+    is_time_of_day,
+)
 from readbench.engine.window_tables import Roles
 from readbench.errors import DataError
 
@@ -44,6 +53,9 @@ _QUALITY_NAMES = frozenset(_QUALITY_NAMES_TEXT.split("|"))
 _BAD = re.compile(r"(?i)^(bad|schlecht|invalid|ungültig|no ?data|not ?good|i/?o timeout|comm|fail|stale|ungood)")
 _OPC_GOOD = 192
 _HOUR_S = 3600.0
+_HOLE = 10.0
+"""Usual steps that one must be longer than to be a hole."""
+_FIRST_DATE = 1e8
 _NAMELESS = frozenset({"column 1", "Unnamed: 0", "__index_level_0__"})
 _MOST_NAMED = 8
 _MOST_WORDS = 3
@@ -103,6 +115,7 @@ class _Understanding:
         self._find_tall()
         quality = self._read_quality()
         self._choose_channels(quality)
+        self._look_at_steps()
         self._merge_rows()
         self._name_units()
         remarks = (*self.table.remarks, self._describe_time(), *self.said, *self._describe_channels())
@@ -187,7 +200,9 @@ class _Understanding:
         self.times = self.table.times(name, roles.time_unit, roles.zone)
         if self.times is None:
             if self.table.rows and name in self.table.columns:
-                raise DataError(f"{self.table.name}: column {name!r} holds no times: {_sample(self.table, name)}.")
+                raise DataError(
+                    f"{self.table.name}: column {name!r} holds no times: {_sample_times(self.table, name)}."
+                )
             return
         self.roles = replace(roles, time=name, time_unit="s")
         if roles.onset and roles.onset in self.table.columns and self.table.marks(roles.onset) is None:
@@ -209,6 +224,7 @@ class _Understanding:
         for name in (*(own for own in called if own not in numeric), *(own for own in called if own in numeric)):
             if self._serves(name):
                 return name
+            self.left_out.setdefault(name, _sample_times(self.table, name))
         for name in names:
             if name not in numeric and self._serves(name):
                 return name
@@ -319,6 +335,28 @@ class _Understanding:
         if not roles.channel and columns:
             self.roles = replace(roles, channels=tuple(columns))
 
+    def _look_at_steps(self) -> None:
+        """Say where rows stand out of order, and where nothing was recorded for long."""
+        roles, table = self.roles, self.table
+        if not roles.time:
+            return
+        times = table.numbers(roles.time)
+        case, signal = (table.codes(name)[0] if name else None for name in (roles.case or roles.group, roles.channel))
+        steps = _steps_within(np.arange(table.rows), times, case, signal)[1]
+        if (steps < 0).any() and not (steps > 0).any():
+            self.said.append("Rows stand with the newest first: they were turned round.")
+        elif back := int((steps < 0).sum()):
+            self.said.append(f"{back:,} of {table.rows:,} rows are older than the row above: rows were sorted by time.")
+        places, steps = _steps_within(times, times, case)
+        usual = float(np.median(steps[steps > 0])) if (steps > 0).any() else np.inf
+        if count := int((steps > _HOLE * usual).sum()):
+            begun, longest = float(times[places[steps.argmax()]]), float(steps.max())
+            clock = find_clock(begun, self._zone) if begun >= _FIRST_DATE else None
+            where = f"{begun:g} s" if clock is None else f"{clock:%Y-%m-%d %H:%M:%S}"
+            what = f"A hole of {describe_span(longest)}" if count == 1 else f"{count:,} holes, the longest of"
+            what += "" if count == 1 else f" {describe_span(longest)},"
+            self.said.append(f"{what} after {where}: the rows on both sides are taken as neighbours.")
+
     def _merge_rows(self) -> None:
         """Rows of one time of one case: the last reading counts, or where most times repeat they are spread evenly."""
         roles, table = self.roles, self.table
@@ -382,7 +420,7 @@ class _Understanding:
         times = times[np.isfinite(times)]
         step = float(np.median(np.diff(times))) if len(times) > 1 else np.nan
         rate = "" if not step > 0 else f", {1 / step:.6g} Hz" if step < 1 else f", a row every {step:.6g} s"
-        dated = len(times) and times[0] >= 1e8
+        dated = len(times) and times[0] >= _FIRST_DATE
         where = f", zone {zone}" if zone else ", clock times without a zone" if dated else ""
         return f"Time: column {name!r}{rate}{where}."
 
@@ -404,6 +442,22 @@ class _Understanding:
         if columns:
             arrays = [pa.array(columns[name]) if name in columns else data[name] for name in data.column_names]
             self.table = replace(self.table, data=pa.table(arrays, names=data.column_names))
+
+
+def _steps_within(
+    order: NDArray[Any], times: NDArray[np.float64], *keys: NDArray[Any] | None
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Steps from row to row of one case, in this order: the row that each begins at, and how long it is.
+
+    >>> _steps_within(np.arange(4), np.array([0.0, 5.0, 1.0, 4.0]), np.array([0, 1, 0, 1]))
+    (array([0, 1]), array([ 1., -1.]))
+    """
+    known = [key for key in keys if key is not None]
+    rows = np.lexsort([order, *known])
+    same = np.isfinite(times[rows[1:]]) & np.isfinite(times[rows[:-1]])
+    for key in known:
+        same &= np.diff(key[rows]) == 0
+    return rows[:-1][same], np.diff(times[rows])[same]
 
 
 def _bad_rows(table: Table, column: str) -> NDArray[np.bool_] | None:
@@ -438,6 +492,14 @@ def _sample(table: Table, column: str) -> str:
         return "empty"
     names = [name[:20] for name in table.codes(column)[1][:_MOST_WORDS]]
     return f"texts: {', '.join(names)}" if names else "empty"
+
+
+def _sample_times(table: Table, column: str) -> str:
+    """Why a column that is called as times are holds none."""
+    if column in table.numeric and np.isfinite(table.numbers(column)).any():
+        return "numbers outside the years 1900 to 2199"
+    first = _first_text(table, column)
+    return f"no dates of the years 1900 to 2199: {first}" if is_date(first) else _sample(table, column)
 
 
 def _without_quality(name: str) -> str:
