@@ -99,9 +99,7 @@ def test_a_zone_that_is_none_is_refused(text: str) -> None:
 
 
 @given(
-    st.one_of(
-        st.text(), st.from_regex(r"(UTC|GMT)?[+-]\d{1,2}:?\d{2}", fullmatch=True), st.sampled_from(["CEST", "Z"])
-    )
+    st.one_of(st.text(), st.from_regex(r"(UTC|GMT)?[+-]\d{1,2}:?\d{2}", fullmatch=True), st.sampled_from(["CEST", "Z"]))
 )
 def test_a_zone_that_is_taken_has_a_clock(text: str) -> None:
     if is_zone(text):

@@ -1,8 +1,8 @@
 """What comes in and goes out: windows of files, arrays and tables, checked and without gaps; a library as one file.
 
 Windows come from what an engineer has: a file, a table in memory, or an interval of a longer recording. What cannot be
-used is refused whole. The file of a library is for keeping, sending, and loading into another one; nothing in it names
-a path.
+used is refused whole, and so is what lies outside `readbench.cases.limits`: nothing else comes into the store. The file
+of a library is for keeping, sending, and loading into another one; nothing in it names a path.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any, TypeGuard
 from uuid import uuid4
@@ -23,10 +22,26 @@ import pyarrow.parquet
 from numpy.typing import ArrayLike, NDArray
 
 from readbench.cases._models import UNLIKE, Case
+from readbench.cases.limits import (
+    MAX_CHANNEL_NAME,
+    MAX_CHANNELS,
+    MAX_FACTS,
+    MAX_LINK,
+    MAX_LINKS,
+    MAX_NAME,
+    MAX_RATE,
+    MAX_READING,
+    MAX_READINGS,
+    MAX_REJECTED,
+    MAX_TAGS,
+    MAX_TEXT,
+    MAX_UNITS,
+    MIN_RATE,
+)
 from readbench.common.tables import Given, Limits, Table, open_given, read_table
-from readbench.common.times import DAY_S, check_zone, parse_date, zone_of
+from readbench.common.times import DAY_S, check_moment, check_zone, find_clock, find_shift, is_zone, parse_date
 from readbench.engine.context import Context, Facts, Matrix, check_before, find_still
-from readbench.engine.preparation import fill_gaps, is_reading
+from readbench.engine.preparation import fill_gaps
 from readbench.engine.signal_tables import SignalTable, understand_table
 from readbench.engine.window_tables import Roles, read_windows, series_of, window_set
 from readbench.engine.windows import UNLABELLED, Window, WindowSet
@@ -128,10 +143,11 @@ def attach_context(
     """
     if before is None and rate is None and units is None and facts is None:
         return windows
-    if rate is not None and not (math.isfinite(rate) and rate > 0):
-        raise DataError(f"A rate is a positive number of samples a second. Got {rate}.")
-    if wrong := next((name for name, number in (facts or {}).items() if not math.isfinite(number)), None):
-        raise DataError(f"The fact {wrong[:40]!r} is no finite number. Leave it out where it is unknown.")
+    if rate is not None:
+        check_rate(rate)
+    _check_counts(len(facts or ()), len(units or ()))
+    for name, number in (facts or {}).items():
+        _check_fact(name, number)
     count, known = len(windows), windows.context or Context.unknown(len(windows))
     return windows.with_context(
         Context.of(
@@ -226,10 +242,10 @@ def _check_spread(found: SignalTable) -> SignalTable:
         return found
     signals = len(found.table.codes(roles.channel)[1])
     times = len(np.unique(found.table.numbers(roles.time)))
-    if signals * times > MOST_NUMBERS:
+    if signals * times > MAX_READINGS:
         raise DataError(
             f"{found.table.name}: {signals:,} signals at {times:,} times are {signals * times:,} numbers in one window,"
-            f" more than {MOST_NUMBERS:,}. Give fewer signals, or a shorter part."
+            f" more than {MAX_READINGS:,}. Give fewer signals, or a shorter part."
         )
     return found
 
@@ -358,21 +374,25 @@ def describe_still(windows: WindowSet) -> list[str]:
 
 FIRST_DATE = 1e8
 """Seconds since 1970 below which a time is no date, but counted from the beginning of a recording."""
-LAST_DATE = 253402300799.0
 
 
 def format_time(time: float | None, zone: str = "") -> str:
-    """A date by the clock of a zone, or seconds where the recording only counts from its beginning.
+    """A date by the clock of a zone, or seconds where the recording only counts from its beginning; it never fails.
 
     >>> format_time(1.7e9), format_time(1.7e9, "+01:00"), format_time(64.0), format_time(None)
     ('2023-11-14 22:13', '2023-11-14 23:13 +01:00', '64 s', '')
+    >>> format_time(1e18), format_time(1.7e9, "+99:99")
+    ('outside the calendar (1e+18 s)', "2023-11-14 22:13 UTC (there is no zone '+99:99')")
     """
     if time is None:
         return ""
-    if not FIRST_DATE <= time <= LAST_DATE:
+    clock = find_clock(time, zone)
+    if clock is None:
+        return f"outside the calendar ({time:g} s)"
+    if time < FIRST_DATE:
         return f"{time:g} s"
-    clock = datetime.fromtimestamp(time, zone_of(zone)).strftime("%Y-%m-%d %H:%M")
-    return f"{clock} {zone}" if zone else clock
+    named = zone if is_zone(zone) else f"UTC (there is no zone {_quote(zone)})"
+    return f"{clock:%Y-%m-%d %H:%M} {named}".strip()
 
 
 def parse_time(text: str, zone: str = "") -> float | None:
@@ -414,8 +434,7 @@ def parse_onset(text: str, first: float, zone: str = "") -> float:
     if not first >= FIRST_DATE:
         raise UsageError(f"{text.strip()} is a time of day, and the recording has no dates. Give seconds, or a row.")
     seconds = 3600 * int(clock["hour"]) + 60 * int(clock["minute"]) + float(clock["second"] or 0)
-    ahead = datetime.fromtimestamp(first, zone_of(zone)).utcoffset()
-    return first + (seconds - (0.0 if ahead is None else ahead.total_seconds()) - first) % DAY_S
+    return first + (seconds - find_shift(first, zone) - first) % DAY_S
 
 
 def parse_facts(texts: Sequence[str]) -> dict[str, float]:
@@ -436,27 +455,22 @@ def parse_facts(texts: Sequence[str]) -> dict[str, float]:
     return facts
 
 
-MOST_NUMBERS = 10_000_000
-"""Numbers in one window."""
-MOST_TEXT = 100_000
-"""Characters of notes."""
-MOST_NAME = 200
-"""Characters of a name, label, tag, asset or group."""
-MOST_LINK = 2000
 MOST_LISTED = 5
 """Channels that a sentence names."""
-MOST_FACTS = 100
-"""Numbers that are known of a window beforehand."""
 MOST_QUOTED = 80
 """Characters of a text that a sentence repeats."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+"""What no name holds: control characters, and halves of characters, which no file can be written with."""
+_UNWRITABLE = re.compile(r"[\x00\ud800-\udfff]")
+"""What no text holds."""
 
 
 def prepare_windows(windows: WindowSet) -> WindowSet:
     """Windows without gaps, or an error.
 
-    Missing readings (NaN or infinity) take the last reading before them, at the beginning the next one, as in the
-    benchmark (`readbench.engine.preparation`). A channel without any reading is left out, of the time before, too.
+    Missing readings (NaN, infinity, or `MAX_READING` and more) take the last reading before them, at the beginning the
+    next one, as in the benchmark (`readbench.engine.preparation`). A channel without any reading is left out, of the
+    time before, too.
 
     >>> nan = float("nan")
     >>> given = WindowSet.from_arrays([[[nan, 1.0, nan, 3.0], [nan, nan, nan, nan]]], channels=("a", "b"))
@@ -465,8 +479,10 @@ def prepare_windows(windows: WindowSet) -> WindowSet:
     ([[1.0, 1.0, 1.0, 3.0]], ('a',))
     """
     sizes = windows.channel_counts.astype(np.int64) * windows.lengths
-    if sizes.max(initial=0) > MOST_NUMBERS:
-        raise DataError(f"A window holds {sizes.max():,} numbers, more than {MOST_NUMBERS:,}. Give a shorter interval.")
+    if sizes.max(initial=0) > MAX_READINGS:
+        raise DataError(f"A window holds {sizes.max():,} numbers, more than {MAX_READINGS:,}. Give a shorter interval.")
+    for names in windows.channel_sets:
+        _check_channels(names)
     _check_context(windows)
     if not any(_has_gap(windows, i) for i in range(len(windows))):
         return windows
@@ -484,44 +500,94 @@ def prepare_windows(windows: WindowSet) -> WindowSet:
     )
 
 
+def _check_channels(names: tuple[str, ...]) -> None:
+    if len(names) > MAX_CHANNELS:
+        raise DataError(f"A window has {len(names):,} channels: at most {MAX_CHANNELS:,} are taken.")
+    for name in names:
+        if len(name) > MAX_CHANNEL_NAME or _UNWRITABLE.search(name):
+            raise DataError(
+                f"The channel {name[:40]!r} has more than {MAX_CHANNEL_NAME} characters, or some that no file can"
+                " hold. Give it another name."
+            )
+
+
 def _check_context(windows: WindowSet) -> None:
     """Refuse a context that does not fit its windows; of a time before that windows share, the first is looked at."""
     context = windows.context
     if context is None:
         return
-    if len(context.fact_names) > MOST_FACTS:
-        raise DataError(f"{len(context.fact_names)} facts on windows: at most {MOST_FACTS} are kept.")
-    for name in context.fact_names:
-        _check_text("fact", name, MOST_NAME)
-        if not name.strip():
-            raise UsageError("A fact has no name. Give one, such as speed.")
+    _check_counts(len(context.fact_names), max(map(len, context.unit_sets), default=0))
+    for rate in np.unique(context.rates[~np.isnan(context.rates)]).tolist():
+        check_rate(rate)
+    for name, numbers in zip(context.fact_names, context.facts.T, strict=True):
+        _check_fact(name, float(np.abs(numbers[~np.isnan(numbers)]).max(initial=0.0)))
     pairs = np.column_stack([context.before, context.unit_set, windows.channel_set])
     for i in np.unique(pairs, axis=0, return_index=True)[1].tolist():
         channels, before, units = windows.channels(i), context.before_of(i), context.units_of(i)
         if units and len(units) != len(channels):
             raise DataError(f"Window {windows.ids[i]!s} has {len(channels)} channels, but units of {len(units)}.")
         for unit in units:
-            _check_text("unit", unit, MOST_NAME)
+            _check_text("unit", unit)
         if before is not None:
-            check_before(np.nan_to_num(before, posinf=0.0, neginf=0.0), channels, f"window {windows.ids[i]!s}")
-            if before.size > MOST_NUMBERS:
+            check_before(np.where(holds_reading(before), before, 0.0), channels, f"window {windows.ids[i]!s}")
+            if before.size > MAX_READINGS:
                 raise DataError(
                     f"The time before window {windows.ids[i]!s} holds {before.size:,} numbers, more than"
-                    f" {MOST_NUMBERS:,}. Give less of it."
+                    f" {MAX_READINGS:,}. Give less of it."
                 )
+
+
+def _check_counts(facts: int, units: int) -> None:
+    for what, found, allowed in (("facts", facts, MAX_FACTS), ("units", units, MAX_UNITS)):
+        if found > allowed:
+            raise DataError(f"{found:,} {what} on a window: at most {allowed:,} are kept.")
+
+
+def check_rate(rate: float) -> float:
+    """A rate that may be stored, in samples a second, or an error."""
+    if not MIN_RATE <= rate <= MAX_RATE:
+        raise DataError(
+            f"A rate is a positive number of samples a second, from {MIN_RATE:g} to {MAX_RATE:g}. Got {rate:g}."
+        )
+    return float(rate)
+
+
+def _check_fact(name: str, number: float) -> None:
+    _check_text("fact", name)
+    if not name.strip():
+        raise UsageError("A fact has no name. Give one, such as speed.")
+    if not abs(number) < MAX_READING:
+        raise DataError(
+            f"The fact {name[:40]!r} is no finite number below {MAX_READING:g}. Leave it out where it is unknown."
+        )
+
+
+def holds_reading(values: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
+    """Where there is a reading: a number below `MAX_READING` either way. Anything else is a gap.
+
+    >>> holds_reading(np.array([1.0, np.nan, -3e38, np.inf, 9e29])).tolist()
+    [True, False, False, False, True]
+    """
+    readings: NDArray[np.bool_] = np.abs(values) < MAX_READING
+    return readings
 
 
 def _has_gap(windows: WindowSet, i: int) -> bool:
     before = None if windows.context is None else windows.context.before_of(i)
-    return not (np.isfinite(windows.values(i)).all() and (before is None or np.isfinite(before).all()))
+    return not (holds_reading(windows.values(i)).all() and (before is None or holds_reading(before).all()))
 
 
 def _fill_window(window: Window) -> Window:
     """A window of the channels that have a reading, without gaps, nor any in the time before."""
-    readings = is_reading(window.values)
+    readings = holds_reading(window.values)
     kept: NDArray[np.bool_] = np.asarray(readings.any(axis=1), np.bool_)
     if not kept.any():
-        raise DataError(f"Window {window.id} holds no reading at all.")
+        missing = int(np.isnan(window.values).sum())
+        raise DataError(
+            f"Window {window.id} holds no reading: {missing:,} of {window.values.size:,} are missing, and"
+            f" {window.values.size - missing:,} are infinite or {MAX_READING:g} and more. Check how it was"
+            " exported, and its units."
+        )
     channels = tuple(name for name, keep in zip(window.channels, kept, strict=True) if keep)
     return replace(
         window,
@@ -533,7 +599,7 @@ def _fill_window(window: Window) -> Window:
 
 
 def _fill_before(before: Matrix, channels: tuple[str, ...], window: str) -> Matrix:
-    readings = is_reading(before)
+    readings = holds_reading(before)
     if (empty := np.flatnonzero(~readings.any(axis=1))).size:
         raise DataError(
             f"The time before window {window} has no reading of channel {channels[empty[0]]!r}. Leave that channel out,"
@@ -587,44 +653,76 @@ def _quote(value: object) -> str:
     return repr(text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}…") if text else "empty"
 
 
-def check_case(case: Case) -> Case:
-    """The case, if all its texts are what they should be."""
+def check_case(case: Case, was: Case | None = None) -> Case:
+    """The case, if all that is known of it may be stored, with its zone in the one form.
+
+    Args:
+        case: as it shall be.
+        was: as it is stored. What stays as it was is not looked at: an older version may have taken more.
+    """
+    for name, check in _CHECKS.items():
+        if was is None or getattr(case, name) != getattr(was, name):
+            check(case)
+    if was is not None and case.zone == was.zone:
+        return case
+    return case.model_copy(update={"zone": check_zone(case.zone)})
+
+
+def _check_id(case: Case) -> None:
     if not case.id:
         raise UsageError("A case needs a name.")
-    if case.label is not None:
-        _check_label(case.label)
-    for what, text in (("name", case.id), ("asset", case.asset), ("group", case.group)):
-        _check_text(what, text, MOST_NAME)
-    for tag in case.tags:
-        _check_text("tag", tag, MOST_NAME)
-    for link in case.links:
-        _check_link(link)
-    for label in case.rejected:
-        _check_label(label)
-    if len(case.notes) > MOST_TEXT:
-        raise UsageError(f"Notes of {len(case.notes):,} characters: at most {MOST_TEXT:,} are kept.")
-    for time in (case.time, case.end):
-        if time is not None and not math.isfinite(time):
-            raise UsageError(f"The time of case {case.id!r} is {time}; give seconds since 1970.")
-    check_zone(case.zone)
-    return case
+    _check_text("name", case.id)
 
 
 def _check_label(label: str) -> None:
-    _check_text("label", label, MOST_NAME)
+    _check_text("label", label)
     if label == UNLIKE or not label.strip():
         raise UsageError(f"{label!r} is no name of a fault. Give another.")
 
 
-def _check_text(what: str, text: str, most: int) -> None:
-    if len(text) > most or _CONTROL.search(text):
-        raise UsageError(f"The {what} {text[:40]!r} is longer than {most} characters or holds control characters.")
+def _check_notes(case: Case) -> None:
+    if len(case.notes) > MAX_TEXT:
+        raise UsageError(f"Notes of {len(case.notes):,} characters: at most {MAX_TEXT:,} are kept.")
+    if found := _UNWRITABLE.search(case.notes):
+        raise UsageError(f"The notes hold {found[0]!r}, which no file can hold. Take it out.")
+
+
+def _check_list(name: str, allowed: int, check: Callable[[str], None]) -> Callable[[Case], None]:
+    """A check of how many texts a field of a case holds, and of each."""
+
+    def check_texts(case: Case) -> None:
+        texts: tuple[str, ...] = getattr(case, name)
+        if len(texts) > allowed:
+            raise UsageError(f"Case {case.id!r} has {len(texts):,} {name}: at most {allowed:,} are kept.")
+        for text in texts:
+            check(text)
+
+    return check_texts
+
+
+def _check_text(what: str, text: str, longest: int = MAX_NAME) -> None:
+    if len(text) > longest or _CONTROL.search(text):
+        raise UsageError(f"The {what} {text[:40]!r} is longer than {longest} characters or holds control characters.")
 
 
 def _check_link(link: str) -> None:
-    _check_text("link", link, MOST_LINK)
+    _check_text("link", link, MAX_LINK)
     if not link.startswith(("https://", "http://", "file://")):
         raise UsageError(f"The link {link[:80]!r} must begin with https://, http:// or file://.")
+
+
+_CHECKS: Mapping[str, Callable[[Case], object]] = {
+    "id": _check_id,
+    "label": lambda case: None if case.label is None else _check_label(case.label),
+    "rejected": _check_list("rejected", MAX_REJECTED, _check_label),
+    "asset": lambda case: _check_text("asset", case.asset),
+    "group": lambda case: _check_text("group", case.group),
+    "tags": _check_list("tags", MAX_TAGS, lambda tag: _check_text("tag", tag)),
+    "links": _check_list("links", MAX_LINKS, _check_link),
+    "notes": _check_notes,
+    "time": lambda case: None if case.time is None else check_moment(case.time, f"time of case {case.id!r}"),
+    "end": lambda case: None if case.end is None else check_moment(case.end, f"end of case {case.id!r}"),
+}
 
 
 def facts_of(windows: WindowSet) -> list[Case]:

@@ -335,7 +335,7 @@ class Library:
 
         def replace_facts(old: Case) -> Case:
             new = _agree(Case.model_validate(old.model_dump() | facts), set(facts))
-            check_seen(old, check_case(new), seen)
+            check_seen(old, check_case(new, old), seen)
             return new
 
         self._change([case], "edit", replace_facts)
@@ -732,7 +732,8 @@ class Library:
             for name in names:
                 if name not in known:
                     raise UnknownNameError("case", name, list(known)[-MOST_NAMED:])
-            entries = [replace(known[name], case=check_case(new(known[name].case))) for name in dict.fromkeys(names)]
+            old = {name: known[name].case for name in names}
+            entries = [replace(known[name], case=check_case(new(case), case)) for name, case in old.items()]
             self.store.append(journal.journal_rows(entries, what, state.change + 1, state.steps, state.next_stamp()))
 
     def _revert(self, change: int | None, admits: Callable[[Change], bool]) -> Change:

@@ -93,7 +93,7 @@ def make_figure(figure: Figure, caption: str) -> str:
     text = io.StringIO()
     import matplotlib as mpl  # noqa: PLC0415 - slow to import
 
-    with mpl.rc_context({"svg.hashsalt": "readbench", "svg.fonttype": "path"}):
+    with mpl.rc_context({"svg.hashsalt": "readbench", "svg.fonttype": "path", "text.parse_math": False}):
         figure.savefig(text, format="svg", metadata={"Date": None})
     drawn = text.getvalue()
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.DOTALL)

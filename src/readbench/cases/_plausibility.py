@@ -25,8 +25,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.cases._intake import holds_reading
 from readbench.cases._models import Remark, RemarkKind, Severity
-from readbench.engine.preparation import is_reading
+from readbench.cases.limits import MAX_READING
 from readbench.engine.windows import Window, WindowSet
 
 Array = NDArray[np.float64]
@@ -53,7 +54,7 @@ SAME_LENGTH = 1.1
 MISSING_CHANNEL, MISSING_WINDOW = 0.5, 0.5
 """Shares of missing readings from which a channel is named, and from which a window cannot be judged."""
 FEW_GAPS = 0.05
-"""Share of filled readings from which a channel may stand still because of that."""
+"""Share of filled readings from which a channel may stand still because of that, and from which a window says so."""
 LEAST_STEPS = 8
 """Fewer steps show no shape."""
 MOST_PROFILED, LEAST_PROFILED, MOST_READINGS = 512, 64, 2_000_000
@@ -270,12 +271,15 @@ def _ends(values: NDArray[np.floating]) -> Array:
     ends = round(SPIKES * last), last - round(SPIKES * last)
     ordered = np.partition(values, ends, axis=-1)
     return np.stack(
-        [ordered[..., ends[0]], ordered[..., ends[1]], np.abs(values).mean(axis=-1)], axis=-1, dtype=np.float64
+        [ordered[..., ends[0]], ordered[..., ends[1]], np.abs(values).mean(axis=-1, dtype=np.float64)],
+        axis=-1,
+        dtype=np.float64,
     )
 
 
 def _moves(values: NDArray[np.floating]) -> NDArray[np.bool_]:
-    moves: NDArray[np.bool_] = np.ptp(values, axis=-1) > SAME * np.abs(values).max(axis=-1)
+    extent = values.max(axis=-1).astype(np.float64) - values.min(axis=-1)
+    moves: NDArray[np.bool_] = extent > SAME * np.abs(values).max(axis=-1)
     return moves
 
 
@@ -474,14 +478,22 @@ def _remark_channels(profile: LibraryProfile, window: Window) -> list[Remark]:
 
 
 def _remark_missing(given: Window) -> list[Remark]:
-    """Remarks on gaps, which are filled before anything else."""
-    missing = 1.0 - is_reading(given.values).mean(axis=1)
+    """Remarks on gaps, which are filled before anything else, and on numbers that are no readings."""
+    readings = holds_reading(given.values)
+    missing = 1.0 - readings.mean(axis=1)
+    remarks = []
+    if odd := int((~readings & ~np.isnan(given.values)).sum()):
+        words = f"{odd:,} of its {readings.size:,} readings are infinite or {MAX_READING:g} and more: taken as missing."
+        remarks.append(_remark("missing", words))
     worst = [name for name, share in zip(given.channels, missing, strict=True) if share > MISSING_CHANNEL]
     if missing.mean() > MISSING_WINDOW:
-        return [_remark("missing", f"{missing.mean():.0%} of its readings are missing.", worst, serious=True)]
-    if worst:
-        return [_remark("missing", f"Most readings of {_join(worst)} are missing.", worst)]
-    return []
+        remarks.append(_remark("missing", f"{missing.mean():.0%} of its readings are missing.", worst, serious=True))
+    elif worst:
+        remarks.append(_remark("missing", f"Most readings of {_join(worst)} are missing.", worst))
+    elif missing.mean() > FEW_GAPS:
+        words = f"{missing.mean():.0%} of its readings are missing, and stand as the reading before them."
+        remarks.append(_remark("missing", words, note=True))
+    return remarks
 
 
 def _remark_still(window: Window) -> Remark:
@@ -490,7 +502,7 @@ def _remark_still(window: Window) -> Remark:
 
 
 def _has_gaps(given: Window) -> bool:
-    return bool((~is_reading(given.values)).mean(axis=1).max() > FEW_GAPS)
+    return bool((~holds_reading(given.values)).mean(axis=1).max() > FEW_GAPS)
 
 
 def _remark_values(profile: LibraryProfile, window: Window, *, filled: bool) -> list[Remark]:
@@ -552,7 +564,7 @@ def _name_oddity(profile: LibraryProfile, window: Window, name: str, excess: Arr
 def _how_far(profile: LibraryProfile, window: Window, names: Sequence[str]) -> str:
     """A sentence on the size of channels outside the range, where it is not the usual one by far."""
     places = [profile.channels[name] for name in names]
-    size = np.abs(window.values[[window.channels.index(name) for name in names]]).mean(axis=1)
+    size = np.abs(window.values[[window.channels.index(name) for name in names]]).mean(axis=1, dtype=np.float64)
     usual = profile.sizes[1, places]
     known = usual > SAME * profile.width[places]
     times = float(np.divide(size, usual, out=np.zeros_like(usual), where=known).max())
@@ -573,7 +585,7 @@ def _agree(names: Sequence[str], words: str) -> str:
 def _unit_factor(profile: LibraryProfile, window: Window, name: str) -> float | None:
     """The factor by which a channel is too large, where it is one between units and the channel fits without it."""
     c, row = profile.channels[name], window.channels.index(name)
-    size, (least, _, largest) = np.abs(window.values[row]).mean(), profile.sizes[:, c]
+    size, (least, _, largest) = np.abs(window.values[row]).mean(dtype=np.float64), profile.sizes[:, c]
     for factor in (own for larger in UNIT_FACTORS for own in (larger, 1 / larger)):
         # The size must speak for it, too: a channel around zero would fit after any division.
         likely = least / UNIT_SLACK <= size / factor <= largest * UNIT_SLACK

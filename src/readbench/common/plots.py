@@ -102,6 +102,7 @@ STYLE: dict[Any, Any] = {
     "ps.fonttype": 42,
     "svg.fonttype": "path",  # outlines, so that a figure looks the same where the font is not installed
     "svg.hashsalt": "readbench",
+    "text.parse_math": False,  # names are shown as they are: a dollar in one is no formula
 }
 
 

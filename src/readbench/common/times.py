@@ -233,6 +233,17 @@ def find_clock(seconds: float | None, zone: str = "") -> datetime | None:
     return datetime.fromtimestamp(seconds, zone_of(zone) if is_zone(zone) else UTC)
 
 
+def find_shift(time: float | None, zone: str) -> float:
+    """Seconds that the clock of a zone is ahead of UTC at a stored moment; 0 where either is none.
+
+    >>> find_shift(1.7e9, "Europe/Berlin"), find_shift(1e18, "Europe/Berlin"), find_shift(1.7e9, "+99:99")
+    (3600.0, 0.0, 0.0)
+    """
+    clock = find_clock(time, zone)
+    ahead = None if clock is None else clock.utcoffset()
+    return 0.0 if ahead is None else ahead.total_seconds()
+
+
 def describe_span(seconds: float) -> str:
     """How long something took, in the unit that people would say.
 

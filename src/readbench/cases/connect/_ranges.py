@@ -21,9 +21,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.cases._intake import MOST_NUMBERS, ReadRecording, attach_context, format_time, parse_onset
+from readbench.cases._intake import ReadRecording, attach_context, format_time, parse_onset
 from readbench.cases._library import Library
 from readbench.cases.connect._protocol import Floats, SampledChannel, SignalSource, SourceReadings
+from readbench.cases.limits import MAX_READINGS
 from readbench.common.times import DAY_S, parse_date, zone_of
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, UsageError
@@ -165,7 +166,7 @@ def read_range(  # noqa: PLR0913 - what is read, and how
         raise UsageError(f"The onset {onset} is not within {format_time(start, zone)} to {format_time(end, zone)}.")
     steps = 1 + math.floor((end - begun) / step + 1e-6)
     ahead = math.floor((begun - start + lead) / step + 1e-6)
-    if (steps + ahead) * len(series) > MOST_NUMBERS:
+    if (steps + ahead) * len(series) > MAX_READINGS:
         raise DataError(f"{steps + ahead:,} steps of {len(series):,} channels are too many. Give a shorter range.")
     names = tuple(name for name, own in series.items() if (own.times >= begun - step).any())
     values = on_clock(series, begun, step, steps, names)

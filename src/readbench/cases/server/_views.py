@@ -7,7 +7,6 @@ words, from the library's journal.
 from __future__ import annotations
 
 import math
-from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -30,7 +29,7 @@ from readbench.cases import (
     reference_for,
 )
 from readbench.cases.server._bodies import ApiModel
-from readbench.common.times import zone_of
+from readbench.common.times import find_clock, find_shift
 from readbench.engine.preparation import resample, thin_series
 from readbench.engine.windows import Window
 
@@ -210,13 +209,12 @@ def draw_part(window: Window, first: int, last: int, gaps: Gaps | None = None) -
 
 def tell_clock(window: Window, end: float | None, zone: str) -> DrawnClock:
     """When the steps of a window were; its rate follows from its end where that is known: it is the more exact."""
-    steps, start = window.values.shape[1], None if np.isnan(window.time) else window.time
+    steps, start = window.values.shape[1], None if find_clock(window.time) is None else window.time
     rate = None if np.isnan(window.rate) else window.rate
     if start is not None and end is not None and end > start and steps > 1:
         rate = (steps - 1) / (end - start)
-    dated = start is not None and start >= FIRST_DATE
-    ahead = datetime.fromtimestamp(start, zone_of(zone)).utcoffset() if start is not None and dated else None
-    return DrawnClock(start=start, rate=rate, zone=zone, shift=ahead.total_seconds() if ahead else 0.0)
+    shift = find_shift(start, zone) if start is not None and start >= FIRST_DATE else 0.0
+    return DrawnClock(start=start, rate=rate, zone=zone, shift=shift)
 
 
 def _draw(values: NDArray[np.float32], gaps: Gaps | None) -> list[Drawn]:

@@ -334,7 +334,8 @@ def _drawn(names: tuple[str, ...], values: NDArray[np.float32], behind: NDArray[
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     width, height = _size(len(names))
-    with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 7, "savefig.bbox": "standard"}):
+    family, bbox = "DejaVu Sans", "standard"
+    with mpl.rc_context({"font.family": family, "font.size": 7, "savefig.bbox": bbox, "text.parse_math": False}):
         figure = Figure(figsize=(width / DPI, height / DPI), dpi=DPI, facecolor="white")
         axis = figure.add_axes((0, 0, 1, 1))
         axis.set_axis_off()
