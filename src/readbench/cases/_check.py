@@ -135,6 +135,7 @@ def _repair(folder: Path, ledger: FileLedger, damage: FileDamage) -> str:
     if damage.kind == "_versions":
         _set_aside(folder, damage.path)
         ledger.forget()
+        ledger.accept(damage.table)
         return f"{damage.table} is as it was a change earlier."
     if damage.kind == "_indices":
         table, index = connect(str(folder)).open_table(damage.table), Path(damage.path).parts[2]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -68,7 +69,13 @@ _VECTORS = pa.schema([("encoder", pa.string()), ("digest", pa.string()), ("vecto
 _NAMING = pa.schema([("order", pa.int64()), ("alias", pa.string()), ("name", pa.string()), ("unit", pa.string())])
 _WRITER = pa.schema([("token", pa.string()), ("holder", pa.string())])
 """Who writes into an object store now."""
-FULL = {28: "the disk is full", 27: "a file would become too large", 30: "it is read-only"}
+FULL = {
+    28: "the disk is full",
+    27: "a file would become too large",
+    30: "it is read-only",
+    13: "this user may not write there",
+    122: "the quota of this user is used up",
+}
 """What the system says where nothing can be written, by its number."""
 SETTLED_S = 0.1
 """After so long, a folder that changes again has another time: clocks of file systems tick every few milliseconds."""
@@ -117,8 +124,9 @@ class LanceStore:
                 with self._explain(name):
                     self._database.create_table(name, schema=schema)
                     self._enter(name)
-        later = set() if create else {"contexts"} - known
-        self._tables |= {name: self._open(name) for name in TABLES if name not in later}
+        later = set() if create else {"contexts", "vectors"} - known
+        opened = {name: self._open(name) for name in TABLES if name not in later}
+        self._tables |= {name: table for name, table in opened.items() if table is not None}
         written = (self._tables["journal"].schema.metadata or {}).get(b"readbench", b"").decode()
         if written != FORMAT:
             raise DataError(f"{where} has format {written!r}, this version reads {FORMAT!r}. Export it and import it.")
@@ -130,7 +138,7 @@ class LanceStore:
 
     def writing(self) -> AbstractContextManager[None]:
         """Hold the lock of this folder, or the claim on this address."""
-        return self._claim() if self.folder is None else exclusive(self.folder / "writer.lock")
+        return self._claim() if self.folder is None else self._lock(self.folder)
 
     def revision(self) -> int:
         """Versions of both tables, which only grow, together; LanceDB is asked only where a folder has changed."""
@@ -186,9 +194,8 @@ class LanceStore:
         context, digests = windows.context, context_digests(windows)
         if context is None:
             return digests
-        if any(digests) and not self._holds_contexts():
-            with self._explain("contexts"):
-                self._tables["contexts"] = self._database.create_table("contexts", schema=_CONTEXTS, exist_ok=True)
+        if any(digests):
+            self._require("contexts")
         if new := self._find_new("contexts", digests):
             self._add("contexts", _context_rows(context, new, digests))
         return digests
@@ -197,7 +204,7 @@ class LanceStore:
         """Matrices that several windows share are shared again."""
         wanted = [digest for digest in dict.fromkeys(digests) if digest]
         found: dict[str, StoredContext] = {}
-        if wanted and self._holds_contexts():
+        if wanted and self._holds("contexts"):
             found = _read_contexts(self._rows("contexts", "digest", wanted, None).combine_chunks())
         with self._blame("contexts"):
             return join_contexts(found, digests, self.where)
@@ -211,7 +218,7 @@ class LanceStore:
     def list_contexts(self, digests: Sequence[str]) -> dict[str, ListedContext]:
         """Of the digests that are there."""
         wanted = [digest for digest in dict.fromkeys(digests) if digest]
-        if not wanted or not self._holds_contexts():
+        if not wanted or not self._holds("contexts"):
             return {}
         rows = self._rows("contexts", "digest", wanted, ["digest", "length", "rate", "fact_names", "facts"])
         return {
@@ -224,10 +231,12 @@ class LanceStore:
     def vectors(self, encoder: str, digests: Sequence[str]) -> dict[str, StoredArray]:
         """Read by fingerprint, then by digest; vectors that are damaged are dropped, since they can be computed."""
         try:
+            if not self._holds("vectors"):
+                return {}
             self._sound("vectors")
             table = self._rows("vectors", "digest", digests, ["digest", "vector"], f"encoder = {_quote(encoder)}")
         except StoreError:
-            with self.writing():
+            with suppress(StoreError), self.writing():
                 self._empty("vectors")
             return {}
         column = table["vector"].combine_chunks()
@@ -239,6 +248,7 @@ class LanceStore:
         count = len(digests)
         ends = np.arange(count + 1, dtype=np.int64) * vectors.shape[1]
         column = pa.LargeListArray.from_arrays(pa.array(ends), pa.array(np.ascontiguousarray(vectors).ravel()))
+        self._require("vectors")
         self._add("vectors", pa.table([[encoder] * count, list(digests), column], schema=_VECTORS))
 
     def match_notes(self, text: str, limit: int) -> list[tuple[str, str]]:
@@ -247,13 +257,21 @@ class LanceStore:
         with self._explain("journal"):
             if not table.count_rows():
                 return []
-            if not any(index.columns == ["notes"] for index in table.list_indices()):
-                with self.writing():
-                    make_index(table, "notes")
-                    self._enter("journal")
+            if not self._index_notes(table):
+                return _scan_notes(table.search().select(["id", "notes"]).limit(None).to_arrow(), text, limit)
             query = import_module("lancedb.query").MatchQuery(text, "notes")
             found = table.search(query, query_type="fts").select(["id", "notes", "_score"]).limit(limit).to_arrow()
         return list(zip(found["id"].to_pylist(), found["notes"].to_pylist(), strict=True))
+
+    def _index_notes(self, table: Any) -> bool:  # noqa: ANN401 - a LanceDB table
+        """Whether notes have an index, which is made where it can be: reading needs no write."""
+        if any(index.columns == ["notes"] for index in table.list_indices()):
+            return True
+        with suppress(StoreError), self.writing(), self._explain("journal"):
+            make_index(table, "notes")
+            self._enter("journal")
+            return True
+        return False
 
     def naming(self) -> dict[str, dict[str, str]]:
         """The last entry of each alias."""
@@ -286,6 +304,8 @@ class LanceStore:
 
     def encoders(self) -> list[str]:
         """Each once."""
+        if not self._holds("vectors"):
+            return []
         with self._explain("vectors"):
             table = self._latest("vectors").search().select(["encoder"]).limit(None).to_arrow()
         return sorted(set(table["encoder"].to_pylist()))
@@ -307,6 +327,18 @@ class LanceStore:
         """Bytes of all files in the folder."""
         files = [] if self.folder is None else self.folder.rglob("*")
         return sum(path.stat().st_size for path in files if path.is_file())
+
+    @contextmanager
+    def _lock(self, folder: Path) -> Iterator[None]:
+        with ExitStack() as held:
+            try:
+                held.enter_context(exclusive(folder / "writer.lock"))
+            except OSError as error:
+                reason = FULL.get(error.errno or 0, error.strerror)
+                raise StoreError(
+                    f"{self.where} cannot be written: {reason}. Nothing of this change is kept."
+                ) from error
+            yield
 
     @contextmanager
     def _claim(self) -> Iterator[None]:
@@ -345,7 +377,7 @@ class LanceStore:
                 self._ledger.forget()
 
     def _open(self, name: str) -> Any:  # noqa: ANN401 - a LanceDB table
-        """A table; vectors that are damaged are dropped."""
+        """A table; vectors that are damaged are dropped, or None where they cannot even be."""
         if name not in _names(self._database):
             raise StoreError(f"{name}.lance is missing from {self.where}. {advise(self.where)}")
         try:
@@ -354,8 +386,9 @@ class LanceStore:
         except StoreError:
             if name != "vectors":
                 raise
-            with self.writing():
+            with suppress(StoreError), self.writing():
                 return self._empty(name)
+        return None
 
     def _empty(self, name: str) -> Any:  # noqa: ANN401 - a LanceDB table
         """A new table in the place of another, which is gone then."""
@@ -430,11 +463,18 @@ class LanceStore:
     def _damaged(self, damage: FileDamage) -> StoreError:
         return StoreError(f"{self.where}/{damage.path} {damage.what}. {advise(self.where)}")
 
-    def _holds_contexts(self) -> bool:
-        """Whether there is a table of contexts; another process may have made it."""
-        if "contexts" not in self._tables and "contexts" in _names(self._database):
-            self._tables["contexts"] = self._database.open_table("contexts")
-        return "contexts" in self._tables
+    def _holds(self, name: str) -> bool:
+        """Whether there is a table; another process may have made it."""
+        if name not in self._tables and name in _names(self._database):
+            with self._explain(name):
+                self._tables[name] = self._database.open_table(name)
+        return name in self._tables
+
+    def _require(self, name: str) -> None:
+        """Make a table that is not there yet."""
+        if not self._holds(name):
+            with self._explain(name):
+                self._tables[name] = self._database.create_table(name, schema=TABLES[name], exist_ok=True)
 
     def _find_new(self, name: str, digests: list[str]) -> list[int]:
         """A place of each digest that a table does not hold."""
@@ -454,6 +494,16 @@ class LanceStore:
             query = query.where(" AND ".join(conditions))
         with self._explain(name):
             return (query.select(columns) if columns else query).to_arrow()
+
+
+def _scan_notes(rows: pa.Table, text: str, limit: int) -> list[tuple[str, str]]:
+    """Case and notes of rows whose notes have words of a text, those with most of them first."""
+    words = set(re.findall(r"\w+", text.casefold()))
+    found = []
+    for case, notes in zip(rows["id"].to_pylist(), rows["notes"].to_pylist(), strict=True):
+        if common := len(words & set(re.findall(r"\w+", notes.casefold()))):
+            found.append((-common, case, notes))
+    return [(case, notes) for _, case, notes in sorted(found, key=lambda own: own[0])[:limit]]
 
 
 def make_index(table: Any, column: str) -> None:  # noqa: ANN401 - a LanceDB table

@@ -3,6 +3,10 @@
 Files of a table never change once they are there. So their sizes and hashes stand in a ledger, `files.log` in the
 library's folder, small files whole: what was cut off, lost, changed or replaced since is found out and named, and a
 small file is restored. A file that the ledger does not know, as of a killed writer, is entered by the next one.
+
+A change counts when its files, their entries and the folders that list both are on the disk. The number of the newest
+version of what nothing else tells stands once more in `heads.json`: a version that is lost together with its entry, as
+when the end of both is restored from a backup, is missed.
 """
 
 from __future__ import annotations
@@ -10,9 +14,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from itertools import islice
@@ -21,11 +27,16 @@ from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
-from readbench.common.files import write_bytes
+from readbench.common.files import sync, write_bytes, write_text
 
 P = ParamSpec("P")
 R = TypeVar("R")
 LEDGER = "files.log"
+HEADS = "heads.json"
+PRIVATE = 0o600
+"""Who may read the ledger, which holds copies of what the library says: its owner alone."""
+DISPENSABLE = "vectors"
+"""The table that can be computed again: it need not outlast a power cut."""
 MOST_COPIED = 32768
 """Bytes of files that are kept whole in the ledger: descriptions of tables, single changes."""
 PRECIOUS = ("journal", "naming")
@@ -85,30 +96,44 @@ class FileLedger:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._known: dict[str, KnownFile] = {}
+        self._heads: dict[str, int] = {}
         self._read: tuple[int, int] = (0, 0)
         self._sound: set[KnownFile] = set()
         self._lock = RLock()
 
     @_alone
     def record(self, table: str) -> None:
-        """Enter the files of a table that are not entered yet; where there is no room for it, the next writer does."""
+        """Enter the files of a table that are not entered yet, and wait until they and their entries are on the disk.
+
+        Where there is no room for the entries, the next writer makes them.
+        """
         self.refresh()
-        lines = []
-        for path in list_files(self.folder, table):
-            name = path.relative_to(self.folder).as_posix()
-            if name not in self._known:
-                lines.append(_line(name, path))
-        if lines:
-            try:
-                with (self.folder / LEDGER).open("ab") as file:
-                    file.write(b"".join(lines))
-            except OSError:
-                return
+        files = {path.relative_to(self.folder).as_posix(): path for path in list_files(self.folder, table)}
+        new = {name: path for name, path in files.items() if name not in self._known}
+        if not new:
+            return
+        durable = table != DISPENSABLE
+        if durable:
+            _sync_all(self.folder, new.values())
+        try:
+            _append(self.folder / LEDGER, b"".join(_line(name, path) for name, path in new.items()), durable=durable)
+            self.accept(table)
+        except OSError:
+            return
+
+    @_alone
+    def accept(self, table: str) -> None:
+        """Take the newest version of a table that is there for the newest that there was."""
+        newest = find_newest(self.folder, table)
+        if table in PRECIOUS and newest is not None:
+            self._heads = _read_heads(self.folder) | {table: _version(newest.name)}
+            write_text(self.folder / HEADS, json.dumps(self._heads), durable=True, mode=PRIVATE)
 
     @_alone
     def refresh(self) -> None:
-        """Read what was entered since."""
+        """Read what was entered since; where this user may not read it, nothing is known."""
         path = self.folder / LEDGER
+        self._heads = _read_heads(self.folder)
         if not path.is_file():
             self._known, self._read = {}, (0, 0)
             return
@@ -116,16 +141,18 @@ class FileLedger:
         inode, place = self._read
         if inode != status.st_ino or status.st_size < place:
             self._known, place = {}, 0
-        for end, entry in _entries(path, place):
-            known = KnownFile(entry["path"], entry["size"], entry["digest"])
-            self._known[known.path] = known
-            place = end
+        with suppress(PermissionError):
+            for end, entry in _entries(path, place):
+                known = KnownFile(entry["path"], entry["size"], entry["digest"])
+                self._known[known.path] = known
+                place = end
         self._read = status.st_ino, place
 
     @_alone
     def find_lost_version(self, table: str, version: int) -> FileDamage | None:
         """The description of a table that is newer than the newest that is there."""
         names = [name for name in self._known if name.startswith(f"{table}.lance/_versions/")]
+        names += [_name_version(table, self._heads[table])] if table in self._heads else []
         newest = max(names, key=_version, default=None)
         return FileDamage(newest, "is missing") if newest and _version(newest) > version else None
 
@@ -137,7 +164,9 @@ class FileLedger:
             table: its name.
             again: look at those, too, that were found sound before.
         """
-        found = []
+        newest = find_newest(self.folder, table)
+        lost = self.find_lost_version(table, 0 if newest is None else _version(newest.name))
+        found = [lost] if lost and lost.path not in self._known else []
         for name in list_needed(self.folder, table, self._known):
             if not again and self._known[name] in self._sound:
                 continue
@@ -171,7 +200,8 @@ class FileLedger:
                 for name, entry in known.items()
                 if (self.folder / name).is_file() and not name.startswith(whole)
             }
-            write_bytes(path, b"".join(_pack(entry) for entry in kept.values()))
+            mode = path.stat().st_mode & 0o777
+            write_bytes(path, b"".join(_pack(entry) for entry in kept.values()), durable=True, mode=mode)
             self.refresh()
 
 
@@ -220,6 +250,37 @@ def _version(name: str) -> int:
     stem = name.rpartition("/")[2].partition(".")[0]
     number = int(stem) if stem.isdigit() else 0
     return _OLDEST_NUMBER - number if number >= 2**63 else number
+
+
+def _name_version(table: str, version: int) -> str:
+    """The description of a version, by its place in the folder."""
+    return f"{table}.lance/_versions/{_OLDEST_NUMBER - version:020d}.manifest"
+
+
+def _read_heads(folder: Path) -> dict[str, int]:
+    """The newest version of each table that there was; nothing where that is unknown."""
+    try:
+        told = json.loads((folder / HEADS).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return {table: told[table] for table in PRECIOUS if isinstance(told, dict) and isinstance(told.get(table), int)}
+
+
+def _sync_all(folder: Path, files: Iterable[Path]) -> None:
+    """Wait until files are on the disk, and the folders down to them."""
+    folders = set[Path]()
+    for path in files:
+        sync(path)
+        folders |= {own for own in path.parents if own.is_relative_to(folder)}
+    for own in folders:
+        sync(own)
+
+
+def _append(path: Path, content: bytes, *, durable: bool) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE), "ab") as file:
+        file.write(content)
+    if durable:
+        sync(path)
 
 
 def _describe(content: bytes) -> tuple[bytes, bytes]:

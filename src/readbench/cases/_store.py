@@ -7,7 +7,7 @@ once and kept in the library itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +22,7 @@ from readbench.engine.context import Context
 from readbench.engine.protocols import Encoder
 from readbench.engine.vectors import Role, window_digests
 from readbench.engine.windows import UNLABELLED, WindowSet, strings
-from readbench.errors import DamageError, UsageError
+from readbench.errors import DamageError, StoreError, UsageError
 
 StoredArray = NDArray[np.float32]
 StoredTable = Literal["windows", "contexts", "vectors"]
@@ -183,9 +183,13 @@ class LibraryVectors:
         return self.store.vectors(encoder, digests)
 
     def write(self, encoder: str, digests: Sequence[str], vectors: StoredArray) -> None:
-        """Keep vectors; `encoded` counts those that had to be computed so far."""
+        """Keep vectors; `encoded` counts those that had to be computed so far.
+
+        Where they cannot be kept, as on a full disk, the next search computes them again: reading needs no write.
+        """
         if self.files:
-            self.store.file_vectors(encoder, digests, vectors)
+            with suppress(StoreError):
+                self.store.file_vectors(encoder, digests, vectors)
         self.encoded += len(digests)
 
 

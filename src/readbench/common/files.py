@@ -80,7 +80,7 @@ def write_atomically(path: Path, *, durable: bool = False, mode: int = 0o666) ->
         partial.touch(mode, exist_ok=False)
         yield partial
         if durable:
-            _sync(partial)
+            sync(partial)
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
@@ -91,8 +91,8 @@ def write_atomically(path: Path, *, durable: bool = False, mode: int = 0o666) ->
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-    if durable and os.name == "posix":  # elsewhere folders cannot be opened
-        _sync(path.parent)
+    if durable:
+        sync(path.parent)
 
 
 def require_folder(folder: Path) -> None:
@@ -122,9 +122,9 @@ def open_atomic(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
         yield file
 
 
-def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
+def write_bytes(path: Path, content: bytes, *, durable: bool = False, mode: int = 0o666) -> None:
     """Write a file whole, or not at all."""
-    with write_atomically(path, durable=durable) as partial:
+    with write_atomically(path, durable=durable, mode=mode) as partial:
         partial.write_bytes(content)
 
 
@@ -139,7 +139,10 @@ def write_json(path: Path, content: object, *, indent: int | None = 1) -> None:
     write_text(path, json.dumps(content, indent=indent))
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file, or what a folder lists, is on the disk, and there after a power cut."""
+    if os.name != "posix" and path.is_dir():  # there, folders cannot be opened
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
