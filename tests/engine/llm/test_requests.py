@@ -122,21 +122,15 @@ def test_the_paper_describes_the_dataset_to_toto_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prompts", ["paper", ""])
-@pytest.mark.parametrize("classify", [True, False])
-@pytest.mark.parametrize("treatment", ["", "tsad"])
-def test_a_model_without_pictures_is_not_told_that_it_sees_some(
-    prompts: str, classify: bool, treatment: Treatment
-) -> None:
+@pytest.mark.parametrize(("task", "treatment"), [("similarity", ""), ("classify", ""), ("classify", "tsad")])
+def test_a_model_without_pictures_is_not_told_that_it_sees_some(prompts: str, task: str, treatment: Treatment) -> None:
     """ChatTS sees none, whatever its profile says."""
     profile = Profile(provider="chatts-http", model="m", base_url="http://localhost", prompts=prompts)
-    if treatment and not classify:
-        return  # no such task: ChatTS judges pairs as they are
-    asking = choose_asking(profile, treatment, classify=classify)
-    assert asking.images == "none"
+    asking = choose_asking(profile, treatment, classify=task == "classify")
+    assert (asking.task, asking.images) == (task, "none")
     said = f"{asking.prompt.system} {asking.prompt.question}"
     assert "image" not in said.replace("plotted image or as numeric values, or both", "")
-    if classify and prompts:
-        assert "one entry of numeric values per series" in said
+    assert ("one entry of numeric values per series" in said) == (task == "classify" and prompts == "paper")
 
 
 def test_a_file_of_prompts_takes_their_place(tmp_path: Path) -> None:
