@@ -15,7 +15,7 @@ def is_reading(value: float) -> bool:
 
 
 def filled_cell(row: Sequence[float], labels: Sequence[int], t: int) -> float:
-    """The reading at t; else the last one before it, else the next after it, under the same label; else what is normal."""
+    """The reading at t; else the last before it, else the next after it, under its label; else the normal level."""
     if is_reading(row[t]):
         return row[t]
     back = t
