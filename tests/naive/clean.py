@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 LARGEST = 3.4028234663852886e38
@@ -14,7 +15,7 @@ def is_reading(value: float) -> bool:
 
 
 def filled_cell(row: Sequence[float], labels: Sequence[int], t: int) -> float:
-    """The reading at t; else the last one before it, else the next one after it, under the same label; else zero."""
+    """The reading at t; else the last before it, else the next after it, under its label; else the normal level."""
     if is_reading(row[t]):
         return row[t]
     back = t
@@ -27,7 +28,8 @@ def filled_cell(row: Sequence[float], labels: Sequence[int], t: int) -> float:
         ahead += 1
         if is_reading(row[ahead]):
             return row[ahead]
-    return 0.0
+    known = [value for value, label in zip(row, labels, strict=True) if label == 0 and is_reading(value)]
+    return statistics.median(known) if known else 0.0
 
 
 def fill(rows: Sequence[Sequence[float]], labels: Sequence[int]) -> list[list[float]]:

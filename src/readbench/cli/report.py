@@ -329,19 +329,27 @@ def check_command(
             help="Published rows that they are held against.", show_default="of READBENCH_RESULTS, else results"
         ),
     ] = None,
+    reviewed: Annotated[
+        list[str] | None, typer.Option(help="Name of a submission that a person has looked at, so that it is not held.")
+    ] = None,
+    rerun: Annotated[int, typer.Option(min=0, help="Tasks on which each method is run again, where it can be.")] = 1,
 ) -> None:
-    """Check submissions as a pull request must pass; exit code 1 where one is refused, with the reason.
+    """Check submissions as a pull request must pass; exit code 1 where one is refused or held, with the reason.
 
     Example: `readbench check-submissions submissions --published results`
     """
     from readbench.benchmark.report import check_submissions, find_published, read_results
 
-    checked = check_submissions(folder, read_results(find_published(published) if published else find_published()))
+    held_against = read_results(find_published(published) if published else find_published())
+    checked = check_submissions(folder, held_against, reviewed or (), rerun)
     for one in checked:
-        typer.echo(f"{one.file}: {'; '.join(one.reasons) if one.reasons else 'taken: ' + ', '.join(one.methods)}")
+        said = [f"refused: {reason}" for reason in one.reasons] or [f"held for review: {doubt}" for doubt in one.doubts]
+        said = said or [f"taken: {', '.join(one.methods)}"]
+        typer.echo(f"{one.file}: {'; '.join([*said, *(f'not reproduced: {reason}' for reason in one.missing)])}")
     refused = sum(bool(one.reasons) for one in checked)
-    typer.echo(f"{len(checked)} submissions, {refused} refused")
-    if refused:
+    held = sum(bool(one.doubts) and not one.reasons for one in checked)
+    typer.echo(f"{len(checked)} submissions, {refused} refused, {held} held for review")
+    if refused or held:
         raise typer.Exit(1)
 
 

@@ -37,11 +37,18 @@ def assert_as_the_naive_fill(before: Recording, after: Recording) -> None:
     assert after.channels == before.channels
 
 
+def stretch_of(before: Recording, step: int) -> slice:
+    """The steps around one that have its label."""
+    edges = find_boundaries(before.labels)
+    at = int(np.searchsorted(edges, step, side="right"))
+    return slice(int(edges[at - 1]), int(edges[at]))
+
+
 def assert_no_reading_crosses_a_label_change(before: Recording, after: Recording) -> None:
-    """Readings are distinct, so a value in a gap tells from which step it was taken."""
+    """Readings are distinct, so a value in a gap tells from which step it was taken; a stretch without any has none."""
     for row, filled in zip(before.values, after.values, strict=True):
         for t in np.flatnonzero(~np.isfinite(row)):
-            if filled[t] == 0.0:
+            if filled[t] == 0.0 or not np.isfinite(row[stretch_of(before, t)]).any():
                 continue
             (origin,) = np.flatnonzero(row == filled[t])
             between = before.labels[min(origin, t) : max(origin, t) + 1]
@@ -124,8 +131,23 @@ def test_a_gap_before_a_fault_begins_is_not_filled_from_the_fault() -> None:
     assert filled([0, 0, 1, 1], [np.nan, np.nan, 3.0, 4.0]) == [[0.0, 0.0, 3.0, 4.0]]
 
 
+def test_a_channel_absent_during_a_fault_stays_at_its_normal_level() -> None:
+    """Zero would mark the fault."""
+    assert filled([0, 0, 0, 1, 1], [7.0, 9.0, 8.0, np.nan, np.nan]) == [[7.0, 9.0, 8.0, 8.0, 8.0]]
+
+
+def test_a_channel_absent_in_the_time_before_is_at_its_normal_level() -> None:
+    before = replace(recording([0, 1], [[5.0, 9.0]]), before=np.full((1, 3), np.nan))
+    after = clean(before, "fill")
+    assert after.before is not None
+    assert after.before.tolist() == [[5.0] * 3]
+    nothing = clean(replace(before, labels=np.ones(2, np.int32)), "fill").before
+    assert nothing is not None
+    assert nothing.tolist() == [[0.0] * 3]
+
+
 def test_unlabelled_steps_are_a_stretch_of_their_own() -> None:
-    assert filled([0, -1, -1, 0], [1.0, np.nan, 3.0, np.nan]) == [[1.0, 3.0, 3.0, 0.0]]
+    assert filled([0, -1, -1, 0], [1.0, np.nan, 3.0, np.nan]) == [[1.0, 3.0, 3.0, 1.0]]
 
 
 @pytest.mark.parametrize("gap", GAPS)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import re
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from readbench.benchmark.metrics import evaluate
+from readbench.benchmark.protocol import load_task
 from readbench.benchmark.report import (
     Declared,
     check_submissions,
@@ -25,13 +29,17 @@ from readbench.benchmark.report import (
     read_results,
     write_bundle,
 )
-from readbench.benchmark.runs import Qrels, publish, run
+from readbench.benchmark.report._checking import find_leaps, values_by_method
+from readbench.benchmark.report._statements import LABEL_USES, state_method
+from readbench.benchmark.runs import Plan, Qrels, publish, run
 from readbench.cli import app
-from readbench.engine.registry import METRICS
+from readbench.engine.registry import METRICS, RETRIEVERS
+from readbench.engine.windows import Window, WindowSet
 from readbench.errors import UsageError
 from tests.benchmark.report.test_submissions import Contents, better_scores, changed
 from tests.benchmark.runs.helpers import small_plan
 
+PUBLISHED = Path(__file__).parents[3] / "results"
 SAID: dict[str, Any] = {"authors": "A. Author", "trained_on": (), "chosen_on": (), "labels": "none"}
 
 
@@ -196,7 +204,7 @@ def edited(row: Row, qrels: Qrels) -> list[int]:  # noqa: ARG001 - of the list a
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [
-        (perfect, "are perfect, where the best published method has"),
+        (perfect, "are perfect, where the best published method that reads no more labels has"),
         (nearly_perfect, "99 of 100 lists of sim_tanks seed 7 at 0 % are perfect"),
         (never_normal, "none holds a normal window: it knows which items are normal"),
     ],
@@ -238,3 +246,101 @@ def test_the_command_packs_statements(base: Path, tmp_path: Path) -> None:
         declared = archive.read("bundle.json").decode()
     assert '"chosen_on": [\n' in declared
     assert CliRunner().invoke(app, [*line, "--labels", "some"]).exit_code != 0
+
+
+class Memo:
+    """Knows the labels of all windows by heart, and errs on purpose."""
+
+    uses_labels = False
+    corpus_dependent = False
+
+    def __init__(self, err: float = 0.1) -> None:
+        self.err = err
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002
+        self.known_ = np.array([BY_HEART[content(window)] for window in corpus])
+        return self
+
+    def score(self, queries: WindowSet) -> NDArray[np.float32]:
+        rng = np.random.default_rng(1)
+        rows = []
+        for window in queries:
+            label = BY_HEART[content(window)] if rng.random() > self.err else rng.integers(1, 5)
+            rows.append((self.known_ == label) + rng.random(len(self.known_)) * (1 + 2 * self.err))
+        return np.array(rows, np.float32)
+
+
+BY_HEART: dict[bytes, int] = {}
+
+
+def content(window: Window) -> bytes:
+    return hashlib.sha1(np.ascontiguousarray(window.values).tobytes(), usedforsecurity=False).digest()
+
+
+def cheat(folder: Path, plan: Plan, cache: Path) -> None:
+    """A run of a method that learned the labels of its tasks beforehand."""
+    for dataset in plan.datasets:
+        for seed in plan.seeds:
+            task = load_task(dataset, seed=seed, cache=cache)
+            BY_HEART.update({content(window): window.label for part in (task.queries, task.corpus) for window in part})
+    RETRIEVERS.register("memo", title="Memo", family="distance")(Memo)
+    try:
+        run(replace(plan, methods=("memo",)), folder, cache=cache)
+    finally:
+        del RETRIEVERS._entries["memo"]
+
+
+def test_a_cheat_that_errs_is_held_with_what_was_found(base: Path, tmp_path: Path) -> None:
+    """Nine of ten places right, where the best published method that reads no label has far less."""
+    cheat(base / "memo", small_plan(), base / "cache")
+    path = submitted(base, tmp_path / "in", run_name="memo")
+    (found,) = check_submissions(tmp_path / "in", read_results(base / "results"), rerun=1)
+    assert found.reasons == ()
+    assert re.match(r"memo: NDCG@20 0\.9\d\d on sim_tanks at 0 %, where the best published", found.doubts[0])
+    assert "it cannot be built here" in found.missing[0]
+    command = ["check-submissions", str(tmp_path / "in"), "--published", str(base / "results")]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 1
+    assert f"{path.name}: held for review: memo: NDCG@20" in done.output
+    done = CliRunner().invoke(app, [*command, "--reviewed", "mine"])
+    assert done.exit_code == 0
+    assert "taken: memo; not reproduced: memo: it cannot be built here" in done.output
+
+
+def test_a_cheat_on_real_data_is_held(real_data: Path, private_cache: Path, tmp_path: Path) -> None:
+    """Among the published rows a method that reads all labels is as good; no other is."""
+    del real_data
+    plan = small_plan(datasets=("skab",), seeds=(0, 1, 2), levels=(0, 10, 20))
+    cheat(tmp_path / "memo", plan, private_cache)
+    submitted(tmp_path, tmp_path / "in", run_name="memo")
+    (found,) = check_submissions(tmp_path / "in", read_results(PUBLISHED))
+    assert [one[:5] for one in found.doubts] == ["memo:"] * 3
+
+
+@pytest.mark.parametrize("part", ["", "stages", "splits", "assets", "embedded", "sweeps", "scaling"])
+def test_no_published_method_would_be_held(part: str) -> None:
+    """Each held against all the others of its rows and of the main ones."""
+    with (PUBLISHED / part / "scores.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["status"] == "ok"]
+    rivals = values_by_method(rows)
+    order = {name: LABEL_USES.index(state_method(name).labels) for name in rivals}
+    for name, own in rivals.items():
+        others = {other: v for other, v in rivals.items() if other != name and order[other] <= order[name]}
+        assert list(find_leaps(own, others, dict.fromkeys(own, 100))) == [], name
+
+
+def test_a_sample_is_run_again(base: Path, tmp_path: Path) -> None:
+    submitted(base, tmp_path / "in")
+    (honest,) = check_submissions(tmp_path / "in", read_results(base / "results"), rerun=1)
+    assert (honest.reasons, honest.doubts, honest.missing) == ((), (), ())
+
+
+def test_lists_that_the_method_does_not_give_are_refused(base: Path, tmp_path: Path) -> None:
+    changed(submitted(base, tmp_path / "in"), with_lists(nine_of_ten))
+    (forged,) = check_submissions(tmp_path / "in", read_results(base / "results"), rerun=1)
+    assert re.match(r"euclidean on sim_tanks seed 7 at 0 % has NDCG@10 0\.\d+ in the submission", forged.reasons[0])
+
+
+def nine_of_ten(row: Row, qrels: Qrels) -> list[int]:
+    """Every tenth list is that of another query."""
+    return perfect(row if row["query"] % 10 else row | {"query": 0}, qrels)

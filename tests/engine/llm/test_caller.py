@@ -55,16 +55,16 @@ def test_empty_and_unreadable_answers_and_throttling_are_tried_again(tmp_path: P
     assert "given_up" not in caller.usage
 
 
-def test_after_four_answers_that_cannot_be_read_it_gives_up_and_never_asks_again(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_asked_again_four_times_and_never_more(tmp_path: Path) -> None:
     replies = Replies(*["no idea"] * 9)
     for _ in range(2):
         caller = caller_of(tmp_path, replies)
         assert caller.ask([question()], [read_similarity]) == [None]
-        assert (caller.usage["unreadable"], caller.usage["given_up"]) == (4, 1)
-    assert replies.count == 4
+        assert (caller.usage["unreadable"], caller.usage["given_up"]) == (5, 1)
+    assert replies.count == 5
 
 
-@pytest.mark.parametrize(("kind", "calls"), [("throttled", 4), ("unreachable", 4), ("garbled", 4), ("refused", 1)])
+@pytest.mark.parametrize(("kind", "calls"), [("throttled", 5), ("unreachable", 5), ("garbled", 5), ("refused", 1)])
 def test_a_model_without_an_answer_is_an_error(tmp_path: Path, kind: Any, calls: int) -> None:  # noqa: ANN401
     replies = Replies(*[CallError(kind, "says why")] * 9)
     with pytest.raises(CallError, match="says why"):

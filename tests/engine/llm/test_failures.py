@@ -21,8 +21,8 @@ DRAFT = '<think>{"ranked_ids": ["sample_00003"], "scores": {"1": 90, "2": 0}}'
 FOR_GOOD = {
     "refusal": (Answered("I cannot help with that.", stop="content_filter"), 1),
     "truncated": (Answered('{"ranked_ids": ["sample_0', stop="length"), 1),
-    "empty": (Answered(""), 4),
-    "unreadable": (Answered("The second one, I think."), 4),
+    "empty": (Answered(""), 5),
+    "unreadable": (Answered("The second one, I think."), 5),
 }
 """How it answers, and how often it is asked for the same."""
 PASSING = {

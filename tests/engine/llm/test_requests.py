@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from readbench.engine.llm import Image, Item, SeriesPart, Text, WindowExcerpt, compare
+from readbench.engine.llm._examiner import Treatment, choose_asking
 from readbench.engine.llm._exhibits import Plotter
 from readbench.engine.llm._prompts import Asking, Composer, Task, fill_prompt, load_prompts
-from readbench.engine.llm._settings import Images
+from readbench.engine.llm._settings import Images, Profile
 from readbench.errors import UnknownNameError, UsageError
 
 SECTIONS = ("list", "list-tsad", "list-evidence", "similarity", "match", "classify", "classify-tsad")
@@ -103,8 +104,33 @@ def test_requests_of_the_same_question_have_the_same_digest(tmp_path: Path) -> N
 
 def test_the_package_s_prompts_have_every_section() -> None:
     assert {name for name, _ in load_prompts().sections} == {*SECTIONS, "classify-shared", "classify-tsad-shared"}
-    assert {name for name, _ in load_prompts("paper").sections} == set(SECTIONS) - {"list-evidence"}
+    printed = set(SECTIONS) - {"list-evidence"}
+    assert {name for name, _ in load_prompts("paper").sections} == {
+        *printed,
+        "classify-entries",
+        "classify-tsad-entries",
+    }
     assert fill_prompt("{topk} {unknown}", topk="3") == "3 {unknown}"
+
+
+def test_the_paper_describes_the_dataset_to_toto_alone(tmp_path: Path) -> None:
+    prompts = load_prompts("paper")
+    for name, _ in prompts.sections:
+        task: Task = name.partition("-")[0]  # type: ignore[assignment]
+        wrote = Composer(Asking(task, name, prompts, "none"), Plotter(tmp_path), "Four tanks.")
+        assert ('"Four tanks."' in wrote.system) == (name == "match")
+
+
+@pytest.mark.parametrize("prompts", ["paper", ""])
+@pytest.mark.parametrize(("task", "treatment"), [("similarity", ""), ("classify", ""), ("classify", "tsad")])
+def test_a_model_without_pictures_is_not_told_that_it_sees_some(prompts: str, task: str, treatment: Treatment) -> None:
+    """ChatTS sees none, whatever its profile says."""
+    profile = Profile(provider="chatts-http", model="m", base_url="http://localhost", prompts=prompts)
+    asking = choose_asking(profile, treatment, classify=task == "classify")
+    assert (asking.task, asking.images) == (task, "none")
+    said = f"{asking.prompt.system} {asking.prompt.question}"
+    assert "image" not in said.replace("plotted image or as numeric values, or both", "")
+    assert ("one entry of numeric values per series" in said) == (task == "classify" and prompts == "paper")
 
 
 def test_a_file_of_prompts_takes_their_place(tmp_path: Path) -> None:

@@ -2,6 +2,10 @@
 
 Two conventions, as in the paper's curation protocol. `fill`: a gap takes the last valid reading, a leading gap the
 next one, a wholly absent channel is zero. `drop`: rows with a gap are left out, absent channels are no channels.
+
+The paper leaves open what a channel is in a stretch of one label without any reading of it, where other stretches have
+some. Zero would mark the stretch, and so its label; here it is the channel's median over the normal steps of the
+recording, and zero where these have no reading either: nothing of a fault passes into another stretch.
 """
 
 from __future__ import annotations
@@ -13,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol._source import Missing, Recording
-from readbench.engine.preparation import fill_gaps, is_reading
+from readbench.engine.preparation import Readings, fill_gaps, is_reading
+from readbench.engine.windows import NORMAL
 
 
 def clean(recording: Recording, convention: Missing) -> Recording:
@@ -29,17 +34,37 @@ def clean(recording: Recording, convention: Missing) -> Recording:
 
 
 def fill_missing(recording: Recording) -> Recording:
-    """Forward-fill, then back-fill, inside each stretch of constant label; what stays empty becomes zero."""
-    if recording.before is not None:
-        filled = fill_gaps(recording.before, is_reading(recording.before))
-        recording = replace(recording, before=filled)
+    """Forward-fill, then back-fill, inside each stretch of constant label and inside the time before.
+
+    A channel without any reading in one of them takes the median of its normal readings, and zero where it has none.
+    """
     readings = is_reading(recording.values)
-    if readings.all():
+    known = recording.before is None or is_reading(recording.before).all()
+    if readings.all() and known:
         return recording
+    usual = usual_levels(recording)
     values = recording.values.copy()
     for start, stop in pairwise(find_boundaries(recording.labels)):
-        values[:, start:stop] = fill_gaps(values[:, start:stop], readings[:, start:stop])
-    return replace(recording, values=values)
+        values[:, start:stop] = fill_stretch(values[:, start:stop], usual)
+    before = None if recording.before is None else fill_stretch(recording.before, usual)
+    return replace(recording, values=values, before=before)
+
+
+def fill_stretch(values: Readings, usual: NDArray[np.float64]) -> Readings:
+    """(C, T) values without gaps; a channel without any reading is at its usual level (C,)."""
+    readings = is_reading(values)
+    filled = fill_gaps(values, readings)
+    absent = ~readings.any(axis=1)
+    filled[absent] = usual[absent, None]
+    return filled
+
+
+def usual_levels(recording: Recording) -> NDArray[np.float64]:
+    """(C,) median of each channel's readings in normal steps, the time before among them; zero where there are none."""
+    parts = [recording.values[:, recording.labels == NORMAL]]
+    normal = np.concatenate(parts if recording.before is None else [*parts, recording.before], axis=1)
+    medians = [np.median(row[own]) if own.any() else 0.0 for row, own in zip(normal, is_reading(normal), strict=True)]
+    return np.array(medians, np.float64)
 
 
 def drop_missing(recording: Recording) -> Recording:

@@ -2,12 +2,13 @@
 
 `read_bundle` computes every number of a submission again from its own lists and labels. Here it is held against the
 published rows: the tasks must be theirs, the results must not be a copy, the statements must be there, and the lists
-must not be such as only the answers can give.
+must not be such as only the answers can give. What is far better than any published method that reads as few labels is
+held until a person has looked at it. A sample is run again where the method can be built here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,10 @@ from readbench.benchmark.report._bundle import (
     lists_by_cell,
     read_bundle,
 )
+from readbench.benchmark.report._rerunning import RerunReport, rerun_sample
 from readbench.benchmark.report._results import Results
-from readbench.benchmark.report._statements import state_method
-from readbench.benchmark.runs import Cell, PublishedFolder, open_folder, plan_of
+from readbench.benchmark.report._statements import LABEL_USES, LabelUse, state_method
+from readbench.benchmark.runs import DONE, Cell, PublishedFolder, open_folder, plan_of
 from readbench.engine.windows import NORMAL
 from readbench.errors import DataError, UsageError
 
@@ -39,6 +41,11 @@ FEWEST_QUERIES = 10
 """Queries of a task below which perfect lists may be luck."""
 NEAR = 0.95
 """Where a published method reaches this, perfect lists are believed."""
+HIGH = 0.9
+"""Share of what is possible from which the lists of a dataset are looked at, where no published method has as much."""
+LEAP = 0.5
+"""Share of what the best published method leaves that a method must add to be looked at; of the published ones none
+adds as much to the others on a dataset where these are below `HIGH`."""
 FEWER = 20
 """How many times less than the best published method may be missing from ideal lists."""
 COPIED = 0.95
@@ -56,20 +63,28 @@ class CheckedSubmission:
     Args:
         file: its name.
         methods: what it brings; empty where it cannot be read.
-        reasons: why it is refused; empty where it is taken.
+        reasons: why it is refused.
+        doubts: why it is held until a person has looked at it; it is taken where there are neither.
+        missing: what was not reproduced, and why.
     """
 
     file: str
     methods: tuple[str, ...]
     reasons: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
-def check_submissions(folder: Path, published: Results) -> list[CheckedSubmission]:
+def check_submissions(
+    folder: Path, published: Results, reviewed: Collection[str] = (), rerun: int = 0
+) -> list[CheckedSubmission]:
     """Judge every file of a folder of submissions.
 
     Args:
         folder: with one file a submission; anything else in it but text is an error.
         published: rows that they are held against.
+        reviewed: names of submissions that a person has looked at: nothing is doubted of them any more.
+        rerun: tasks on which each method of a submission is run again, where it can be.
     """
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder} with submissions.")
@@ -91,7 +106,10 @@ def check_submissions(folder: Path, published: Results) -> list[CheckedSubmissio
             found.append(CheckedSubmission(file.name, (), (str(error),)))
             continue
         reasons = tuple(_find_reasons(file, bundle, held, taken))
-        found.append(CheckedSubmission(file.name, bundle.plan.methods, reasons))
+        doubts = tuple(_find_doubts(bundle, held)) if not reasons and bundle.name not in reviewed else ()
+        again = RerunReport() if reasons else rerun_sample(bundle, rerun)
+        reasons += again.differing
+        found.append(CheckedSubmission(file.name, bundle.plan.methods, reasons, doubts, again.missing))
         if not reasons:
             taken.append((file.name, bundle))
     return found
@@ -175,6 +193,8 @@ def _copies(bundle: Bundle, published: PublishedFolder, taken: Sequence[tuple[st
 
 Key = tuple[str, int, int]
 """Dataset, split seed and pollution level."""
+Values = dict[Key, float]
+"""`IDEAL` by task and level."""
 
 
 def _lists(bundle: Bundle) -> dict[str, dict[Key, NDArray[np.int64]]]:
@@ -211,32 +231,84 @@ def _impossible_lists(bundle: Bundle, published: PublishedFolder) -> Iterator[st
     """Lists that only somebody who knows the answers can make."""
     labels = bundle.manifest.declared.labels
     for method, cells in _lists(bundle).items():
-        if (reason := next((r for key, own in cells.items() if (r := _too_good(bundle, published, key, own))), "")) or (
-            labels == "none" and (reason := _knows_normals(bundle, cells))
-        ):
+        rivals = _rivals(bundle, published, method)
+        told = (_too_good(bundle, rivals, key, own) for key, own in cells.items())
+        if (reason := next(filter(None, told), "")) or (labels == "none" and (reason := _knows_normals(bundle, cells))):
             yield f"{method}: {reason}"
 
 
-def _too_good(bundle: Bundle, published: PublishedFolder, key: Key, own: NDArray[np.int64]) -> str:
-    """Whether the lists of a task are ideal, or all but, where no published method comes near."""
+def _too_good(bundle: Bundle, rivals: dict[str, Values], key: Key, own: NDArray[np.int64]) -> str:
+    """Whether the lists of a task are ideal, or all but, where no published method like it comes near."""
     dataset, seed, rho = key
     qrels = bundle.qrels[dataset, seed]
-    here = qrels.item_levels <= rho
-    values = _ideal(own, qrels.query_labels, qrels.item_labels, here)
+    values = _ideal(own, qrels.query_labels, qrels.item_labels, qrels.item_levels <= rho)
     if len(values) < FEWEST_QUERIES or 1 - values.mean() > 1 / FEWER:
         return ""
-    best = 0.0
-    for method in published.plan.methods:
-        lists = _published_lists(published, key, method)
-        if lists is not None:
-            best = max(best, float(_ideal(lists, qrels.query_labels, qrels.item_labels, here).mean()))
+    best = max((theirs[key] for theirs in rivals.values() if key in theirs), default=0.0)
     if best >= NEAR or 1 - values.mean() > (1 - best) / FEWER:
         return ""
     ideal = int((values > 1 - EXACT).sum())
     return (
         f"{ideal} of {len(values)} lists of {dataset} seed {seed} at {rho} % are perfect, where the best published"
-        f" method has {IDEAL} {best:.3f}: only the labels of the queries give such lists"
+        f" method that reads no more labels has {IDEAL} {best:.3f}: only the labels of the queries give such lists"
     )
+
+
+def _find_doubts(bundle: Bundle, published: PublishedFolder) -> Iterator[str]:
+    """Methods that are far better on a dataset than any published one that reads no more labels."""
+    for method in bundle.plan.methods:
+        own = values_by_method(bundle.rows).get(method, {})
+        queries = {key: len(bundle.qrels[key[0], key[1]].queries) for key in own}
+        rivals = _rivals(bundle, published, method)
+        yield from (f"{method}: {doubt}" for doubt in find_leaps(own, rivals, queries))
+
+
+def find_leaps(own: Values, rivals: dict[str, Values], queries: dict[Key, int]) -> Iterator[str]:
+    """Datasets and levels on which a method has nearly everything, and the best of its rivals far less.
+
+    Args:
+        own: of the method.
+        rivals: by method; those count that have all tasks of a dataset and level.
+        queries: how many a task has.
+    """
+    for dataset, rho in sorted({(key[0], key[2]) for key in own}):
+        keys = [key for key in own if (key[0], key[2]) == (dataset, rho)]
+        if sum(queries[key] for key in keys) < FEWEST_QUERIES:
+            continue
+        means = {
+            name: float(np.mean([theirs[key] for key in keys]))
+            for name, theirs in rivals.items()
+            if all(key in theirs for key in keys)
+        }
+        name = max(means, key=lambda one: means[one], default="")
+        best, value = means.get(name, 0.0), float(np.mean([own[key] for key in keys]))
+        if best < HIGH <= value and value - best >= LEAP * (1 - best):
+            yield (
+                f"{IDEAL} {value:.3f} on {dataset} at {rho} %, where the best published method that reads no more"
+                f" labels ({name or 'none'}) has {best:.3f}: does it know the labels of these windows?"
+            )
+
+
+def values_by_method(rows: Iterable[dict[str, str]]) -> dict[str, Values]:
+    """Method -> its scores, under the last budget."""
+    found: dict[str, Values] = {}
+    for row in rows:
+        if row["status"] == DONE:
+            found.setdefault(row["method"], {})[row["dataset"], int(row["seed"]), int(row["rho"])] = float(row[IDEAL])
+    return found
+
+
+def _rivals(bundle: Bundle, published: PublishedFolder, method: str) -> dict[str, Values]:
+    """The published methods that read no more labels than a method does, or the submission says."""
+    order = LABEL_USES.index
+    said: LabelUse = bundle.manifest.declared.labels or "none"
+    stated = state_method(method).labels
+    most = said if stated == "unknown" else max(said, stated, key=order)
+    return {
+        name: values
+        for name, values in values_by_method(published.read_scores()[1]).items()
+        if order(state_method(name).labels) <= order(most)
+    }
 
 
 def _ideal(lists: NDArray[np.int64], queries: Any, items: Any, here: NDArray[np.bool_]) -> NDArray[np.float64]:  # noqa: ANN401 - labels

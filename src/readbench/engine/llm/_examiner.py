@@ -118,7 +118,9 @@ class ReplyStore:
         return self.transcripts / name[:2] / f"{name[2:]}.json.gz" if self.transcripts else None
 
 
-TRIES = 4
+RETRIES = 4
+"""The paper's: how often a question is asked again at most."""
+TRIES = 1 + RETRIES
 REFUSAL, TRUNCATED, EMPTY = "refusal", "truncated", "empty"
 REFUSED = "refused"
 """A call that the service will not take, whoever asks again; a refusal is a model's."""
@@ -402,12 +404,17 @@ def describe_model(model: str, options: ModelOptions | None = None, *, classify:
 
 
 def choose_asking(profile: Profile, treatment: Treatment, *, classify: bool = False) -> Asking:
-    """How a model is asked: by its provider, its prompts, and whether these know examples before the query."""
+    """How a model is asked: by its provider, its prompts, and what these have for it.
+
+    A section `-shared` shows the examples before the query; `-entries` is for models that see no picture.
+    """
     task: Task = "classify" if classify else ranking_task(profile)
     prompts, section = load_prompts(profile.prompts), _section(task, treatment)
     images: Images = "none" if profile.provider == "chatts-http" else profile.images
     if classify and profile.caching and f"{section}-shared" in dict(prompts.sections):
         return Asking(task, f"{section}-shared", prompts, images, items_first=True)
+    if images == "none" and f"{section}-entries" in dict(prompts.sections):
+        section = f"{section}-entries"
     prompts.section(section)
     return Asking(task, section, prompts, images)
 
