@@ -41,7 +41,7 @@ demo-live: $(VENV)/.installed-service servers
 	$(BIN)/python -m research.live_demo --port $(PORT)
 
 test: lint $(BROWSER)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" --junit-xml build/tests.xml
 
 test-all: lint $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -119,10 +119,13 @@ servers:
 	  && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install prometheus victoria-metrics influxdb \
 	  mosquitto prometheus-alertmanager; } >/dev/null 2>&1 || true
 
+# Ends with what the project holds and what that adds to a revision: `make lint AGAINST=main`.
+AGAINST ?= $(shell git rev-parse --quiet --verify HEAD)
 lint: $(STAMP) web
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@$(BIN)/python -m tools.count --short --against "$(AGAINST)"
 
 # The scripts of the pages. Python alone is enough to work here: without Node this says so and goes on.
 ifneq ($(shell command -v npm >/dev/null && node -p 'Number(process.versions.node.split(".")[0]) >= 20' 2>/dev/null),true)

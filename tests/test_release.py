@@ -31,6 +31,9 @@ SHIPPED = (
     "readbench/engine/encoders/models/sonde.onnx",
     "readbench/engine/encoders/models/sonde-small.onnx",
     "readbench/benchmark/exchange/official.toml",
+    "readbench/benchmark/sources/facts/skab.toml",
+    "readbench/benchmark/simulators/facts/sim_can.toml",
+    "readbench/benchmark/simulators/can/bus.csv",
     "readbench/cases/server/templates/overview.html",
     f"readbench-{__version__}.dist-info/licenses/LICENSE",
 )

@@ -22,7 +22,7 @@ from readbench.benchmark.protocol._describe import (
 from readbench.benchmark.protocol._onsets import SHARES, OnsetTask, build_onsets, compose_onsets
 from readbench.benchmark.protocol._origin import DataOrigin, find_origin, tell_origin
 from readbench.benchmark.protocol._pools import POOLS, PoolName, PoolTask, assets_of, compose_pools
-from readbench.benchmark.protocol._shipped import read_shipped, read_shipped_rows
+from readbench.benchmark.protocol._shipped import read_info, read_shipped, read_shipped_rows
 from readbench.benchmark.protocol._source import (
     NORMAL_CLASS,
     BeforeRule,
@@ -96,6 +96,7 @@ __all__ = [
     "find_source",
     "load_task",
     "read_facts",
+    "read_info",
     "read_shipped",
     "read_shipped_rows",
     "read_task_file",

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import csv
+import tomllib
+from collections.abc import Sequence
 from importlib.resources import files
+from typing import Any
+
+from readbench.benchmark.protocol._source import Channel, Protocol, SourceInfo
 
 
 def read_shipped(module: str, name: str) -> str:
@@ -24,3 +29,31 @@ def read_shipped_rows(module: str, name: str) -> list[dict[str, str]]:
     'ctsr'
     """
     return list(csv.DictReader(read_shipped(module, name).splitlines(), strict=True))
+
+
+def read_info(
+    module: str,
+    name: str,
+    *,
+    channels: Sequence[Channel] = (),
+    faults: Sequence[str] = (),
+    **protocol: Any,  # noqa: ANN401 - fields of Protocol
+) -> SourceInfo:
+    """Facts of a source from `facts/NAME.toml` in the folder of its module; what is given here goes before the file.
+
+    Args:
+        module: the `__name__` of who asks.
+        name: of the source.
+        channels: channels that the module lists or computes. In the file each is `[name, unit, description]`.
+        faults: fault types, likewise.
+        protocol: fields of the protocol, likewise.
+    """
+    facts = tomllib.loads(read_shipped(module, f"facts/{name}.toml"))
+    listed = [Channel(*row) for row in facts.get("channels", ())]
+    rules = {"length": None} | facts.get("protocol", {}) | protocol
+    computed = {
+        "channels": tuple(channels or listed),
+        "faults": tuple(faults or facts.get("faults", ())),
+        "protocol": Protocol(**rules),
+    }
+    return SourceInfo(name=name, **(facts | computed))

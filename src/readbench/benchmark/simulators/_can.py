@@ -22,7 +22,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Protocol, SourceInfo
+from readbench.benchmark.protocol import SourceInfo, read_info
 from readbench.benchmark.simulators._base import RunBatch, Simulator, quantise
 from readbench.benchmark.simulators._can_bus import (
     AIR_DENSITY,
@@ -392,39 +392,7 @@ class Can(Simulator):
     RUN_LENGTH: ClassVar[int] = 768
     STEP: ClassVar[float] = STEP_S
     MIX: ClassVar[tuple[int, ...]] = (15, 10, 7, 8, 6, 3, 7)
-    INFO: ClassVar[SourceInfo] = SourceInfo(
-        name="sim_can",
-        title="Car bus (simulated)",
-        domain="automotive intrusion",
-        description=(
-            "Sixteen messages of a car's bus with 68 anonymous signals in raw units: engine, brakes, steering, wheels, "
-            "gearbox, temperatures, body, counters and check sums, sampled every 50 ms and held between frames. Cars, "
-            "drivers and trips (city, suburb, motorway, parking) differ from run to run. In attacked runs a "
-            "masquerading sender forges the speedometer, the reverse lamp, the four wheel speeds, the coolant "
-            "temperature or the accelerator pedal, or sends random payloads; the car reacts where a real one would. "
-            "Labels mark the attack from its first to its last forged frame, pauses between bursts included."
-        ),
-        channels=CHANNELS,
-        faults=(
-            "speedometer forced",
-            "reverse lamp flipped",
-            "wheel speeds forced",
-            "coolant temperature forced",
-            "fuzzing",
-            "accelerator pedal forced",
-        ),
-        protocol=Protocol(length=256, stride=128, label_rule="majority-or-coverage", min_coverage=0.1),
-        split_unit="capture",
-        asset_unit="car",
-        licence="Apache-2.0",
-        citation=(
-            "Vehicle after Gillespie (1992) and Rajamani (2012); attacks after Verma et al., ROAD, PLoS ONE 19, 2024."
-        ),
-        size="generated, about 110 MB",
-        simulated=True,
-        verified=True,
-        redistributable=True,
-    )
+    INFO: ClassVar[SourceInfo] = read_info(__name__, "sim_can", channels=CHANNELS)
 
     def simulate(self, batch: RunBatch) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """See `Simulator.simulate`."""

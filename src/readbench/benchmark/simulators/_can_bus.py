@@ -30,7 +30,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel
+from readbench.benchmark.protocol import Channel, read_shipped_rows
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -214,163 +214,19 @@ class Message(NamedTuple):
     signals: tuple[BusSignal, ...]
 
 
-BUS = (
-    Message(
-        0x0A1,
-        1,
-        (
-            BusSignal("engine_rpm", 15, 4.0, noise=4.0),
-            BusSignal("torque", 12, 4.0, 800, noise=1.0, bias=1.0),
-            BusSignal("throttle", 8, 250.0, 2, noise=0.003, bias=0.004),
-            BusSignal("pedal", 8, 250.0, 0, noise=0.001),
-            BusSignal(COUNTER, 4),
-        ),
-    ),
-    Message(
-        0x0B4,
-        2,
-        (
-            BusSignal("manifold_kpa", 8, 2.0, noise=0.6, bias=0.8),
-            BusSignal("fuel_rate", 12, 50.0, noise=0.05),
-            BusSignal("intake_c", 8, 1.0, 40, bias=1.0),
-            BusSignal("torque_request", 10, 2.0, 100),
-            BusSignal(CHECKSUM, 8),
-        ),
-    ),
-    Message(
-        0x0D0,
-        2,
-        (
-            BusSignal("display_kmh", 14, 60.0),
-            BusSignal("reverse_lamp"),
-            BusSignal("brake_lamp"),
-            BusSignal("trip_m", 16, 2.0),
-            BusSignal(COUNTER, 4),
-            BusSignal(CHECKSUM, 8),
-        ),
-    ),
-    Message(
-        0x125,
-        1,
-        (
-            BusSignal("steering", 15, 10.0, 8000, noise=0.15, bias=1.0),
-            BusSignal("steering_rate", 12, 2.0, 2048, noise=1.0),
-            BusSignal("steering_effort", 10, 50.0, 512, noise=0.1, bias=0.05),
-            BusSignal(COUNTER, 4),
-        ),
-    ),
-    Message(
-        0x1F3,
-        1,
-        (
-            BusSignal("brake_bar", 10, 8.0, 4, noise=0.2, bias=0.3),
-            BusSignal("brake_lamp"),
-            BusSignal("antilock"),
-            BusSignal("speed_kmh", 15, 100.0, noise=0.02),
-            BusSignal(CHECKSUM, 8),
-        ),
-    ),
-    Message(
-        0x220,
-        1,
-        (
-            BusSignal("acceleration", 12, 100.0, 2048, noise=0.08, bias=0.06),
-            BusSignal("lateral", 12, 100.0, 2048, noise=0.08, bias=0.06),
-            BusSignal("yaw_deg", 12, 40.0, 2048, noise=0.15, bias=0.10),
-            BusSignal(CHECKSUM, 8),
-        ),
-    ),
-    Message(
-        0x2A8,
-        2,
-        (BusSignal("rear_gap", 8, 1.0), BusSignal("reversing")),
-    ),
-    Message(
-        0x2C4,
-        2,
-        (
-            BusSignal("gear", 4, 1.0, 1),
-            BusSignal("selector", 3),
-            BusSignal("turbine_rpm", 14, 2.0, noise=4.0),
-            BusSignal("output_rpm", 14, 2.0, noise=2.0),
-            BusSignal("gearbox_oil", 8, 1.0, 40, bias=0.5),
-            BusSignal("shifting"),
-        ),
-    ),
-    Message(
-        0x3A0,
-        10,
-        (
-            BusSignal("coolant", 8, 1.4, 56, bias=0.8),
-            BusSignal("oil", 8, 1.0, 40, bias=1.0),
-            BusSignal("ambient", 8, 2.0, 80, bias=0.5),
-            BusSignal("fan", 8, 200.0),
-            BusSignal("hot_lamp"),
-        ),
-    ),
-    Message(
-        0x3B1,
-        10,
-        (BusSignal("turn_left"), BusSignal("turn_right"), BusSignal("lights", 2), BusSignal("wiper", 2)),
-    ),
-    Message(
-        0x410,
-        20,
-        (BusSignal("cabin_c", 8, 4.0, 40, noise=0.05), BusSignal("blower", 4, 10.0), BusSignal("compressor")),
-    ),
-    Message(
-        0x42F,
-        4,
-        (
-            BusSignal("battery_v", 8, 14.0, noise=0.04, bias=0.05),
-            BusSignal("generator", 8, 200.0, noise=0.01),
-            BusSignal("fuel_level", 8, 2.0, noise=0.4),
-        ),
-    ),
-    Message(
-        0x4C2,
-        2,
-        (
-            BusSignal("pedal_foot", 12, 3300.0, 410, noise=0.002, bias=0.003),
-            BusSignal("brake_travel", 8, 180.0, 12, noise=0.004, bias=0.005),
-            BusSignal("cruise", 2),
-        ),
-    ),
-    Message(
-        0x51A,
-        4,
-        (
-            BusSignal("speed_mph", 8, 1.0),
-            BusSignal("engine_rpm", 8, 1 / 32),
-            BusSignal("pedal", 7, 100.0),
-            BusSignal(COUNTER, 8),
-        ),
-    ),
-    Message(
-        0x5E1,
-        20,
-        (
-            BusSignal("tyre", 8, 0.8, bias=6.0),
-            BusSignal("tyre", 8, 0.8, bias=6.0),
-            BusSignal("tyre", 8, 0.8, bias=6.0),
-            BusSignal("tyre", 8, 0.8, bias=6.0),
-        ),
-    ),
-    Message(
-        0x6E0,
-        1,
-        (
-            BusSignal("wheel_fl", 15, 256.0, noise=0.012),
-            BusSignal("wheel_fr", 15, 256.0, noise=0.012),
-            BusSignal("wheel_rl", 15, 256.0, noise=0.012),
-            BusSignal("wheel_rr", 15, 256.0, noise=0.012),
-            BusSignal(COUNTER, 8),
-        ),
-    ),
-)
+def _read_bus() -> tuple[Message, ...]:
+    rows: dict[tuple[int, int], list[BusSignal]] = {}
+    for row in read_shipped_rows(__name__, "can/bus.csv"):
+        bits, *figures = (float(row[name]) for name in BusSignal._fields[1:])
+        rows.setdefault((int(row["message"], 16), int(row["period"])), []).append(
+            BusSignal(row["source"], int(bits), *figures)
+        )
+    return tuple(Message(*key, tuple(signals)) for key, signals in rows.items())
+
+
+BUS = _read_bus()
 """Gains, offsets and rates are ours, of the kind found in public data bases of passenger cars; identifiers 0x0D0 and
 0x6E0 carry what they carry in ROAD."""
-
 SIGNALS = tuple(signal for message in BUS for signal in message.signals)
 FIRST = tuple(int(n) for n in np.cumsum([0] + [len(message.signals) for message in BUS]))
 """Where each message's signals begin in `SIGNALS`."""

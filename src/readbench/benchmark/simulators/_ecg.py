@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, Protocol, SourceInfo
+from readbench.benchmark.protocol import SourceInfo, read_info
 from readbench.benchmark.simulators._base import RunBatch, Simulator, quantise
 from readbench.engine.registry import SOURCES
 
@@ -380,36 +380,7 @@ class Ecg(Simulator):
     """Patients at the default size; more runs bring more patients."""
     RUN_LENGTH: ClassVar[int] = SEGMENT * SEGMENTS
     STEP: ClassVar[float] = 1 / 360
-    INFO: ClassVar[SourceInfo] = SourceInfo(
-        name="sim_ecg",
-        title="Heart beats (simulated)",
-        domain="physiological and general signals",
-        description=(
-            "Two-lead electrocardiograms of many patients at 360 Hz, cut into one segment of 256 samples around each "
-            "beat. Hearts differ in the direction and timing of every wave, in rate and its variability, and in what "
-            "the electrodes see of them; breathing, mains and muscles disturb the signal. Beats are normal, premature "
-            "ventricular, premature atrial, fusions of a ventricular with a normal beat, or paced. One patient has "
-            "several kinds of beats, and no patient is on both sides of the split."
-        ),
-        channels=(
-            Channel("MLII", "mV", "Modified limb lead II"),
-            Channel("V", "mV", "Chest lead: V1, in some patients V2, V4 or V5"),
-        ),
-        faults=("premature ventricular beat", "premature atrial beat", "fusion beat", "paced beat"),
-        protocol=Protocol(length=SEGMENT, label_rule="majority"),
-        split_unit="patient",
-        asset_unit="patient",
-        licence="Apache-2.0",
-        citation=(
-            "McSharry, Clifford, Tarassenko and Smith, IEEE Trans. Biomed. Eng. 50 (2003) 289-294; Sameni, Clifford, "
-            "Jutten and Shamsollahi, EURASIP J. Adv. Signal Process. (2007) 043407; Clifford, Nemati and Sameni, "
-            "Physiol. Meas. 31 (2010) 595-609. Cut after Moody and Mark, IEEE Eng. Med. Biol. Mag. 20 (2001) 45-50."
-        ),
-        size="generated, about 8 MB",
-        simulated=True,
-        verified=True,
-        redistributable=True,
-    )
+    INFO: ClassVar[SourceInfo] = read_info(__name__, "sim_ecg", length=SEGMENT)
 
     def faults_of(self, index: NDArray[np.int64]) -> NDArray[np.int32]:
         """Kind of each run's patient, the same in all his runs."""

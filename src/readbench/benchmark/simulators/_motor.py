@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, Protocol, SourceInfo
+from readbench.benchmark.protocol import SourceInfo, read_info
 from readbench.benchmark.simulators._base import RunBatch, Simulator, quantise
 from readbench.benchmark.simulators._motor_machine import (
     FS,
@@ -180,50 +180,7 @@ class Motor(Simulator):
     ASSETS: ClassVar[int] = 16
     RUN_LENGTH: ClassVar[int] = SNAPSHOT * SNAPSHOTS
     STEP: ClassVar[float] = 1 / 5120
-    INFO: ClassVar[SourceInfo] = SourceInfo(
-        name="sim_motor",
-        title="Motors (simulated)",
-        domain="condition monitoring",
-        description=(
-            "Induction motors that drive fans and pumps, watched at one bearing by three accelerometers, the "
-            "drive's current, an encoder and a thermometer. Each run is four snapshots of 0.2 s at 5120 Hz of one "
-            "machine at one speed and load, a quarter of an hour apart. Faults are defects of the inner race, outer "
-            "race and balls, imbalance, misalignment, looseness, loss of lubrication, and a failing accelerometer. A "
-            "fault begins after one or two healthy snapshots, abruptly or growing; every timestep carries its label."
-        ),
-        channels=(
-            Channel("vib_x", "g", "Acceleration of the bearing housing, horizontal"),
-            Channel("vib_y", "g", "Acceleration of the bearing housing, vertical"),
-            Channel("vib_z", "g", "Acceleration of the bearing housing, axial"),
-            Channel("current", "A", "Magnitude of the motor current, from the drive"),
-            Channel("speed", "1/min", "Shaft speed"),
-            Channel("temperature", "degC", "Temperature of the bearing housing"),
-        ),
-        faults=(
-            "inner race defect",
-            "outer race defect",
-            "ball defect",
-            "imbalance",
-            "misalignment",
-            "looseness",
-            "lubrication loss",
-            "sensor fault",
-        ),
-        protocol=Protocol(length=SNAPSHOT, label_rule="majority"),
-        split_unit="measuring campaign (run)",
-        asset_unit="motor",
-        licence="Apache-2.0",
-        citation=(
-            "Bearing model: McFadden and Smith, J. Sound Vib. 96 (1984) 69-82; Antoni and Randall, J. Vib. Acoust. 125 "
-            "(2003) 282-289; Randall and Antoni, Mech. Syst. Signal Process. 25 (2011) 485-520. Looseness: Muszynska "
-            "and Goldman, Chaos Solitons Fractals 5 (1995) 1683-1704. Current: Schoen et al., IEEE Trans. Ind. Appl. "
-            "31 (1995) 1274-1279; Cardoso and Saraiva, IEEE Trans. Ind. Appl. 29 (1993) 971-975."
-        ),
-        size="generated, about 71 MB",
-        simulated=True,
-        verified=True,
-        redistributable=True,
-    )
+    INFO: ClassVar[SourceInfo] = read_info(__name__, "sim_motor", length=SNAPSHOT)
 
     def simulate(self, batch: RunBatch) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """Values (B, 6, 4096) and labels (B, 4096)."""

@@ -43,7 +43,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, Protocol, SourceInfo
+from readbench.benchmark.protocol import Channel, SourceInfo, read_info
 from readbench.benchmark.simulators._base import RunBatch, Simulator, quantise
 from readbench.engine.registry import SOURCES
 
@@ -661,44 +661,14 @@ class Service(Simulator):
     RUN_LENGTH: ClassVar[int] = 640
     STEP: ClassVar[float] = STEP_S
     MIX: ClassVar[tuple[int, ...]] = (12, 6, 4, 7, 5, 4, 4, 3)
-    INFO: ClassVar[SourceInfo] = SourceInfo(
-        name="sim_service",
-        title="Services (simulated)",
-        domain="microservice and telecom operations",
-        description=(
-            "A web shop of twelve services that call each other, simulated as a network of queues with retries, "
-            "time-outs, connection pools and an autoscaler. Five metrics per service are read every ten seconds: "
-            "processor, memory, latency, request rate and error rate. Load follows the hour and comes in bursts; "
-            "scheduled jobs, jitter and rolling restarts happen in every run. Each faulty run has one injected fault "
-            "at one service, labelled from its onset until repair or the end of the run; the same kind of fault at "
-            "another service is the same class."
-        ),
+    INFO: ClassVar[SourceInfo] = read_info(
+        __name__,
+        "sim_service",
         channels=tuple(
             Channel(f"{service}_{metric.name}", metric.unit, f"{metric.description} of {service}")
             for service in SERVICES
             for metric in METRICS
         ),
-        faults=(
-            "cpu hog",
-            "memory leak",
-            "added delay",
-            "packet loss",
-            "disk stall",
-            "traffic burst",
-            "pool exhaustion",
-        ),
-        protocol=Protocol(length=256, stride=128),
-        split_unit="simulation run",
-        asset_unit="shop",
-        licence="Apache-2.0",
-        citation=(
-            "Queueing network after Kleinrock (1975), Sakasegawa (1977) and Harchol-Balter (2013); fault kinds after "
-            "Pham et al., RCAEval (2025)."
-        ),
-        size="generated, about 110 MB",
-        simulated=True,
-        verified=True,
-        redistributable=True,
     )
 
     def simulate(self, batch: RunBatch) -> tuple[NDArray[np.float32], NDArray[np.int32]]:

@@ -33,7 +33,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, Protocol, SourceInfo
+from readbench.benchmark.protocol import Channel, SourceInfo, read_info
 from readbench.benchmark.simulators._base import RunBatch, Simulator, quantise
 from readbench.engine.registry import SOURCES
 
@@ -339,45 +339,7 @@ class Tanks(Simulator):
     ASSETS: ClassVar[int] = 24
     RUN_LENGTH: ClassVar[int] = 768
     STEP: ClassVar[float] = SAMPLE
-    INFO: ClassVar[SourceInfo] = SourceInfo(
-        name="sim_tanks",
-        title="Tanks (simulated)",
-        domain="industrial control",
-        description=(
-            "A laboratory plant of three coupled water tanks under PI level control, sampled every 2 s. "
-            "Sensors give levels, pump commands, motor currents, flows, bottom pressures and the command of "
-            "the outlet valve. Set-points, demand, controller tuning and noise change from run to run, plant "
-            "constants from rig to rig. Faults are leaks, a worn pump, a clogged pipe, a stuck valve and "
-            "four failures of a level sensor, labelled from onset to repair; the controllers act on the faulty "
-            "readings."
-        ),
-        channels=tuple(channel for channel, _, _ in SENSORS),
-        faults=(
-            "leak in tank 1",
-            "leak in tank 3",
-            "pump 1 efficiency loss",
-            "clogged pipe between tanks",
-            "stuck outlet valve",
-            "level sensor bias",
-            "level sensor drift",
-            "level sensor stuck",
-            "level sensor excess noise",
-        ),
-        protocol=Protocol(length=256, stride=64, label_rule="majority"),
-        split_unit="simulation run",
-        asset_unit="rig",
-        licence="Apache-2.0",
-        citation=(
-            "Model and constants after C. Join, H. Sira-Ramirez, M. Fliess, 'Control of an uncertain "
-            "three-tank system via on-line parameter identification and fault detection', IFAC World "
-            "Congress 2005, and H. Noura, D. Theilliol, J.-C. Ponsart, A. Chamseddine, 'Fault-tolerant Control "
-            "Systems', Springer 2009."
-        ),
-        size="generated, about 18 MB",
-        simulated=True,
-        verified=True,
-        redistributable=True,
-    )
+    INFO: ClassVar[SourceInfo] = read_info(__name__, "sim_tanks", channels=tuple(channel for channel, _, _ in SENSORS))
 
     def simulate(self, batch: RunBatch) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """Values (B, 15, RUN_LENGTH) and labels (B, RUN_LENGTH) of a batch."""

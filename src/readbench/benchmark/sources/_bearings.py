@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import CutSource, Recording, read_info
 from readbench.benchmark.sources._files import find_files, fingerprint_files, plain_name
 from readbench.benchmark.sources._matlab import MatValue, number_array, read_mat
 from readbench.engine.registry import SOURCES
@@ -180,34 +180,7 @@ class Bearings(CutSource):
     level: Literal["removed", "kept"] = "removed"
     group: Literal["recording", "bearing"] = "recording"
 
-    info = SourceInfo(
-        name="bearings",
-        title="Bearings",
-        domain="condition monitoring",
-        description=(
-            "Acceleration of bearing housings on four test rigs, one sensor each, brought to 20 kHz. A fault was "
-            "machined into the inner race, the outer race or, on one rig, a ball, and is there from the first sample "
-            "to the last. The rigs differ in bearing, speed and load. Each recording is centred and scaled, because "
-            "its level tells the session. The time before a window is the normal recording of the same rig and speed."
-        ),
-        channels=(Channel("vibration", "", "acceleration of the bearing housing, in deviations of the recording"),),
-        faults=("inner race fault", "outer race fault", "ball fault"),
-        protocol=Protocol(length=8192, stride=8192, normal_stride=4096, label_rule="majority", before_steps=8192),
-        split_unit="recording",
-        asset_unit="test rig",
-        licence="CC-BY-NC-SA-4.0 (MFPT); free to use, redistribution not established (HIT, UESTC)",
-        citation=(
-            "HIT: Multisource cross-domain fault diagnosis of rolling bearing based on subdomain adaptation network; "
-            "UESTC: Liu et al. 2025, doi:10.1109/JSEN.2025.3635217; MFPT: Bechhoefer 2013, condition based "
-            "maintenance fault database for testing of diagnostic and prognostics algorithms"
-        ),
-        url=(
-            "https://github.com/hitwzc/Bearing-datasets, https://github.com/ChangLiu2024/UESTC-Bearing-Dataset and "
-            "https://github.com/mathworks/RollingElementBearingFaultDiagnosis-Data"
-        ),
-        size="142 MATLAB files",
-        verified=True,
-    )
+    info = read_info(__name__, "bearings")
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents of all files and of what each is."""

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, Protocol, Recording, SourceInfo, fill_missing
+from readbench.benchmark.protocol import Recording, fill_missing, read_info
 from readbench.benchmark.sources._files import find_files, fingerprint_files, plain_name, read_text
 from readbench.engine.preparation import is_reading, resample
 from readbench.engine.registry import SOURCES
@@ -164,31 +164,7 @@ class Ctsr:
     The class names depend on which datasets are there: `resolved` gives the source with all of them.
     """
 
-    info = SourceInfo(
-        name="ctsr",
-        title="CTSR",
-        domain="physiological and general signals",
-        description=(
-            "Univariate series of the UCR archive, from spectra, outlines, motions, appliances, electrocardiograms and "
-            "other sensors. A class is a dataset together with one of its labels, so none of them is a fault and none "
-            "is normal. The archive's train and test files are pooled and held out at random. Padding is removed, gaps "
-            "take the last value before them, and every series is interpolated linearly to 512 points. Most datasets "
-            "were standardised series by series before they were published, some were not."
-        ),
-        channels=(Channel("value"),),
-        faults=(),
-        protocol=Protocol(length=LENGTH, label_rule="native", composition="query-classes"),
-        split_unit="series",
-        asset_unit="",
-        licence="free for research with citation; no formal licence",
-        citation=(
-            "Yeh et al., CTSR (2023); series of Dau et al., The UCR time series archive, IEEE/CAA J. Autom. Sinica 6 "
-            "(2019) 1293-1305"
-        ),
-        url="https://www.cs.ucr.edu/~eamonn/time_series_data_2018/",
-        size="128 datasets",
-        verified=True,
-    )
+    info = read_info(__name__, "ctsr", length=LENGTH)
 
     _only = ""
 

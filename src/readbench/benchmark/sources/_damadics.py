@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import Channel, CutSource, Recording, read_info
 from readbench.benchmark.sources._episodes import Episode, stretches
 from readbench.benchmark.sources._files import find_files, fingerprint_files, plain_name, read_csv
 from readbench.engine.preparation import is_reading
@@ -79,35 +79,7 @@ SCHEDULE: dict[str, dict[int, tuple[int, int, int]]] = {
 class Damadics(CutSource):
     """Nineteen staged faults of four kinds on three control valves, 32 channels once a second."""
 
-    info = SourceInfo(
-        name="damadics",
-        title="DAMADICS",
-        domain="condition monitoring",
-        description=(
-            "Three pneumatic control valves of a sugar factory with the pressures, flows, temperatures, levels and "
-            "control signals around them, recorded once a second for 25 days. On four days faults were staged on one "
-            "valve at a time and their seconds noted. Most last a minute or two, one of them eleven hours, so that one "
-            "class is far larger than the others. Faults of the flow sensor on actuator 2 were staged in the control "
-            "loop only and do not show in the recorded flow. Not verified against the official files."
-        ),
-        channels=CHANNELS,
-        faults=(
-            "positioner supply pressure drop (f16)",
-            "unexpected pressure change across the valve (f17)",
-            "fully or partly opened bypass valves (f18)",
-            "flow rate sensor fault (f19)",
-        ),
-        protocol=Protocol(length=256, stride=32, normal_stride=256, label_rule="majority-or-coverage"),
-        split_unit="staged fault",
-        asset_unit="",
-        licence="none stated by the official site",
-        citation=(
-            "Bartyś et al. 2006, Introduction to the DAMADICS actuator FDI benchmark study, Control Engineering "
-            "Practice 14(6):577-596"
-        ),
-        url="https://iair.mchtr.pw.edu.pl/Damadics",
-        size="four zip files, 25 days of about 20 MB",
-    )
+    info = read_info(__name__, "damadics", channels=CHANNELS)
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents of all days."""

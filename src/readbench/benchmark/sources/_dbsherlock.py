@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import BeforeSource, Channel, Cuts, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import BeforeSource, Channel, Cuts, Recording, read_info
 from readbench.benchmark.sources._episodes import runs
 from readbench.benchmark.sources._files import find_files, fingerprint_files
 from readbench.benchmark.sources._matlab import MatValue, number_array, read_mat
@@ -135,31 +135,7 @@ class DbSherlock(BeforeSource):
     compound: bool = False
     levels: bool = False
 
-    info = SourceInfo(
-        name="dbsherlock",
-        title="DBSherlock",
-        domain="microservice and telecom operations",
-        description=(
-            "A MySQL server under the TPC-C workload with 16 warehouses, watched once a second by counters of its "
-            "operating system and of the database: processor, disk, network, memory, pages, locks, log writes, "
-            "requests and latency. In each run one anomaly was brought about: a bad query or design, a spike of the "
-            "workload, a saturated processor, disk or network, a backup, a restore, a flush or contention for locks. "
-            "The runs of a cause were recorded together."
-        ),
-        channels=CHANNELS,
-        faults=FAULTS,
-        protocol=Protocol(length=LENGTH, label_rule="native", before_steps=BEFORE),
-        split_unit="run",
-        asset_unit="server",
-        licence="none stated; the originators ask to be cited",
-        citation=(
-            "Yoon, Niu and Mozafari 2016, DBSherlock: a performance diagnostic tool for transactional databases, "
-            "SIGMOD, doi:10.1145/2882903.2915218; Yoon, Mozafari and Brown 2015, PVLDB 8(12):2036-2039"
-        ),
-        url="https://github.com/dongyoungy/dbsherlock-reproducibility",
-        size="one MATLAB file, 4 MB",
-        verified=True,
-    )
+    info = read_info(__name__, "dbsherlock", faults=FAULTS, channels=CHANNELS, length=LENGTH, before_steps=BEFORE)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import Channel, CutSource, Recording, read_info
 from readbench.benchmark.sources._files import (
     csv_columns,
     find_files,
@@ -208,29 +208,11 @@ _TRACE = re.compile(r"(?P<app>\d+)_(?P<disturbance>[0-5])_\d+_\d+")
 class Exathlon(CutSource):
     """Six kinds of anomalies in streaming applications, 51 channels of driver, executors and nodes."""
 
-    info = SourceInfo(
-        name="exathlon",
-        title="Exathlon",
-        domain="microservice and telecom operations",
-        description=(
-            "Spark streaming applications on a cluster of four nodes, each trace one run of one application. The "
-            "channels are delays and counts of the driver, counts and memory of up to five executors, idle processor "
-            "shares of the nodes, and means over executors and nodes, once a second. Disturbances were staged: bursts "
-            "or stalls of the input, processor contention, killed drivers and executors. An anomaly is labelled from "
-            "its root cause to the end of its effect. Not verified against the official files."
-        ),
-        channels=tuple(Channel(name) for name in CHANNELS),
+    info = read_info(
+        __name__,
+        "exathlon",
         faults=tuple(name.replace("_", " ") for name in ANOMALIES),
-        protocol=Protocol(length=256, stride=64, normal_stride=256, label_rule="majority-or-coverage"),
-        split_unit="trace",
-        asset_unit="application",
-        licence="CC-BY-NC-SA-4.0",
-        citation=(
-            "Jacob et al. 2021, Exathlon: a benchmark for explainable anomaly detection over time series, PVLDB 14(11)"
-        ),
-        url="https://github.com/exathlonbenchmark/exathlon",
-        size="93 traces",
-        redistributable=True,
+        channels=tuple(Channel(name) for name in CHANNELS),
     )
 
     def fingerprint(self, root: Path | None) -> str:

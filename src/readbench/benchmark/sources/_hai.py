@@ -31,7 +31,7 @@ from readbench.benchmark.protocol import (
     CutSource,
     Protocol,
     Recording,
-    SourceInfo,
+    read_info,
     read_shipped,
     read_shipped_rows,
     rows_before,
@@ -115,32 +115,13 @@ Table = dict[str, NDArray[np.float64]]
 class Hai(CutSource):
     """Attacks on six control loops of an industrial testbed, 79 tags once a second."""
 
-    info = SourceInfo(
-        name="hai",
-        title="HAI",
-        domain="industrial control",
-        description=(
-            "A boiler, a turbine and a water treatment plant under real industrial controllers, coupled by a simulated "
-            "power grid. 79 set points, sensor readings and actuator commands are recorded once a second. In each "
-            "attack, set points, control outputs or readings of one or two control loops are forged for minutes while "
-            "the operator's view may be kept plausible. The class is the control loop attacked first. Not verified "
-            "against the official files."
-        ),
-        channels=tuple(Channel(tag) for tag in TAGS),
+    info = read_info(
+        __name__,
+        "hai",
         faults=tuple(LOOPS.values()),
-        protocol=Protocol(
-            length=LENGTH, stride=64, normal_stride=LENGTH, label_rule="majority-or-coverage", test_share=0.1
-        ),
-        split_unit="attack",
-        asset_unit="testbed",
-        licence="CC-BY-SA-4.0",
-        citation=(
-            "Shin et al. 2020, HAI 1.0: HIL-based augmented ICS security dataset, 13th USENIX Workshop on Cyber "
-            "Security Experimentation and Test"
-        ),
-        url="https://github.com/icsdataset/hai",
-        size="version 21.03: 8 CSV files, 464 hours",
-        redistributable=True,
+        channels=tuple(Channel(tag) for tag in TAGS),
+        length=LENGTH,
+        normal_stride=LENGTH,
     )
 
     def fingerprint(self, root: Path | None) -> str:

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import Recording, read_info
 from readbench.benchmark.sources._files import find_files, fingerprint_files, read_csv, short_name
 from readbench.engine.preparation import is_reading
 from readbench.engine.registry import SOURCES
@@ -36,21 +36,6 @@ VERSION = 1
 
 RATE = 20.0
 LENGTH = 192
-CHANNELS = (
-    *(Channel(f"pwm{number}", "µs", f"control of motor {number}; 1100 is idle") for number in range(1, 5)),
-    Channel("depth", "m", "depth as the vehicle reckons it"),
-    Channel("press", "cm", "water pressure, about 1 a cm of water, relative to the first row"),
-    Channel("voltage", "V", "voltage of the battery, relative to the first row"),
-    Channel("roll", "°"),
-    Channel("pitch", "°"),
-    Channel("yaw", "°", "heading relative to the first row"),
-    *(Channel(f"a_{axis}", "m/s²", f"acceleration along {axis}, at most 19.6") for axis in "xyz"),
-    Channel("w_row", "°/s", "rate of roll"),
-    Channel("w_pitch", "°/s", "rate of pitch"),
-    Channel("w_yaw", "°/s", "rate of yaw"),
-)
-NAMES = tuple(channel.name for channel in CHANNELS)
-PRESS, VOLTAGE, YAW = (NAMES.index(name) for name in ("press", "voltage", "yaw"))
 STATES = {
     "Normal": "normal",
     "AddWeight": "added weight",
@@ -60,6 +45,9 @@ STATES = {
 }
 """Folders of the states, and what they are called here; normal first."""
 LABELS = {state: label for label, state in enumerate(STATES)}
+FACTS = read_info(__name__, "haizhe_auv", faults=tuple(STATES.values())[1:], length=LENGTH)
+NAMES = tuple(channel.name for channel in FACTS.channels)
+PRESS, VOLTAGE, YAW = (NAMES.index(name) for name in ("press", "voltage", "yaw"))
 
 
 @SOURCES.register("haizhe_auv", title="Haizhe AUV")
@@ -73,32 +61,7 @@ class HaizheAuv:
 
     levels: bool = False
 
-    info = SourceInfo(
-        name="haizhe_auv",
-        title="Haizhe AUV",
-        domain="condition monitoring",
-        description=(
-            "A small autonomous underwater vehicle with four propellers dives for about ten seconds under one "
-            "control program. Control of the motors, depth, pressure, voltage, attitude, acceleration and rates "
-            "of turn are recorded at 20 Hz. A dive is sound, or carries a load, or has a constant added to its "
-            "pressure reading, or a slightly or badly damaged propeller, from its beginning on. Pressure, voltage "
-            "and heading are relative to the first row."
-        ),
-        channels=CHANNELS,
-        faults=tuple(STATES.values())[1:],
-        protocol=Protocol(length=LENGTH, label_rule="native"),
-        split_unit="half hour of the clock",
-        asset_unit="vehicle",
-        licence="CC-BY-4.0 (of the data page, as others quote it)",
-        citation=(
-            "Ji et al. 2021, Autonomous underwater vehicle fault diagnosis dataset, Data in Brief 39:107477, data "
-            "doi:10.17632/7rp2pmr6mx.1"
-        ),
-        url="https://doi.org/10.17632/7rp2pmr6mx.1",
-        size="1,225 CSV files, 20 MB",
-        verified=True,
-        redistributable=True,
-    )
+    info = FACTS
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents and places of all dives, and of how they are given."""

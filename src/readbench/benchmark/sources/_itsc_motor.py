@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, Cuts, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import Channel, Cuts, Recording, read_info
 from readbench.benchmark.sources._files import find_files, fingerprint_files
 from readbench.benchmark.sources._matlab import MatValue, number_array, read_mat
 from readbench.engine.registry import SOURCES
@@ -59,28 +59,12 @@ class ItscMotor:
     doubtful: Literal["left-out", "kept"] = "left-out"
     group: Literal["recording", "repetition"] = "recording"
 
-    info = SourceInfo(
-        name="itsc_motor",
-        title="ITSC motor",
-        domain="condition monitoring",
-        description=(
-            "Currents of the three phases of one induction motor of 0.75 hp at 60 Hz, without load, in steady state, "
-            "sampled at 1 kHz. A panel of switches shorts 10 to 40 % of the winding of one phase. The fault is there "
-            "throughout. The authors' filter left the mains frequency only: a window is three amplitudes and two "
-            "angles between phases. Windows begin at random samples, because the recordings begin at an angle that "
-            "tells the faulty phase."
-        ),
-        channels=tuple(Channel(f"phase_{phase.lower()}", "A", f"current of phase {phase}") for phase in PHASES),
+    info = read_info(
+        __name__,
+        "itsc_motor",
         faults=tuple(f"phase {phase}, {share} % shorted" for phase in PHASES for share in SHARES),
-        protocol=Protocol(length=LENGTH, label_rule="native", before="none"),
-        split_unit="recording",
-        asset_unit="motor",
-        licence="MIT",
-        citation="Cardenas-Cornejo et al. 2023, Measurement 222, 113680",
-        url="https://github.com/ibarram/ITSC",
-        size="1 MATLAB file, 1.5 MB",
-        verified=True,
-        redistributable=True,
+        channels=tuple(Channel(f"phase_{phase.lower()}", "A", f"current of phase {phase}") for phase in PHASES),
+        length=LENGTH,
     )
 
     def fingerprint(self, root: Path | None) -> str:

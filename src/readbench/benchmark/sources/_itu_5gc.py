@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import BeforeSource, Channel, Cuts, Protocol, Recording, SourceInfo, rows_before
+from readbench.benchmark.protocol import BeforeSource, Channel, Cuts, Recording, read_info, rows_before
 from readbench.benchmark.sources._episodes import runs
 from readbench.benchmark.sources._files import (
     check_times,
@@ -101,33 +101,7 @@ class Itu5gc(BeforeSource):
 
     doubtful: bool = False
 
-    info = SourceInfo(
-        name="itu_5gc",
-        title="ITU 5G core",
-        domain="microservice and telecom operations",
-        description=(
-            "A test bed with three emulated 5G core networks, urban, middle and rural. The state of three nodes of "
-            "each (udm, amf, ausf) is polled every ten seconds: interface, octets in and out, processor and memory. A "
-            "script injects failures of about 70 s into one node at a time, and labels come from its log. The numbers "
-            "are the extract that a team of the ITU challenge of 2021 published."
-        ),
-        channels=CHANNELS,
-        faults=FAULTS,
-        protocol=Protocol(length=LENGTH, label_rule="native", before_steps=BEFORE),
-        split_unit="failure",
-        asset_unit="network",
-        licence="none stated",
-        citation=(
-            "ITU AI/ML in 5G Challenge 2021, problem statement 15: network failure detection and root cause analysis "
-            "in 5GC by NFV-based test environment (KDDI); extract by team YOTA-YOTA"
-        ),
-        url=(
-            "https://github.com/ITU-AI-ML-in-5G-Challenge/"
-            "ITU-ML5G-PS-015-Network-failure-detection-in-5GC-team-YOTA-YOTA"
-        ),
-        size="six recordings, 200,000 rows",
-        verified=True,
-    )
+    info = read_info(__name__, "itu_5gc", faults=FAULTS, channels=CHANNELS, length=LENGTH, before_steps=BEFORE)
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of data, labels and times of all recordings, and of which failures are used."""

@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, Cuts, CutSource, Protocol, Recording, SourceInfo, window_starts
+from readbench.benchmark.protocol import Cuts, CutSource, Recording, read_info, window_starts
 from readbench.benchmark.sources._files import (
     check_times,
     csv_columns,
@@ -77,20 +77,9 @@ FAULTS = (
 """Types as the tables call them; classes 1 to 6 in this order."""
 FORGOTTEN = {("MZVAV-2-1", "2007-08-30")}
 """Days with a fault by table and report, on which the ground truth says 0 throughout."""
-CHANNELS = (
-    Channel("Supply Air Temperature", "°F", "temperature of the air that leaves the unit"),
-    Channel("Outdoor Air Temperature", "°F", "temperature of the air outside"),
-    Channel("Mixed Air Temperature", "°F", "temperature after outdoor and return air are mixed"),
-    Channel("Return Air Temperature", "°F", "temperature of the air that comes back from the rooms"),
-    Channel("Supply Air Fan Status", "", "whether the supply fan runs"),
-    Channel("Supply Air Fan Speed Control Signal", "", "command to the supply fan, 0 to 1"),
-    Channel("Exhaust Air Damper Control Signal", "", "command to the exhaust damper, 0 to 1"),
-    Channel("Outdoor Air Damper Control Signal", "", "command to the outdoor air damper, 0 to 1"),
-    Channel("Return Air Damper Control Signal", "", "command to the return air damper, 0 to 1"),
-    Channel("Cooling Coil Valve Control Signal", "", "command to the valve of the cooling coil, 0 to 1"),
-    Channel("Heating Coil Valve Control Signal", "", "command to the valve of the heating coil, 0 to 1"),
-)
-NAMES = tuple(channel.name for channel in CHANNELS)
+
+FACTS = read_info(__name__, "lbnl_ahu")
+NAMES = tuple(channel.name for channel in FACTS.channels)
 OUTDOOR = NAMES.index("Outdoor Air Temperature")
 TIME, TRUTH = "Datetime", "Fault Detection Ground Truth"
 TIME_FORMAT = "%m/%d/%Y %H:%M"
@@ -130,37 +119,7 @@ class LbnlAhu(CutSource):
 
     twin: bool = True
 
-    info = SourceInfo(
-        name="lbnl_ahu",
-        title="LBNL AHU",
-        domain="condition monitoring",
-        description=(
-            "Air-handling units of two test buildings, with a fault imposed for whole days: dampers or valves of the "
-            "coils that are stuck or leak. Four temperatures, the state of the fan and six commands of the controller "
-            "are read once a minute while the building is in use. One unit ran with constant and with variable fan "
-            "speed; the other one also has a simulated twin, which saw the same weather. Where a stuck damper or valve "
-            "stands is not measured: it shows in temperatures that do not fit the commands. Many hours of a fault show "
-            "nothing."
-        ),
-        channels=CHANNELS,
-        faults=(
-            "stuck outdoor air damper",
-            "stuck cooling coil valve",
-            "leaking heating coil valve",
-            "stuck heating coil valve",
-            "leaking cooling coil valve",
-            "leaking outdoor air damper",
-        ),
-        protocol=Protocol(length=120, stride=60, label_rule="majority"),
-        split_unit="building and date",
-        asset_unit="air-handling unit and its fan",
-        licence="none stated with the data (the article is CC-BY-4.0)",
-        citation="Granderson et al. 2020, Building fault detection data to aid diagnostic algorithm creation and "
-        "performance testing, Scientific Data 7:65, doi:10.1038/s41597-020-0398-6",
-        url="https://doi.org/10.1038/s41597-020-0398-6",
-        size="four CSV files, 12 MB, and four tables of faults",
-        verified=True,
-    )
+    info = FACTS
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents of all tables, and of whether the twin is read."""

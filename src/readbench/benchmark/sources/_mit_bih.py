@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import BeforeSource, Channel, Cuts, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import BeforeSource, Cuts, Protocol, Recording, read_info
 from readbench.benchmark.sources._files import find_files, fingerprint_files, open_binary, plain_name, read_text
 from readbench.engine.preparation import fill_gaps, is_reading
 from readbench.engine.registry import SOURCES
@@ -221,41 +221,7 @@ class MitBih(BeforeSource):
     the samples just before it (`preceding`).
     """
 
-    info = SourceInfo(
-        name="mit_bih",
-        title="MIT-BIH",
-        domain="physiological and general signals",
-        description=(
-            "Two-lead ambulatory electrocardiograms of half an hour each, sampled at 360 Hz. The first lead is a "
-            "modified limb lead II in most records and V5 in three, the second mostly V1, else V2, V4, V5 or MLII; "
-            "channels are named by position. Cardiologists marked and classified every beat. A window is cut "
-            "around each beat, 128 samples to either side, and takes the strict majority class of the beats inside, "
-            "normal on a tie. Classes group the beats as ANSI/AAMI EC57 does; normal includes bundle branch blocks and "
-            "escape beats, and paced beats stay with the unclassifiable ones."
-        ),
-        channels=(
-            Channel("lead_0", "mV", "first lead: MLII, in 102, 104 and 114 V5"),
-            Channel("lead_1", "mV", "second lead: V1 in most records, else V2, V4, V5 or MLII"),
-        ),
-        faults=(
-            "supraventricular ectopic beat",
-            "ventricular ectopic beat",
-            "fusion of ventricular and normal beat",
-            "paced or unclassifiable beat",
-        ),
-        protocol=Protocol(length=2 * HALF, label_rule="native", before_steps=BEATS_BEFORE * 2 * HALF),
-        split_unit="patient",
-        asset_unit="patient",
-        licence="ODC-By-1.0",
-        citation=(
-            "Moody and Mark, IEEE Eng. Med. Biol. Mag. 20 (2001) 45-50; Goldberger et al., Circulation 101 (2000) "
-            "e215-e220"
-        ),
-        url="https://physionet.org/content/mitdb/1.0.0/",
-        size="48 records, 104 MB",
-        verified=True,
-        redistributable=True,
-    )
+    info = read_info(__name__, "mit_bih", length=2 * HALF, before_steps=BEATS_BEFORE * 2 * HALF)
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of headers, signals and annotations."""

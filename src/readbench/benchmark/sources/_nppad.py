@@ -27,7 +27,7 @@ from typing import Literal
 
 import numpy as np
 
-from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, SourceInfo, read_shipped_rows
+from readbench.benchmark.protocol import Channel, CutSource, Recording, read_info, read_shipped_rows
 from readbench.benchmark.sources._files import (
     check_times,
     check_unique,
@@ -80,32 +80,13 @@ class Nppad(CutSource):
 
     channels: Literal["plant", "every"] = "plant"
 
-    info = SourceInfo(
-        name="nppad",
-        title="NPPAD",
-        domain="industrial control",
-        description=(
-            "A pressurised water reactor with two loops, run through the simulator PCTRAN from 100 % power. One of ten "
-            "accidents begins after 100 s: breaks of pipes and tubes, moving rods, a lost load. Temperatures, "
-            "pressures, flows, levels, powers, reactivities and radiation are written every ten seconds, without "
-            "noise. Each run has a severity, from one percent to the full size. Variables that only a simulator knows, "
-            "such as the flow out of a break, are left out."
-        ),
-        channels=PLANT_CHANNELS,
+    info = read_info(
+        __name__,
+        "nppad",
         faults=tuple(ACCIDENTS.values()),
-        protocol=Protocol(
-            length=64, stride=37, normal_stride=1, label_rule="majority", before_steps=ONSET, before_least=ONSET - 3
-        ),
-        split_unit="type and ten of severity",
-        asset_unit="ten of severity",
-        licence="MIT",
-        citation="Qi et al. 2022, An open time-series simulated dataset covering various accidents for nuclear power "
-        "plants, Scientific Data 9:766, doi:10.1038/s41597-022-01879-1",
-        url="https://github.com/thu-inet/NuclearPowerPlantAccidentData",
-        size="1217 CSV files, 630 MB",
-        simulated=True,
-        verified=True,
-        redistributable=True,
+        channels=PLANT_CHANNELS,
+        before_steps=ONSET,
+        before_least=ONSET - 3,
     )
 
     def __post_init__(self) -> None:

@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import CutSource, Recording, read_info
 from readbench.benchmark.sources._files import (
     check_times,
     check_unique,
@@ -54,24 +54,16 @@ Sentinels = Literal["c", "b", "a"]
 Sensors = Literal["nominal", "most", "common"]
 Table = dict[str, NDArray[np.float64]]
 
-SENSORS = (
-    Channel("P-PDG", "Pa", "pressure at the permanent downhole gauge"),
-    Channel("P-TPT", "Pa", "pressure at the temperature and pressure transducer"),
-    Channel("T-TPT", "°C", "temperature at the temperature and pressure transducer"),
-    Channel("P-MON-CKP", "Pa", "pressure upstream of the production choke"),
-    Channel("T-JUS-CKP", "°C", "temperature downstream of the production choke"),
-    Channel("P-JUS-CKGL", "Pa", "pressure downstream of the gas lift choke"),
-    Channel("QGL", "m³/s", "gas lift flow rate"),
-)
-NAMES = tuple(sensor.name for sensor in SENSORS)
-KEPT: dict[Sensors, tuple[str, ...]] = {"nominal": NAMES, "most": ("P-TPT", "T-TPT", "P-MON-CKP"), "common": ("T-TPT",)}
-"""Sensors to read: all seven, those that most wells have, the one that every well has (in the copy read here)."""
-PRESSURES = np.array([sensor.unit == "Pa" for sensor in SENSORS])
-
 TRANSIENT = 100
 EVENTS_WITH_TRANSIENT = (1, 2, 5, 6, 7, 8, 9)
 ONSET_CODES = tuple((TRANSIENT + event, event) for event in EVENTS_WITH_TRANSIENT)
 VOCABULARY = (*range(10), *(code for code, _ in ONSET_CODES))
+
+FACTS = read_info(__name__, "petrobras_3w", onset_codes=ONSET_CODES)
+NAMES = tuple(sensor.name for sensor in FACTS.channels)
+KEPT: dict[Sensors, tuple[str, ...]] = {"nominal": NAMES, "most": ("P-TPT", "T-TPT", "P-MON-CKP"), "common": ("T-TPT",)}
+"""Sensors to read: all seven, those that most wells have, the one that every well has (in the copy read here)."""
+PRESSURES = np.array([sensor.unit == "Pa" for sensor in FACTS.channels])
 
 LARGEST_READING = 1e10
 LARGEST_PRESSURE = 1e9  # Pa
@@ -96,42 +88,7 @@ class Petrobras3W(CutSource):
     sentinels: Sentinels = "c"
     sensors: Sensors = "nominal"
 
-    info = SourceInfo(
-        name="petrobras_3w",
-        title="Petrobras 3W",
-        domain="condition monitoring",
-        description=(
-            "Offshore oil wells of one operator, watched once a second by pressure and temperature sensors from the "
-            "bottom of the well to the production choke, and by the gas lift flow. Each instance is a stretch of hours "
-            "around one event; experts marked its normal, transient and steady phases. The transient of an event "
-            "counts as the event. Some instances were simulated or drawn by experts, because the event is rare. Wells "
-            "lack different sensors, so instances have 2 to 7 channels."
-        ),
-        channels=SENSORS,
-        faults=(
-            "abrupt increase of basic sediment and water",
-            "spurious closure of the downhole safety valve",
-            "severe slugging",
-            "flow instability",
-            "rapid productivity loss",
-            "quick restriction in the production choke",
-            "scaling in the production choke",
-            "hydrate in the production line",
-            "hydrate in the service line",
-        ),
-        protocol=Protocol(length=256, stride=256, label_rule="majority", missing="drop", onset_codes=ONSET_CODES),
-        split_unit="instance",
-        asset_unit="well",
-        licence="CC-BY-4.0",
-        citation=(
-            "Vargas et al. 2019, A realistic and public dataset with rare undesirable real events in oil wells, "
-            "J. Petroleum Science and Engineering 181:106223"
-        ),
-        url="https://github.com/petrobras/3W",
-        size="2.7 GB",
-        verified=True,
-        redistributable=True,
-    )
+    info = FACTS
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents and places of all instances, and of the rule for sentinels."""

@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import Channel, CutSource, Recording, read_info
 from readbench.benchmark.sources._files import (
     check_times,
     check_unique,
@@ -80,34 +80,16 @@ class PropulsionTruth:
 class Phmap23(CutSource):
     """Stuck valves and bubbles in the propulsion of four spacecraft, seven pressures over three cycles."""
 
-    info = SourceInfo(
-        name="phmap23",
-        title="PHMAP23",
-        domain="condition monitoring",
-        description=(
-            "A simplified propulsion system of a spacecraft, simulated by its agency for the data challenge of the PHM "
-            "conference Asia-Pacific 2023. Water at 2 MPa runs through pipes with four solenoid valves, which open and "
-            "shut three times in 1.2 s. Seven pressures are read a thousand times a second, without noise. A valve "
-            "opens only in part, or a bubble sits at one of eight places. Each case is one firing of one of four "
-            "spacecraft, which differ in the timing of their valves by up to 1 ms."
-        ),
-        channels=CHANNELS,
+    info = read_info(
+        __name__,
+        "phmap23",
         faults=(
             *(f"valve {place} opens in part only" for place in VALVES),
             *(f"bubble at {place}" for place in BUBBLES),
         ),
-        protocol=Protocol(length=ROWS - 1, stride=ROWS - 1, label_rule="majority", test_share=0.3),
-        split_unit="case",
-        asset_unit="spacecraft",
-        licence="none stated",
-        citation=(
-            "PHM Asia-Pacific 2023 data challenge, Japan Aerospace Exploration Agency (JAXA), "
-            "https://data.phmsociety.org/phmap-2023-data-challenge"
-        ),
-        url="https://github.com/FedericaParlapiano/Progetto-Manutenzione-PHM-Asia-2023",
-        size="223 CSV files, 36 MB",
-        simulated=True,
-        verified=True,
+        channels=CHANNELS,
+        length=ROWS - 1,
+        stride=ROWS - 1,
     )
 
     def fingerprint(self, root: Path | None) -> str:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, Protocol, Recording, Side, SourceInfo
+from readbench.benchmark.protocol import Channel, Recording, Side, read_info
 from readbench.benchmark.sources._files import find_files, fingerprint_files, number_list, parse_json, read_text
 from readbench.engine.preparation import is_reading
 from readbench.engine.registry import SOURCES
@@ -73,25 +73,11 @@ Series = dict[str, NDArray[np.float64]]
 class Rats40k:
     """Univariate and multivariate windows of 16 to 128 steps with 21 kinds of anomalies, in their own split."""
 
-    info = SourceInfo(
-        name="rats40k",
-        title="RATs40K",
-        domain="physiological and general signals",
-        description=(
-            "Short windows from public datasets of many fields, univariate or with a few named channels. Each was "
-            "given one kind of anomaly, out of 14 for univariate and 7 for multivariate windows, by language models. "
-            "Lengths and channels differ from window to window. The dataset's own train and test parts are kept. Not "
-            "verified against the official files."
-        ),
-        channels=(Channel(VALUE, description="of univariate windows; multivariate ones name their own channels"),),
+    info = read_info(
+        __name__,
+        "rats40k",
         faults=tuple(f"{kind} anomaly" for kind, number in CLASSES.items() if number),
-        protocol=Protocol(length=None, label_rule="native", native_split=True),
-        split_unit="window (native split)",
-        asset_unit="dataset of origin",
-        licence="not established",
-        citation="Yang et al. 2025, Time-RA: towards time series reasoning for anomaly with LLM feedback, arXiv",
-        url="https://huggingface.co/datasets/Time-RA/RATs40K",
-        size="two JSON files, 36,000 windows",
+        channels=(Channel(VALUE, description="of univariate windows; multivariate ones name their own channels"),),
     )
 
     def fingerprint(self, root: Path | None) -> str:

@@ -27,7 +27,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import Channel, CutSource, Recording, read_info
 from readbench.benchmark.sources._files import (
     check_times,
     csv_columns,
@@ -208,38 +208,7 @@ class RcaEval(CutSource):
 
     collection: Literal["auto", "re1", "re2", "sock-shop-1"] = "auto"
 
-    info = SourceInfo(
-        name="rcaeval",
-        title="RCAEval",
-        domain="microservice and telecom operations",
-        description=(
-            "Microservice applications under load, watched once a second by the metrics of every service: processor, "
-            "memory, disk, network, workload, errors and latencies. In each case one fault is injected into one "
-            "service; what follows the injection carries the fault, whatever service was hit. Each system has "
-            "services of its own, so that most channels of a window are absent. Not verified against the official "
-            "files."
-        ),
-        channels=(),
-        faults=(
-            "processor hog",
-            "memory leak",
-            "disk stress",
-            "network delay",
-            "packet loss",
-            "socket exhaustion",
-        ),
-        protocol=Protocol(length=256, stride=256, label_rule="majority", test_share=ONE_GROUP_IN_FIFTEEN),
-        split_unit="service and fault",
-        asset_unit="system",
-        licence="MIT (RE1, RE2); unclear (Sock Shop 1)",
-        citation=(
-            "Pham et al. 2025, RCAEval: a benchmark for root cause analysis of microservice systems with telemetry "
-            "data, doi:10.5281/zenodo.14590730; Sock Shop 1 from Ikram et al. 2022, Root cause analysis of failures in "
-            "microservices through causal discovery, NeurIPS"
-        ),
-        url="https://doi.org/10.5281/zenodo.14590730",
-        size="RE1.zip 390 MB, RE2.zip 4.2 GB",
-    )
+    info = read_info(__name__, "rcaeval", test_share=ONE_GROUP_IN_FIFTEEN)
 
     def resolved(self, root: Path | None) -> RcaEval:
         """The source with the metrics of all cases under `root` as channels, sorted by name."""

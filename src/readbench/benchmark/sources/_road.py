@@ -41,7 +41,7 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, SourceInfo, rows_before
+from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, read_info, rows_before
 from readbench.benchmark.sources._files import (
     csv_blocks,
     find_files,
@@ -531,30 +531,13 @@ AMBIENT_CAPTURES = 12
 class Road(CutSource):
     """Masquerade and accelerator attacks on the CAN bus of a car, decoded into signals at 100 Hz."""
 
-    info = SourceInfo(
-        name="road",
-        title="ROAD",
-        domain="automotive intrusion",
-        description=(
-            "All traffic on the CAN bus of a passenger car, driven on a dynamometer and on roads. The 664 channels are "
-            "the anonymised signals of 105 CAN ids, channel 0x0D0_3 being the third signal of id 0x0D0, sampled at "
-            "100 Hz by their last value. In an attack capture, frames of one id are forged for "
-            "tens of seconds, and those steps carry the attack's family: wheel speeds, coolant temperature, "
-            "speedometer or reverse lights. In accelerator captures the car was compromised beforehand and the whole "
-            "capture is abnormal. Of a capture published with and without the displaced genuine frames, the variant "
-            "without them (masquerade) is used."
-        ),
-        channels=tuple(Channel(name, description=f"signal {name[6:]} of CAN id {name[:5]}") for name in CHANNELS),
+    info = read_info(
+        __name__,
+        "road",
         faults=tuple(f"{family.replace('_', ' ')} attack" for family in FAMILIES),
-        protocol=Protocol(length=LENGTH, stride=LENGTH, label_rule="majority-or-coverage"),
-        split_unit="capture",
-        asset_unit="vehicle",
-        licence="CC-BY-4.0",
-        citation="Verma et al., PLoS ONE 19 (2024) e0296879",
-        url="https://doi.org/10.5281/zenodo.10462796",
-        size="33 attack and 12 ambient captures, 557 MB",
-        verified=True,
-        redistributable=True,
+        channels=tuple(Channel(name, description=f"signal {name[6:]} of CAN id {name[:5]}") for name in CHANNELS),
+        length=LENGTH,
+        stride=LENGTH,
     )
 
     def fingerprint(self, root: Path | None) -> str:

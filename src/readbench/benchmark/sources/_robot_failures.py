@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import Channel, Recording, read_info
 from readbench.benchmark.sources._files import find_files, fingerprint_files, plain_name, read_text
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError, SourceMissingError
@@ -72,27 +72,12 @@ NAMES = tuple(channel.name for channel in CHANNELS)
 class RobotFailures:
     """Failures of an assembly robot in five situations: six forces and torques over 0.3 s."""
 
-    info = SourceInfo(
-        name="robot_failures",
-        title="Robot failures",
-        domain="condition monitoring",
-        description=(
-            "Three forces and three torques on the gripper of an assembly robot, 15 readings in the 315 ms after a "
-            "failure was detected. The examples come from five learning problems: approach to the grasp, transfer of "
-            "a part, position of the part after a failed transfer, approach to the release, motion with the part. A "
-            "class is a problem together with one of its labels. Problems share examples, which keep the label of each."
-        ),
-        channels=CHANNELS,
+    info = read_info(
+        __name__,
+        "robot_failures",
         faults=tuple(f"{PROBLEMS[problem]}: {LABELS[problem][label]}" for problem, label in CLASSES),
-        protocol=Protocol(length=STEPS, label_rule="native"),
-        split_unit="distinct example",
-        asset_unit="",
-        licence="CC-BY-4.0 (as listed by the UCI repository)",
-        citation="Seabra Lopes and Camarinha-Matos 1999, Robot execution failures, UCI Machine Learning Repository",
-        url="https://archive.ics.uci.edu/dataset/138/robot+execution+failures",
-        size="five text files, 140 kB",
-        verified=True,
-        redistributable=True,
+        channels=CHANNELS,
+        length=STEPS,
     )
 
     def fingerprint(self, root: Path | None) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import CutSource, Recording, read_info
 from readbench.benchmark.sources._files import (
     check_times,
     check_unique,
@@ -49,46 +49,7 @@ FOLDERS = (NORMAL_FOLDER, "other", *FAULT_FOLDERS)
 class Skab(CutSource):
     """Skoltech Anomaly Benchmark: 34 experiments with one anomaly each, and one without."""
 
-    info = SourceInfo(
-        name="skab",
-        title="SKAB",
-        domain="condition monitoring",
-        description=(
-            "A test bench in which a pump drives water round a closed loop with two valves and a tank. Eight sensors "
-            "are read about once a second: vibration, motor current and voltage, pressure, two temperatures and flow. "
-            "In each experiment one anomaly is brought about by hand and its steps are marked. The kind of anomaly "
-            "follows from the experiment: a closing valve, leaking or added fluid, an unbalanced rotor, too much "
-            "water, cavitation or hot water. One long recording has no anomaly."
-        ),
-        channels=(
-            Channel("Accelerometer1RMS", "g", "vibration acceleration, first accelerometer"),
-            Channel("Accelerometer2RMS", "g", "vibration acceleration, second accelerometer"),
-            Channel("Current", "A", "current of the pump's motor"),
-            Channel("Pressure", "bar", "pressure in the loop after the pump"),
-            Channel("Temperature", "°C", "temperature of the motor's body"),
-            Channel("Thermocouple", "°C", "temperature of the fluid in the loop"),
-            Channel("Voltage", "V", "voltage of the pump's motor"),
-            Channel("Volume Flow RateRMS", "l/min", "flow of the fluid in the loop"),
-        ),
-        faults=(
-            "valve closing after the pump",
-            "valve closing before the pump",
-            "fluid leak or addition",
-            "rotor imbalance",
-            "increase of water in the loop",
-            "cavitation",
-            "hot water supply",
-        ),
-        protocol=Protocol(length=64, stride=32, label_rule="majority-or-coverage"),
-        split_unit="experiment",
-        asset_unit="test bench",
-        licence="GPL-3.0",
-        citation="Katser and Kozitsin 2020, Skoltech Anomaly Benchmark (SKAB), doi:10.34740/KAGGLE/DSV/1693952",
-        url="https://github.com/waico/SKAB",
-        size="35 CSV files, 4 MB",
-        verified=True,
-        redistributable=True,
-    )
+    info = read_info(__name__, "skab")
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents and places of all files."""

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, Protocol, Recording, SourceInfo
+from readbench.benchmark.protocol import Recording, read_info
 from readbench.benchmark.sources._files import find_files, fingerprint_files, number_list, open_binary, parse_json
 from readbench.engine.preparation import is_reading
 from readbench.engine.registry import SOURCES
@@ -32,27 +32,6 @@ VERSION = 1
 STEPS = 128
 PROTOCOLS = {"TCP": 0.0, "UDP": 1.0}
 OTHER_PROTOCOL = 2.0
-CHANNELS = (
-    Channel("RSRP", "dBm", "received power of the reference signal"),
-    Channel("DL_BLER", "", "downlink block error rate"),
-    Channel("DL_MCS", "", "downlink modulation and coding scheme"),
-    Channel("UL_BLER", "", "uplink block error rate"),
-    Channel("UL_MCS", "", "uplink modulation and coding scheme"),
-    Channel("UL_NPRB", "", "uplink physical resource blocks"),
-    Channel("UL_SNR", "dB", "uplink signal-to-noise ratio"),
-    Channel("TX_Bytes", "B", "bytes sent"),
-    Channel("RX_Bytes", "B", "bytes received"),
-    Channel("Estimated_UL_Buffer", "B", "estimated uplink buffer"),
-    Channel("PRBs_DL_Current", "", "downlink resource blocks in use"),
-    Channel("PRBs_UL_Current", "", "uplink resource blocks in use"),
-    Channel("PRB_Utilization_DL", "", "share of downlink resource blocks in use"),
-    Channel("PRB_Utilization_UL", "", "share of uplink resource blocks in use"),
-    Channel("UL_Protocol", "", "uplink protocol: TCP 0, UDP 1, other 2"),
-    Channel("UL_NumberOfPackets", "", "uplink packets"),
-    Channel("DL_Protocol", "", "downlink protocol: TCP 0, UDP 1, other 2"),
-    Channel("DL_NumberOfPackets", "", "downlink packets"),
-)
-NAMES = tuple(channel.name for channel in CHANNELS)
 KINDS = (
     "Jamming",
     "Antenna Failure",
@@ -67,36 +46,15 @@ KINDS = (
     "High Network Congestion (Sudden Spike)",
 )
 """Kinds of anomaly as the files spell them: classes 1 to 11."""
+FACTS = read_info(__name__, "telecomts", faults=tuple(kind.lower() for kind in KINDS), length=STEPS)
+NAMES = tuple(channel.name for channel in FACTS.channels)
 
 
 @SOURCES.register("telecomts", title="TelecomTS")
 class TelecomTs:
     """Eleven kinds of anomalies in a 5G network, 18 indicators over 128 steps."""
 
-    info = SourceInfo(
-        name="telecomts",
-        title="TelecomTS",
-        domain="microservice and telecom operations",
-        description=(
-            "A private 5G network with one user device that downloads files or watches streams, at rest in one of "
-            "three zones or moving. 18 indicators of the radio link, the scheduler and the traffic come in windows of "
-            "128 steps; two of them are protocols as numbers. A window is normal or has one kind of anomaly. Jamming "
-            "was done for real, the ten other kinds were injected into recorded windows. Not verified against the "
-            "official files."
-        ),
-        channels=CHANNELS,
-        faults=tuple(kind.lower() for kind in KINDS),
-        protocol=Protocol(length=STEPS, label_rule="native"),
-        split_unit="window (random hold-out)",
-        asset_unit="zone",
-        licence="not established",
-        citation=(
-            "Feng et al. 2025, TelecomTS: a multi-modal observability dataset for time series and language analysis, "
-            "arXiv"
-        ),
-        url="https://huggingface.co/datasets/AliMaatouk/TelecomTS",
-        size="33 JSON-lines files, 944 MB",
-    )
+    info = FACTS
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents and places of all files."""

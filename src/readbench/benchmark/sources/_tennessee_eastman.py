@@ -43,7 +43,7 @@ from typing import IO, Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, CutSource, Protocol, Recording, Side, SourceInfo, read_shipped_rows
+from readbench.benchmark.protocol import Channel, CutSource, Recording, Side, SourceInfo, read_info, read_shipped_rows
 from readbench.benchmark.sources._files import (
     csv_blocks,
     find_files,
@@ -488,41 +488,7 @@ class TennesseeEastman(CutSource):
     layout: Layout = "auto"
     runs: Annotated[int | None, ParameterRange(1)] = None
 
-    info = SourceInfo(
-        name="tennessee_eastman",
-        title="Tennessee Eastman",
-        domain="industrial control",
-        description=(
-            "A simulated chemical plant with reactor, condenser, separator, stripper and compressor under closed-loop "
-            "control. 41 measurements and 11 manipulated variables are sampled every three minutes; compositions are "
-            "analysed more slowly and look like stairs. In each faulty run one of twenty disturbances sets in after "
-            "one hour (training) or eight hours (testing) and stays. Disturbances are steps, random variation, slow "
-            "drift, sticking valves and five whose nature is not told. Faults 3, 9 and 15 hardly show in any channel."
-        ),
-        channels=CHANNELS,
-        faults=FAULTS,
-        protocol=Protocol(
-            length=256,
-            stride=48,
-            normal_stride=10,
-            label_rule="majority",
-            native_split=True,
-            before_least=TRAIN_ONSET,  # training runs have no more
-        ),
-        split_unit="simulation run",
-        asset_unit="",
-        licence="CC0-1.0 (Rieth et al.); University of Illinois permissive licence (Russell, Chiang and Braatz)",
-        citation=(
-            "Downs and Vogel 1993, A plant-wide industrial process control problem, Computers & Chemical Engineering "
-            "17(3):245-255; Rieth et al. 2017, Additional Tennessee Eastman process simulation data for anomaly "
-            "detection evaluation, Harvard Dataverse, doi:10.7910/DVN/6C3JR1"
-        ),
-        url="https://doi.org/10.7910/DVN/6C3JR1",
-        size="four RData files, 1.4 GB",
-        simulated=True,
-        verified=True,
-        redistributable=True,
-    )
+    info = read_info(__name__, "tennessee_eastman", faults=FAULTS, channels=CHANNELS, before_least=TRAIN_ONSET)
 
     def substituted(self, root: Path | None) -> bool:
         """Whether the tables that are read come from own runs of the simulator."""

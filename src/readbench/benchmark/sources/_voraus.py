@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Channel, Protocol, Recording, SourceInfo, fill_missing
+from readbench.benchmark.protocol import Channel, Recording, fill_missing, read_info
 from readbench.benchmark.sources._files import check_times, find_files, fingerprint_files, numbers_of
 from readbench.engine.preparation import is_reading, resample
 from readbench.engine.registry import SOURCES
@@ -86,44 +86,7 @@ class Sample:
 class Voraus:
     """Pick-and-place cycles of a robot arm with twelve kinds of anomalies, 130 signals, a recording a window."""
 
-    info = SourceInfo(
-        name="voraus",
-        title="Voraus",
-        domain="condition monitoring",
-        description=(
-            "A six-axis robot arm that picks cans and places them, one cycle a recording, with 130 electrical and "
-            "mechanical signals of the machine and of each axis at 100 Hz. Anomalies were staged: more friction or "
-            "weight on an axis, collisions with soft things, missed, lost or too heavy cans, entanglement, wrong "
-            "positions, bad motor commutation and a wobbling station. The whole recording carries the label. Every "
-            "recording is interpolated to 1024 points. Not verified against the official files."
-        ),
-        channels=CHANNELS,
-        faults=(
-            "additional friction on an axis",
-            "additional weight on an axis",
-            "collision with foam",
-            "collision with a cable",
-            "collision with a carton",
-            "missed can",
-            "lost can",
-            "can of other weight",
-            "entangled",
-            "invalid gripping position",
-            "motor commutation fault",
-            "wobbling station",
-        ),
-        protocol=Protocol(length=LENGTH, label_rule="native", test_share=0.3),
-        split_unit="recording",
-        asset_unit="robot",
-        licence="CC-BY-NC-SA-4.0",
-        citation=(
-            "Brockmann et al. 2023, The voraus-AD dataset for anomaly detection in robot applications, IEEE Trans. "
-            "Robotics"
-        ),
-        url="https://github.com/vorausrobotik/voraus-ad-dataset",
-        size="one parquet file, 1.1 GB",
-        redistributable=True,
-    )
+    info = read_info(__name__, "voraus", channels=CHANNELS, length=LENGTH)
 
     def fingerprint(self, root: Path | None) -> str:
         """Hash of the contents of the file."""
