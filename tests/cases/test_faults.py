@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("lancedb", reason="libraries need the extra `cases`: pip install 'readbench[dev,cases]'")
 
 from readbench.cases import Library, check_library, export_library, import_library
+from readbench.cases._ledger import HEADS, LEDGER
 from readbench.errors import ConflictError, StoreError
 from research.speed.kills import kill_rounds
 from tests.cases.samples import FAST, filled, windows
@@ -155,3 +156,89 @@ def test_a_clock_that_is_set_back_changes_no_order_and_no_version(
     anew = Library.open(tmp_path / "library")
     assert anew.case("w0").label == library.case("w0").label == "worn again"
     assert check_library(tmp_path / "library").findings == ()
+
+
+def test_a_full_disk_can_be_searched(small_disk: Path) -> None:
+    where = small_disk / "library"
+    filled(where)
+    fill_up(small_disk / "filler", leave=0)
+    ask_everything(where)
+    with pytest.raises(StoreError, match="cannot be written"):
+        Library.open(where).label("w0", "another fault")
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A library on a file system that nothing can be written to."""
+    where = tmp_path / "library"
+    filled(where)
+    mount, umount = which("mount"), which("umount")
+    bind = [mount or "", "--bind", str(where), str(where)]
+    locked = [mount or "", "-o", "remount,bind,ro", str(where)]
+    if (
+        not mount
+        or not umount
+        or any(subprocess.run(own, capture_output=True, check=False).returncode for own in (bind, locked))
+    ):
+        pytest.skip("needs the right to mount")
+    yield where
+    subprocess.run([umount, "-l", str(where)], check=True)
+
+
+def test_a_library_that_may_only_be_read_can_be_searched(read_only: Path) -> None:
+    ask_everything(read_only)
+    began = time.monotonic()
+    with pytest.raises(StoreError, match="cannot be written: it is read-only"):
+        Library.open(read_only).label("w0", "another fault")
+    assert time.monotonic() - began < 20
+
+
+def ask_everything(where: Path) -> None:
+    """All questions that are no changes; vectors and the index of notes are not there yet."""
+    library = Library.open(where)
+    assert library.search(windows(1, seed=4), method="rocket(features=504)").hits
+    assert library.search("w0", method=FAST).hits
+    assert library.find("w1")
+    assert library.cases()
+    assert library.overview().points
+    assert library.doubtful(method=FAST) is not None
+    assert check_library(where).findings == ()
+
+
+def test_a_change_is_on_the_disk_before_it_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library, synced = filled(tmp_path / "library"), list[str]()
+
+    def note(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        sync(descriptor)
+
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", note)
+    library.label("w0", "another fault")
+    journal = tmp_path / "library" / "journal.lance"
+    newest = min((journal / "_versions").glob("*.manifest"))  # they count down
+    needed = [newest, newest.parent, journal / "data", tmp_path / "library" / LEDGER, tmp_path / "library"]
+    places = [synced.index(str(path)) for path in needed]
+    assert places[0] < places[3]  # what the ledger says is there is there
+    assert any(HEADS in path for path in synced)
+
+
+def test_a_newest_version_that_is_lost_with_its_entry_is_missed_and_let_go(tmp_path: Path) -> None:
+    where = tmp_path / "library"
+    filled(where).label("w0", "another fault")
+    newest = min((where / "journal.lance" / "_versions").glob("*.manifest"))
+    newest.unlink()
+    lines = (where / LEDGER).read_bytes().splitlines(keepends=True)
+    (where / LEDGER).write_bytes(b"".join(line for line in lines if newest.name.encode() not in line))
+    with pytest.raises(StoreError, match=f"{newest.name} is missing"):
+        Library.open(where).case("w0")
+    assert newest.name in check_library(where).findings[0].what
+    assert all(own.done for own in check_library(where, repair=True).findings)
+    assert check_library(where).findings == ()
+    assert Library.open(where).label("w0", "a third fault").label == "a third fault"
+
+
+def test_the_ledger_is_its_owners_alone(tmp_path: Path) -> None:
+    filled(tmp_path / "library").store.optimise()
+    for name in (LEDGER, HEADS):
+        assert (tmp_path / "library" / name).stat().st_mode & 0o777 == 0o600

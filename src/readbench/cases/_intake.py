@@ -114,7 +114,8 @@ def to_windows(given: GivenWindows, channels: Sequence[str] | None = None) -> Wi
             f"got {type(given).__name__}."
         )
     arrays: Any = [given] if isinstance(given, np.ndarray) and given.ndim == 2 else given
-    return WindowSet.from_arrays(arrays, channels=None if channels is None else tuple(channels))
+    with np.errstate(over="ignore"):  # what single precision cannot hold is no reading, as infinity is none
+        return WindowSet.from_arrays(arrays, channels=None if channels is None else tuple(channels))
 
 
 def _are_windows(given: object) -> TypeGuard[Sequence[Window]]:
@@ -149,15 +150,15 @@ def attach_context(
     for name, number in (facts or {}).items():
         _check_fact(name, number)
     count, known = len(windows), windows.context or Context.unknown(len(windows))
-    return windows.with_context(
-        Context.of(
+    with np.errstate(over="ignore"):  # likewise
+        context = Context.of(
             count,
             befores=[known.before_of(i) for i in range(count)] if before is None else [before] * count,
             rates=known.rates if rate is None else [rate] * count,
             units=[known.units_of(i) for i in range(count)] if units is None else [tuple(units)] * count,
             facts=[known.facts_of(i) for i in range(count)] if facts is None else [facts] * count,
         )
-    )
+    return windows.with_context(context)
 
 
 @dataclass(frozen=True)
