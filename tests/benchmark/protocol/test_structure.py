@@ -21,7 +21,7 @@ from readbench.engine.legs import conceal
 from readbench.engine.ranking import rank
 from readbench.engine.registry import SOURCES
 from readbench.engine.windows import WindowSet
-from readbench.errors import SourceMissingError
+from readbench.errors import DataError
 
 Numbers = NDArray[np.floating[Any]]
 Look = Callable[[WindowSet, Context], Numbers]
@@ -82,6 +82,7 @@ LOOKS: dict[str, Look] = {
 SEEN = {
     "mit_bih": {"type of the time before", "length of the time before"},  # patients who are never normal bring none
     "petrobras_3w": {"number of the channels", "number of the units", "length of the time before"},  # channels differ
+    "road": {"length of the time before"},  # few logs, in each of which the attack begins at another time
     "skab": {"length of the time before"},  # some faults are imposed sooner after the start than others
 }
 """Where structure follows from what was recorded, which a user's windows show as well."""
@@ -116,6 +117,6 @@ def test_structure_says_nothing_of_a_simulated_fault(name: str) -> None:
 def test_structure_says_nothing_of_a_recorded_fault(name: str, real_data: Path) -> None:
     try:
         found = find_beyond_chance(name, range(3), real_data)
-    except SourceMissingError as absent:
+    except DataError as absent:  # files, or queries in the few files that are there
         pytest.skip(str(absent))
     assert found.keys() <= SEEN.get(name, set()), found
