@@ -17,11 +17,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from readbench.engine.room import allocate
 from readbench.errors import DataError
 
 ABSENT = -1
@@ -147,9 +149,9 @@ class Context:
 
     def compact(self) -> Context:
         """A copy that holds what its windows have, and nothing else of the set it came from."""
-        used, before = _keep_used(self.before)
-        units, unit_set = _keep_used(self.unit_set)
-        named = np.flatnonzero(np.isfinite(self.facts).any(axis=0))
+        used, before = number_anew(self.before)
+        units, unit_set = number_anew(self.unit_set)
+        named = sorted(np.flatnonzero(np.isfinite(self.facts).any(axis=0)), key=self.fact_names.__getitem__)
         return replace(
             self,
             befores=tuple(np.ascontiguousarray(self.befores[i]) for i in used),
@@ -160,6 +162,30 @@ class Context:
             facts=self.facts[:, named],
         )
 
+    def anonymous(self) -> Context:
+        """A copy whose numbers, order and memory say nothing of the set it came from.
+
+        Each window has its `before` to itself, one after the other in one buffer: how many windows share a recording,
+        and which recording comes first in a file, may follow from the fault.
+        """
+        owners = np.flatnonzero(self.has_before)
+        own = [self.befores[number] for number in self.before[owners]]
+        ends = np.cumsum([0, *(matrix.size for matrix in own)])
+        flat = allocate(int(ends[-1]))
+        befores = tuple(flat[a:b].reshape(m.shape) for m, (a, b) in zip(own, pairwise(ends.tolist()), strict=True))
+        for room, matrix in zip(befores, own, strict=True):
+            room[:] = matrix
+        before = np.full(len(self), ABSENT, np.int32)
+        before[owners] = np.arange(len(owners))
+        return replace(self, befores=befores, before=before, lent=np.zeros(len(self), bool)).compact()
+
+    @cached_property
+    def first_alike(self) -> NDArray[np.intp]:
+        """(N,) the first window whose `before` holds the same readings, so that these are read once; -1 without one."""
+        first: dict[bytes, int] = {}
+        numbers = enumerate(self.before.tolist())
+        return np.array([ABSENT if n == ABSENT else first.setdefault(self._digest(n), i) for i, n in numbers], np.intp)
+
     def digest_of(self, i: int) -> bytes:
         """Hash of what window i brings; empty where it brings nothing."""
         number, rate = int(self.before[i]), float(self.rates[i])
@@ -167,11 +193,19 @@ class Context:
         if number == ABSENT and np.isnan(rate) and not units and not facts:
             return b""
         text = repr((rate, units, facts)).encode()
-        return hashlib.blake2b(text + (b"" if number == ABSENT else self._digests[number]), digest_size=16).digest()
+        return hashlib.blake2b(text + (b"" if number == ABSENT else self._digest(number)), digest_size=16).digest()
+
+    def _digest(self, number: int) -> bytes:
+        """Hash of a `before`, computed once."""
+        if number not in self._digests:
+            before = self.befores[number]
+            content = repr(before.shape).encode() + before.tobytes()
+            self._digests[number] = hashlib.blake2b(content, digest_size=16).digest()
+        return self._digests[number]
 
     @cached_property
-    def _digests(self) -> list[bytes]:
-        return [hashlib.blake2b(repr(b.shape).encode() + b.tobytes(), digest_size=16).digest() for b in self.befores]
+    def _digests(self) -> dict[int, bytes]:
+        return {}
 
 
 def join_contexts(parts: Sequence[tuple[int, Context | None]]) -> Context | None:
@@ -276,10 +310,15 @@ def _as_matrix(values: Any, what: str) -> Matrix:  # noqa: ANN401 - whatever a c
     return matrix
 
 
-def _keep_used(numbers: NDArray[np.int32]) -> tuple[list[int], NDArray[np.int32]]:
-    """The numbers that occur, and each entry as the place of its own among them."""
-    used = np.unique(numbers[numbers != ABSENT])
-    return used.tolist(), np.where(numbers == ABSENT, ABSENT, np.searchsorted(used, numbers)).astype(np.int32)
+def number_anew(numbers: NDArray[np.int32]) -> tuple[list[int], NDArray[np.int32]]:
+    """The numbers that occur, as they first appear, and each entry as the place of its own among them; -1 stays.
+
+    >>> number_anew(np.array([7, -1, 2, 7], np.int32))[0]
+    [7, 2]
+    """
+    places: dict[int, int] = {ABSENT: ABSENT}
+    anew = [places.setdefault(number, len(places) - 1) for number in numbers.tolist()]
+    return list(places)[1:], np.array(anew, np.int32)
 
 
 def _shift(numbers: NDArray[np.int32], by: int) -> NDArray[np.int32]:

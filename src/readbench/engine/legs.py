@@ -205,7 +205,7 @@ class GivenLeg(BuiltLeg):
     """A leg around a retriever that was given as an object; nobody registered it, so its name does not say what it is.
 
     Args:
-        retriever: copied for every fit.
+        retriever: copied for every fit; one that uses context declares it by an attribute `uses_context`.
     """
 
     named = False
@@ -218,14 +218,10 @@ class GivenLeg(BuiltLeg):
             )
         self.leg = Leg(Stage(type(retriever).__name__))
         self.spec = MethodSpec((self.leg,))
-        self.embedding = None
-        self.part = MethodPart(retriever, frozenset())
+        self.embedding, self.transforms = None, ()
+        declared = {UsesContext} if getattr(retriever, "uses_context", False) else ()
+        self.part = MethodPart(retriever, frozenset[type](declared))
         self.retriever = retriever
-
-    @property
-    def uses_context(self) -> bool:
-        """It may: nobody declared what an object uses, so it sees all that a method may see."""
-        return True
 
     def again(self, stored: StoredVectors | None = None) -> BuiltLeg:  # noqa: ARG002 - it has no vectors
         """The same, not fitted."""

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from readbench.common.files import digest
 from readbench.engine.context import ABSENT, Context
-from readbench.engine.windows import WindowSet, allocate
+from readbench.engine.room import allocate
+from readbench.engine.windows import WindowSet
 from readbench.errors import ParameterError, UsageError
 
 Normalisation = Literal["channel", "window", "none", "normals", "before"]

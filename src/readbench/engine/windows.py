@@ -5,59 +5,25 @@
 A window is a float32 matrix of shape (C, T): channels first, so that each channel is contiguous. A set keeps all
 values in a few flat buffers (`chunks`) and only remembers where each window starts. Slicing, reordering and
 concatenating therefore never copy values, and a buffer may just as well be a memory-mapped file.
-
-Room for many numbers: in memory, or in a file that nobody else sees.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from readbench.engine.context import Context, Facts, Matrix, join_contexts
+from readbench.engine.context import ABSENT, Context, Facts, Matrix, join_contexts, number_anew
+from readbench.engine.room import allocate
 from readbench.errors import DataError, NotFiniteError
 
 if TYPE_CHECKING:
     from readbench.engine.preparation import ChannelStats
-
-
-IN_MEMORY = 2**28
-"""Bytes of an array that are kept in memory; a larger one goes into a file."""
-
-
-def allocate(count: int, dtype: DTypeLike = np.float32) -> NDArray[Any]:
-    """(count,) numbers to be filled; where there are many, in a memory-mapped file that is gone when nobody uses it.
-
-    >>> allocate(3).shape
-    (3,)
-    """
-    size = count * np.dtype(dtype).itemsize
-    if size <= IN_MEMORY:
-        return np.empty(count, dtype)
-    try:
-        with tempfile.TemporaryFile(prefix="readbench-") as file:
-            _reserve(file.fileno(), size)
-            return np.asarray(np.memmap(file, dtype, "r+", shape=(count,)))
-    except OSError as error:
-        raise DataError(
-            f"No room for {size / 1e9:.1f} GB in {tempfile.gettempdir()} ({error}). Set TMPDIR to a folder with more."
-        ) from error
-
-
-def _reserve(file: int, size: int) -> None:
-    """Make a file so large; where the system can, its place on the disk is taken now and not missed later."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file, 0, size)
-    else:
-        os.truncate(file, size)
 
 
 NORMAL = 0
@@ -316,13 +282,13 @@ class WindowSet:
         offset = np.concatenate([[0], np.cumsum(size)[:-1]]).astype(np.int64)[: len(self)]
         for i, start in enumerate(offset):
             flat[start : start + size[i]] = self.values(i).ravel()
-        used, channel_set = np.unique(self.channel_set, return_inverse=True)
+        used, channel_set = number_anew(self.channel_set)
         return replace(
             self,
             chunks=(flat,),
             chunk=np.zeros(len(self), np.int32),
             offset=offset,
-            channel_set=channel_set.astype(np.int32),
+            channel_set=channel_set,
             channel_sets=tuple(self.channel_sets[i] for i in used),
             context=None if self.context is None else self.context.compact(),
         )
@@ -330,15 +296,16 @@ class WindowSet:
     def anonymous(self, *, in_place: bool = False) -> WindowSet:
         """The windows and their context: no label, class name, group, asset, time or telling id; own memory.
 
-        This is the most that a method sees of a query, and of a corpus whose labels it may not use.
+        This is the most that a method sees of a query, and of a corpus whose labels it may not use. Numbers, order and
+        memory follow from the order of the windows alone, and nothing says which of them share a recording.
 
         Args:
-            in_place: leave the values where they are instead of copying them into memory of their own.
+            in_place: leave values and context where they are instead of copying them into memory of their own.
         """
         n = len(self)
         numbers = strings([str(i) for i in range(n)], n)
         return replace(
-            self if in_place else self.compact(),
+            self if in_place else self._apart(),
             labels=np.full(n, UNLABELLED, np.int32),
             classes=(),
             ids=numbers,
@@ -347,6 +314,11 @@ class WindowSet:
             times=np.full(n, np.nan),
             spans=np.zeros((n, 2), np.int32),
         )
+
+    def _apart(self) -> WindowSet:
+        """A copy that shares no memory with any other set, nor one window with another."""
+        context = None if self.context is None else self.context.anonymous()
+        return replace(self.with_context(None).compact(), context=context)
 
     def with_stats(self, stats: ChannelStats | None) -> WindowSet:
         """The same windows, to be scaled by `stats`."""
@@ -424,35 +396,38 @@ def concatenate(sets: Sequence[WindowSet]) -> WindowSet:
     )
 
 
-def cut_befores(windows: WindowSet, most: int) -> tuple[WindowSet, NDArray[np.intp]]:
+def cut_befores(windows: WindowSet, most: int) -> tuple[WindowSet, NDArray[np.intp], NDArray[np.intp]]:
     """The times before windows, cut into stretches as long as their windows; the latest `most` of each.
 
-    A time before that is shorter than the window is one stretch. Each has the context of the first window that brings
-    it.
+    A time before that is shorter than the window is one stretch. One that several windows bring is cut once, and has
+    the context of the first of them.
 
     Returns:
-        M stretches, and (M,) the number of the `before` that each is cut from.
+        M stretches, (M,) the number 0 .. B - 1 of the time before that each is cut from, and (N,) the number of that of
+        each window; -1 where it brings none.
 
     >>> brought = WindowSet.from_arrays([[[9.0, 9.0]]], context=Context.of(1, befores=[[[1.0, 2.0, 3.0, 4.0, 5.0]]]))
-    >>> stretches, _ = cut_befores(brought, most=8)
+    >>> stretches, _, _ = cut_befores(brought, most=8)
     >>> [stretch.values.tolist() for stretch in stretches]
     [[[2.0, 3.0]], [[4.0, 5.0]]]
     """
-    context = windows.context
+    context, of_window = windows.context, np.full(len(windows), ABSENT, np.intp)
     if context is None:
-        return windows[:0], np.empty(0, np.intp)
-    numbers, first = np.unique(context.before, return_index=True)
-    cuts: list[tuple[Matrix, int]] = []
-    for i in first[numbers >= 0].tolist():
+        return windows[:0], np.empty(0, np.intp), of_window
+    has = np.flatnonzero(context.has_before)
+    alike = np.column_stack([context.first_alike, windows.channel_set])[has]
+    _, first, of_window[has] = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    cuts: list[tuple[Matrix, int, int]] = []
+    for number, i in enumerate(has[first].tolist()):
         before, length = context.befores[context.before[i]], int(windows.lengths[i])
         count = min(most, before.shape[1] // length)
         starts = [before.shape[1] - (count - k) * length for k in range(count)]
-        cuts += [(before[:, start : start + length], i) for start in starts] or [(before, i)]
-    owners = np.array([i for _, i in cuts], np.intp)
+        cuts += [(before[:, start : start + length], i, number) for start in starts] or [(before, i, number)]
+    owners = np.array([i for _, i, _ in cuts], np.intp)
     stretches = WindowSet.from_arrays(
-        [values for values, _ in cuts], channels=[windows.channels(i) for i in owners], context=context[owners]
+        [values for values, _, _ in cuts], channels=[windows.channels(i) for i in owners], context=context[owners]
     )
-    return stretches, context.before[owners].astype(np.intp)
+    return stretches, np.array([number for _, _, number in cuts], np.intp), of_window
 
 
 def strings(values: Sequence[str] | Strings, n: int) -> Strings:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from readbench.engine import windows as room
+from readbench.engine import room
 from readbench.engine.retrievers import Bags, SaxBm25
 from readbench.testing import sample_windows
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from readbench.engine import windows as room
+from readbench.engine import room
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.testing import sample_windows
 from readbench.engine.testing._samples import CLASSES

@@ -16,7 +16,7 @@ from readbench.engine.preparation import Scaler, lend_before
 from readbench.engine.testing import sample_windows
 from readbench.engine.vectors import window_digests
 from readbench.engine.window_files import WindowWriter, load_windows, save_windows
-from readbench.engine.windows import WindowSet, concatenate
+from readbench.engine.windows import WindowSet, concatenate, cut_befores
 from readbench.errors import DataError
 
 BEFORE = np.arange(8, dtype=np.float32).reshape(2, 4)
@@ -254,3 +254,52 @@ def test_sonde_measures_by_normal_operation_where_a_window_brings_no_time_before
     vectors = Method("sonde(reference=before)").fit(mixed, mixed).legs[0].represent(mixed).items
     assert np.isfinite(vectors).all()
     assert not np.allclose(vectors[0], vectors[1])
+
+
+def test_the_gate_numbers_and_copies_what_windows_bring_anew() -> None:
+    windows = with_context()[[2, 1, 0]]
+    seen = conceal(windows)
+    assert seen.context is not None
+    assert windows.context is not None
+    assert seen.context.before.tolist() == [-1, 0, 1], "each window has its own, in the order of the windows"
+    assert seen.context.unit_sets == (("bar", ""), ("bar", "K")), "as they first appear"
+    assert seen.context.fact_names == ("load", "speed"), "by name"
+    assert seen.context.befores[0] is not seen.context.befores[1]
+    for own in seen.context.befores:
+        np.testing.assert_array_equal(own, BEFORE)
+        assert not np.shares_memory(own, BEFORE)
+        assert not np.shares_memory(own, windows.context.befores[0])
+    first, second = (own.ctypes.data for own in seen.context.befores)
+    assert second - first == BEFORE.nbytes, "one after the other"
+
+
+def test_the_gate_does_not_say_whose_time_before_is_lent() -> None:
+    cases = WindowSet.from_arrays(np.zeros((2, 1, 4)), assets=["a", "b"])
+    lent = lend_before(cases, WindowSet.from_arrays([[[1.0, 2.0]]], assets=["a"]))
+    assert lent.context is not None
+    assert lent.context.lent.tolist() == [True, False]
+    seen = conceal(lent).context
+    assert seen is not None
+    assert seen.has_before.tolist() == [True, False]
+    assert not seen.lent.any()
+
+
+def test_a_time_before_that_windows_share_is_cut_once_behind_the_gate() -> None:
+    windows = with_context()
+    for own in (windows, conceal(windows)):
+        stretches, of, of_window = cut_befores(own, most=8)
+        assert [stretch.values.tolist() for stretch in stretches] == [BEFORE[:, 1:].tolist()]
+        assert (of.tolist(), of_window.tolist()) == ([0], [0, 0, -1])
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_an_object_sees_context_only_where_it_declares_its_use(declared: bool) -> None:  # noqa: FBT001
+    spy, windows = Spy(), with_context()
+    if declared:
+        vars(spy)["uses_context"] = True
+    fitted = Method(spy).fit(windows, windows)
+    fitted.rank(windows)
+    copy = fitted.legs[0].built.retriever
+    assert isinstance(copy, Spy)
+    assert len(copy.seen) == 3
+    assert {own.context is not None for own in copy.seen} == {declared}

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from readbench.engine import windows as room
-from readbench.engine.windows import allocate as make
+from readbench.engine import room
+from readbench.engine.room import allocate as make
 from readbench.errors import DataError
 
 

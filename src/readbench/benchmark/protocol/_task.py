@@ -8,6 +8,7 @@ needed to make it a task again.
 from __future__ import annotations
 
 import json
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -132,6 +133,29 @@ def task_of(built: Built, windows: WindowSet, chosen: Selection, seed: int) -> T
         notes=chosen.notes,
         origin=built.parts.origin if built.parts else None,
     )
+
+
+def find_copies(built: Built, seeds: Sequence[int], settings: Composition) -> dict[int, int]:
+    """Split seeds that hold out what an earlier one of them does: seed -> the earlier one."""
+    corpora = {}
+    for seed in seeds:
+        chosen = _choose(built, seed, settings)
+        items = chosen.corpus[chosen.levels[min(chosen.levels)]]
+        corpora[seed] = items[built.windows.labels[items] > NORMAL].tolist()
+    return find_same_corpora(corpora)
+
+
+def find_same_corpora(corpora: Mapping[int, Iterable[Hashable]]) -> dict[int, int]:
+    """Split seeds whose corpora hold the same cases as that of an earlier one: seed -> the earlier one.
+
+    Whatever is drawn besides, such as other queries of the same assets, tells of the same split.
+
+    >>> find_same_corpora({0: ["a", "b"], 1: ["b", "a"], 2: ["a", "c"]})
+    {1: 0}
+    """
+    first: dict[frozenset[Hashable], int] = {}
+    found = {seed: first.setdefault(frozenset(items), seed) for seed, items in corpora.items()}
+    return {seed: earlier for seed, earlier in found.items() if earlier != seed}
 
 
 def _choose(built: Built, seed: int, settings: Composition) -> Selection:

@@ -118,7 +118,7 @@ def own_cells(results: Results, method: str) -> list[OwnCell]:
     folder, found = open_folder(results.folder), []
     names = [name for name, facts in results.metrics.items() if facts.per_query]
     for dataset in results.datasets:
-        for seed in results.seeds:
+        for seed in results.plan.seeds_of(dataset):
             for rho in results.levels:
                 table = folder.read(Cell(dataset, seed, rho, method, results.budgets(method)[-1]))
                 if table is None:

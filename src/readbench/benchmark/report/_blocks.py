@@ -154,11 +154,20 @@ def _rows_block(results: Results) -> str:
 def _count(results: Results) -> str:
     """How much of what is planned is there."""
     missing = sum(results.missing().values())
-    computed = int(np.sum(~np.isnan(results.values[results.headline])))
+    copied = [(results.datasets.index(name), results.seeds.index(seed)) for name, seed, _ in results.plan.copies]
+    there = ~np.isnan(results.values[results.headline])
+    computed = int(there.sum()) - sum(int(there[place].sum()) for place in copied)
     return (
         f"{computed} of {computed + missing + len(results.failures)} planned cells: {describe(results)}, split seeds"
-        f" {_listed(results.seeds)}, levels {_listed(results.levels)} %, {len(results.methods)} methods."
+        f" {_listed(results.seeds)}{_tell_copies(results)}, levels {_listed(results.levels)} %,"
+        f" {len(results.methods)} methods."
     )
+
+
+def _tell_copies(results: Results) -> str:
+    """Which split seeds hold out the same as another."""
+    told = ", ".join(f"{dataset} {seed} = {earlier}" for dataset, seed, earlier in results.plan.copies)
+    return f" (taken once: {told})" if told else ""
 
 
 def _table_of(suite: str, uses: Sequence[LabelUse]) -> Block:

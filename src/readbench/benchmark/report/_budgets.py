@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from readbench.benchmark.metrics import ConfidenceInterval, mean_interval
 from readbench.benchmark.report._methods import describe
-from readbench.benchmark.report._results import Figure, Results, figure_of
+from readbench.benchmark.report._results import Figure, Results
 from readbench.benchmark.report._table import ReportTable
 from readbench.benchmark.runs import ALL, open_folder, parse_budget
 from readbench.common.plots import METHOD_COLOURS, REFERENCE_GREY, Line, lines
@@ -96,7 +96,7 @@ def budget_curve(results: Results) -> BudgetCurve | None:
     for m, method in enumerate(results.methods):
         flat = results.budgets(method) == (str(ALL),)
         places = [(rho, str(ALL) if flat else labels) for labels in results.labels]
-        figures = tuple(figure_of(values[:, :, b, m]) for b in range(len(results.labels)))
+        figures = tuple(results.summarise(values[:, :, b, m]) for b in range(len(results.labels)))
         rows.append(BudgetLine(results.title(method), figures, _intervals(results, method, places), flat))
     caption = f"{results.headline} at ρ={rho}%, {_over(results)}"
     return BudgetCurve(name, caption, unit, ticks, tuple(rows), results.headline)
@@ -109,7 +109,7 @@ def pollution_curve(results: Results) -> BudgetCurve | None:
     values, rows = results.values[results.headline][:, :, :, -1], []
     for m, method in enumerate(results.methods):
         places = [(rho, results.budgets(method)[-1]) for rho in results.levels]
-        figures = tuple(figure_of(values[:, :, level, m]) for level in range(len(results.levels)))
+        figures = tuple(results.summarise(values[:, :, level, m]) for level in range(len(results.levels)))
         rows.append(BudgetLine(results.title(method), figures, _intervals(results, method, places), flat=False))
     unit, ticks = "normal windows in the corpus, ρ", tuple(f"{rho}%" for rho in results.levels)
     caption = f"{results.headline}, {_over(results)}"
@@ -159,8 +159,7 @@ def _label_axis(labels: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _over(results: Results) -> str:
-    seeds = f"{len(results.seeds)} split seed{'s' if len(results.seeds) > 1 else ''}"
-    return f"mean over {describe(results)} and {seeds}"
+    return f"mean over {describe(results)} and {results.told_seeds}"
 
 
 def _intervals(results: Results, method: str, places: Sequence[tuple[int, str]]) -> tuple[ConfidenceInterval, ...]:

@@ -173,7 +173,7 @@ def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
     if shard != str(WHOLE):
         raise RunError(f"{results.folder} is part {shard} of a run: merge all parts first.")
     plan, folder = plan_of(results.manifest), open_folder(results.folder)
-    tasks = {(d, s): folder.read_qrels(d, s) for d in plan.datasets for s in plan.seeds}
+    tasks = {(d, s): folder.read_qrels(d, s) for d, s in plan.tasks()}
     depth = max(metric.depth for metric in results.metrics.values())
     contents = {
         "scores.csv": folder.copy_scores(),
@@ -301,7 +301,8 @@ def _opened(path: Path) -> Bundle:
         raise DataError(f"rankings.parquet has other columns than expected: {', '.join(lists.column_names)}")
     rows = list(csv.DictReader(io.StringIO(contents["scores.csv"].decode())))
     unchecked = tuple(name for name in metric_columns(rows[0] if rows else ()) if name not in METRICS)
-    return Bundle(manifest, plan_of({"plan": manifest.plan}), rows, lists, _qrels(contents, manifest), unchecked)
+    plan = plan_of({"plan": manifest.plan})
+    return Bundle(manifest, plan, rows, lists, _qrels(contents, manifest, plan), unchecked)
 
 
 def _unzipped(path: Path) -> dict[str, bytes]:
@@ -323,18 +324,17 @@ def _table(content: bytes) -> pa.Table:
     return file.read(use_threads=False)
 
 
-def _qrels(contents: dict[str, bytes], manifest: BundleManifest) -> dict[tuple[str, int], Qrels]:
+def _qrels(contents: dict[str, bytes], manifest: BundleManifest, plan: Plan) -> dict[tuple[str, int], Qrels]:
     """Labels of each task of the plan."""
     table = _table(contents["labels.parquet"])
     found = {}
-    for dataset in manifest.plan["datasets"]:
-        for seed in manifest.plan["seeds"]:
-            own = table.filter(pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["seed"], seed)))
-            fingerprint = manifest.tasks.get(f"{dataset}/seed-{seed}")
-            if fingerprint is None or not len(own):
-                raise DataError(f"{dataset} seed {seed} has no fingerprint or no labels")
-            metadata = {"readbench": json.dumps({"fingerprint": fingerprint})}
-            found[dataset, seed] = Qrels.from_table(own.select(LABEL_COLUMNS).replace_schema_metadata(metadata))
+    for dataset, seed in plan.tasks():
+        own = table.filter(pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["seed"], seed)))
+        fingerprint = manifest.tasks.get(f"{dataset}/seed-{seed}")
+        if fingerprint is None or not len(own):
+            raise DataError(f"{dataset} seed {seed} has no fingerprint or no labels")
+        metadata = {"readbench": json.dumps({"fingerprint": fingerprint})}
+        found[dataset, seed] = Qrels.from_table(own.select(LABEL_COLUMNS).replace_schema_metadata(metadata))
     return found
 
 
@@ -354,7 +354,7 @@ def _check_rows(bundle: Bundle) -> None:
     plan, methods = bundle.plan, bundle.manifest.methods
     planned = [
         str(Cell(dataset, seed, rho, method, labels))
-        for dataset, seed, rho, method in product(plan.datasets, plan.seeds, plan.levels, plan.methods)
+        for (dataset, seed), rho, method in product(plan.tasks(), plan.levels, plan.methods)
         for labels in methods[method].labels
     ]
     if cells != planned:

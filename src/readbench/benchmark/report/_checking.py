@@ -345,5 +345,5 @@ def published_bundle(results: Results) -> Bundle:
     own = {name: results.manifest[name] for name in ("plan", "code", "methods", "tasks", "versions")}
     declared = Declared(name=OURS, authors="READ-Bench", trained_on=(), chosen_on=None)
     manifest = BundleManifest(declared=declared, files={}, origins=results.origins, models=asked_models(results), **own)
-    tasks = [(d, s) for d in plan.datasets for s in plan.seeds if f"{d}/seed-{s}" in results.manifest["tasks"]]
+    tasks = [(d, s) for d, s in plan.tasks() if f"{d}/seed-{s}" in results.manifest["tasks"]]
     return Bundle(manifest, plan, rows, pa.table({}), {task: folder.read_qrels(*task) for task in tasks})

@@ -200,7 +200,7 @@ def compare(first: Side, second: Side, *, metric: str = DEFAULT_METRIC, rho: int
 def _paired(first: Side, second: Side, metric: str, rho: int) -> tuple[list[_Paired], list[str]]:
     """Queries under both, task by task, and the tasks that are left out with the reason."""
     found, left_out = [], []
-    tasks = [[(d, s) for d in side.results.datasets for s in side.results.seeds] for side in (first, second)]
+    tasks = [list(side.results.plan.tasks()) for side in (first, second)]
     for dataset, seed in dict.fromkeys([*tasks[0], *tasks[1]]):
         if not all((dataset, seed) in own for own in tasks):
             left_out.append(f"{dataset} seed {seed} is in one run only")

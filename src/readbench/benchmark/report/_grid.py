@@ -16,7 +16,7 @@ import numpy as np
 
 from readbench.benchmark.report._methods import Methods, canonical, coverage, describe, under
 from readbench.benchmark.report._paper_values import CHANGE, FULL, SPREAD, published_values
-from readbench.benchmark.report._results import Figure, Results, figure_of
+from readbench.benchmark.report._results import Figure, Results
 from readbench.benchmark.report._table import Mark, ReportTable
 
 Among = Literal["column", "row", "block", "none"]
@@ -161,12 +161,13 @@ def value(study: TableStudy, row: GridRow, column: GridColumn) -> Figure | None:
 
 
 def _figure(results: Results, metric: str, rho: int, method: int, dataset: str) -> Figure | None:
-    wanted = [results.datasets.index(dataset)] if dataset else slice(None)
-    values = results.at(results.headline if metric in {"", SPREAD} else metric, rho)[wanted, :, method]
+    wanted = [results.datasets.index(dataset)] if dataset else range(len(results.datasets))
+    found = results.at(results.headline if metric in {"", SPREAD} else metric, rho)[:, :, method]
+    values = found[list(wanted)]
     if np.isnan(values).any():
         return None
     if metric != SPREAD:
-        return figure_of(values)
+        return results.summarise(found, wanted)
     return Figure(float(values.mean(axis=1).std(ddof=1)), float("nan")) if len(values) > 1 else None
 
 

@@ -7,7 +7,7 @@ it was right.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -34,11 +34,14 @@ from readbench.benchmark.runs import (
     TIMES,
     UNANSWERED,
     Cell,
+    Plan,
     RunFolder,
     StatedProbabilities,
     is_planned,
     metric_columns,
     open_folder,
+    plan_of,
+    take_tasks_once,
 )
 from readbench.engine.llm import mark_unanswered
 from readbench.engine.registry import METRICS
@@ -92,11 +95,14 @@ class Results:
         labels: label budgets, from the first to the last of the plan.
         methods: canonical texts.
         values: metric or time -> (dataset, seed, level, budget, method), NaN where a cell failed or is missing. A
-            method that reads no label has the same value under every budget.
+            method that reads no label has the same value under every budget. A split seed that holds out the same as an
+            earlier one counts once: it has the mean of the others of its dataset, so that every mean over seeds is one
+            over splits that differ.
         failures: (cell name, reason) of failed cells.
         manifest: content of `run.json`.
         metrics: those of the run, in the order of columns.
         headline: the per-query metric that methods are ordered and compared by.
+        plan: of the run, without the seeds that hold out the same as an earlier one.
         unanswered: method -> largest share of questions to a language model without a readable answer, over its
             finished cells.
     """
@@ -111,6 +117,7 @@ class Results:
     failures: tuple[tuple[str, str], ...]
     manifest: dict[str, Any]
     metrics: dict[str, MetricFacts]
+    plan: Plan
     headline: str = DEFAULT_METRIC
     unanswered: dict[str, float] = field(default_factory=dict)
 
@@ -146,7 +153,8 @@ class Results:
 
     def sizes(self, dataset: str) -> dict[int, dict[str, Any]]:
         """Split seed -> composition of the task; see `readbench.benchmark.protocol.composition_row`."""
-        tasks = {seed: self.manifest["sizes"].get(f"{dataset}/seed-{seed}") for seed in self.seeds}
+        seeds = self.plan.seeds_of(dataset)
+        tasks = {seed: self.manifest["sizes"].get(f"{dataset}/seed-{seed}") for seed in seeds}
         return {seed: sizes for seed, sizes in tasks.items() if sizes}
 
     def budgets(self, method: str) -> tuple[str, ...]:
@@ -177,12 +185,44 @@ class Results:
                 axis[i] for axis, i in zip((getattr(self, name) for name in AXES), place, strict=True)
             )
             own = self.budgets(method)
+            if seed not in self.plan.seeds_of(dataset):
+                continue
             if labels not in own and labels != self.labels[-1]:
                 continue
             cell = Cell(dataset, seed, rho, method, labels if labels in own else own[-1])
             if str(cell) not in failed and is_planned(cell, self.manifest):
                 found[method] = found.get(method, 0) + 1
         return found
+
+    def figure(self, metric: str, rho: int, datasets: Sequence[int], method: int) -> Figure:
+        """Mean over datasets and seeds of one metric, and its spread."""
+        return self.summarise(self.at(metric, rho)[:, :, method], datasets)
+
+    def summarise(self, values: NDArray[np.float64], datasets: Sequence[int] | None = None) -> Figure:
+        """Mean of (datasets, seeds) values, and the spread over seeds of the mean over datasets; NaN without any.
+
+        The spread is that over the seeds which hold out something of their own on each dataset.
+
+        Args:
+            values: of all datasets.
+            datasets: indices of those that count; by default all.
+        """
+        datasets = range(len(self.datasets)) if datasets is None else datasets
+        if not len(datasets):
+            return Figure(float("nan"), float("nan"))
+        per_seed = values[list(datasets)].mean(axis=0)
+        taken = [self.plan.seeds_of(self.datasets[d]) for d in datasets]
+        differing = per_seed[[all(seed in own for own in taken) for seed in self.seeds]]
+        spread = float(differing.std(ddof=1)) if len(differing) > 1 else float("nan")
+        return Figure(float(per_seed.mean()), spread)
+
+    @property
+    def told_seeds(self) -> str:
+        """How many split seeds there are, and of which datasets fewer differ."""
+        count = len(self.seeds)
+        fewer = {d: len(self.plan.seeds_of(d)) for d in self.datasets if len(self.plan.seeds_of(d)) < count}
+        part = ", ".join(f"{number} of {dataset}" for dataset, number in fewer.items())
+        return f"{count} split seed{'s' if count > 1 else ''}" + (f" ({part}: no others differ)" if part else "")
 
     def orient(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values of the headline, signed such that larger is better."""
@@ -215,7 +255,10 @@ def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
     axes = {column: tuple(map(str, lists[name])) for name, column in AXES.items()}
     values = {name: np.full([len(axis) for axis in axes.values()], np.nan) for name in (*names, *TIMES)}
     failures, unanswered = [], dict[str, float]()
+    plan = _take_once(open_folder(folder), manifest)
     for row in rows:
+        if int(row["seed"]) not in plan.seeds_of(row["dataset"]):
+            continue
         if row["status"] != DONE:
             cell = Cell(row["dataset"], int(row["seed"]), int(row["rho"]), row["method"], row["labels"])
             failures.append((str(cell), row["status"]))
@@ -225,6 +268,10 @@ def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
             array[place] = float(row[name] or "nan")
         if row.get(UNANSWERED):
             unanswered[row["method"]] = max(unanswered.get(row["method"], 0.0), float(row[UNANSWERED]))
+    for dataset, seed, _ in plan.copies:
+        d, differ = plan.datasets.index(dataset), [plan.seeds.index(s) for s in plan.seeds_of(dataset)]
+        for array in values.values():
+            array[d, plan.seeds.index(seed)] = array[d, differ].mean(axis=0)
     metrics = {name: MetricFacts.of(name, manifest.get("metrics", {})) for name in metric_order(names)}
     return Results(
         folder=folder,
@@ -233,9 +280,19 @@ def read_results(folder: Path, metric: str = DEFAULT_METRIC) -> Results:
         failures=tuple(failures),
         manifest=manifest,
         metrics=metrics,
+        plan=plan,
         headline=choose_headline(metric, metrics),
         unanswered=unanswered,
     )
+
+
+def _take_once(folder: RunFolder, manifest: dict[str, Any]) -> Plan:
+    """The plan of a run; rows of earlier versions do not say which of its splits are the same, their labels do."""
+    plan = plan_of(manifest)
+    if "copies" in manifest["plan"] or len(plan.seeds) < 2:
+        return plan
+    labels = {task: folder.read_qrels(*task) for task in plan.tasks() if folder.qrels_path(*task).exists()}
+    return take_tasks_once(plan, labels)
 
 
 def choose_headline(name: str, metrics: Mapping[str, MetricFacts]) -> str:
@@ -345,10 +402,10 @@ def leaderboard(results: Results) -> Leaderboard:
                 method=method,
                 title=results.title(method),
                 family=results.family(method),
-                headline={rho: figure_of(results.at(results.headline, rho)[held, :, m]) for rho in results.levels},
-                others={metric.title: figure_of(results.at(metric.name, first)[held, :, m]) for metric in beside},
+                headline={rho: results.figure(results.headline, rho, held, m) for rho in results.levels},
+                others={metric.title: results.figure(metric.name, first, held, m) for metric in beside},
                 rank=ranks.get(m, float("nan")),
-                real={rho: figure_of(results.at(results.headline, rho)[there, :, m]) for rho in levels},
+                real={rho: results.figure(results.headline, rho, there, m) for rho in levels},
                 datasets=len(held),
             )
         )
@@ -368,16 +425,7 @@ def worst_last(oriented: NDArray[np.float64]) -> float:
 
 def figure(results: Results, metric: str, rho: int, method: int) -> Figure:
     """Mean over datasets and seeds of one metric, spread over seeds of the mean over datasets."""
-    return figure_of(results.at(metric, rho)[:, :, method])
-
-
-def figure_of(values: NDArray[np.float64]) -> Figure:
-    """Mean of (datasets, seeds) values, and the spread over seeds of the mean over datasets; NaN without any."""
-    if not len(values):
-        return Figure(float("nan"), float("nan"))
-    per_seed = values.mean(axis=0)
-    spread = float(per_seed.std(ddof=1)) if len(per_seed) > 1 else float("nan")
-    return Figure(float(per_seed.mean()), spread)
+    return results.summarise(results.at(metric, rho)[:, :, method])
 
 
 def dataset_scores(results: Results, rho: int) -> NDArray[np.float64]:

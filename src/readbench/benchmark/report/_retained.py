@@ -103,7 +103,7 @@ def _corrected(results: Results, datasets: list[str]) -> NDArray[np.float64]:
     rows = []
     for dataset in datasets:
         chances = []
-        for seed in results.seeds:
+        for seed in results.plan.seeds_of(dataset):
             qrels = folder.read_qrels(dataset, seed)
             chances.append(expect(qrels.query_labels, qrels.at(rho)[1], results.headline).mean())
         chance = float(np.mean(chances))
@@ -134,7 +134,7 @@ def retained_table(results: Results) -> ReportTable | None:
         rows.append([*names, *means, *("–" if np.isnan(value) else f"{value:.3f}" for value in one.unseen)])
     caption = (
         f"{results.headline} beyond chance at ρ={results.levels[0]}% with recordings held out and with whole assets"
-        f" held out, mean over {describe(away)} and {len(away.seeds)} split seeds; retained: the second over the first,"
+        f" held out, mean over {describe(away)} and {away.told_seeds}; retained: the second over the first,"
         " with its 95 % interval when datasets are drawn anew; each dataset with assets held out"
     )
     header = ["Method", "Labels", "Recordings", "Assets", "Retained"]

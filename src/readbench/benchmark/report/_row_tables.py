@@ -13,7 +13,7 @@ from readbench.benchmark.metrics import ConfidenceInterval, bootstrap_datasets, 
 from readbench.benchmark.report._methods import canonical, describe, mark_dataset, marks_of
 from readbench.benchmark.report._origins import count_origins, explain_marks, find_real
 from readbench.benchmark.report._places import MethodPlace, place_methods, tell_place
-from readbench.benchmark.report._results import Results, dataset_scores, figure_of
+from readbench.benchmark.report._results import Results, dataset_scores
 from readbench.benchmark.report._statements import LABEL_USES, LabelUse, state_method
 from readbench.benchmark.runs import open_folder
 from readbench.errors import UsageError
@@ -48,8 +48,7 @@ def front_table(results: Results) -> str:
     hits = _hits(results)
     wanted = [(results.headline, first), (results.headline, last), *([(hits, first)] if hits else [])]
     means = {
-        m: [figure_of(results.at(metric, rho)[shared, :, results.methods.index(m)]).mean for metric, rho in wanted]
-        for m in known
+        m: [results.figure(metric, rho, shared, results.methods.index(m)).mean for metric, rho in wanted] for m in known
     }
     rows = [
         [results.title(m), state_method(m).knowledge, *map(short, means[m]), _tell_rank(places.get(m))]
@@ -60,7 +59,7 @@ def front_table(results: Results) -> str:
     counted = count_origins(results.origins[results.datasets[d]] for d in shared)
     lacking = len(results.datasets) - len(shared)
     part = f", the ones of {len(results.datasets)} that all of these methods have," if lacking else ""
-    note = f"Mean over {counted}{part} and {len(results.seeds)} split seeds."
+    note = f"Mean over {counted}{part} and {results.told_seeds}."
     return markdown_table(header, rows, labels=2) + f"\n{note}"
 
 
@@ -98,7 +97,7 @@ def short_table(results: Results) -> str:
     ]
     unit = "datasets and split groups" if found.over_datasets else "split groups"
     note = (
-        f"Over {describe(results)} and {len(results.seeds)} split seeds. Place: 95 % interval of the rank among those"
+        f"Over {describe(results)} and {results.told_seeds}. Place: 95 % interval of the rank among those"
         f" that read the same labels (paired bootstrap over {unit}); whoever shares a letter is not"
         " surely behind its first."
     )
@@ -123,11 +122,9 @@ def dataset_rows(results: Results, methods: Sequence[str], *, labels: bool = Fal
     for method in order:
         m = results.methods.index(method)
         own = [results.held(m, rho) for rho in results.levels]
-        figures = [
-            figure_of(results.at(results.headline, rho)[h, :, m]) for rho, h in zip(results.levels, own, strict=True)
-        ]
+        figures = [results.figure(results.headline, rho, h, m) for rho, h in zip(results.levels, own, strict=True)]
         means = [
-            figure_of(results.at(results.headline, rho)[[d for d in h if d in real], :, m])
+            results.figure(results.headline, rho, [d for d in h if d in real], m)
             for rho, h in zip(results.levels, own, strict=True)
             if real
         ]
@@ -164,8 +161,7 @@ def splits_table(results: Results) -> str:
         rows.append([results.title(method), state_method(method).knowledge, mean, *single])
     header = ["", "Labels", "Mean", *(mark_dataset(results, dataset) for dataset in results.datasets)]
     note = (
-        f"{results.headline} at ρ = {first} % over {len(results.seeds)} split seeds; in brackets the lowest and the"
-        " highest split."
+        f"{results.headline} at ρ = {first} % over {results.told_seeds}; in brackets the lowest and the highest split."
     )
     return markdown_table(header, rows, labels=2) + f"\n{note}"
 
@@ -218,7 +214,7 @@ def rival_table(results: Results, rival: str, methods: Sequence[str]) -> str:
     titles = [results.title(m) for m in (rival, *shown)]
     header = ["", "queries", *titles, *(f"{title} − {titles[0]}" for title in titles[1:])]
     note = (
-        f"{results.headline} at ρ = {first} %, {len(results.seeds)} split seeds. Intervals of a dataset are paired and"
+        f"{results.headline} at ρ = {first} %, {results.told_seeds}. Intervals of a dataset are paired and"
         " over split groups, those of the mean over datasets."
     )
     return markdown_table(header, rows, labels=1) + f"\n{note}"
@@ -264,7 +260,7 @@ def tell_interval(found: ConfidenceInterval) -> str:
 def _mean(results: Results, method: str, rho: int, metric: str = "") -> float:
     m = results.methods.index(method)
     held = results.held(m, rho)
-    return figure_of(results.at(metric or results.headline, rho)[held, :, m]).mean
+    return results.figure(metric or results.headline, rho, held, m).mean
 
 
 def _hits(results: Results) -> str:

@@ -65,8 +65,8 @@ def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
         + [_number(row.rank, 2), *(_number(figure.mean) for figure in row.others.values())]
         for row in board.rows
     ]
-    count = len(results.seeds)
-    spread = f"mean ± standard deviation over {count} split seeds" if count > 1 else "one split seed"
+    several = len(results.seeds) > 1
+    spread = f"mean ± standard deviation over {results.told_seeds}" if several else "one split seed"
     beside = " and ".join(filter(None, [", ".join(["rank", *others[:-1]]), *others[-1:]]))
     caption = f"{results.headline} over {describe(results)}, {spread}; {beside} at ρ={first}%"
     if any(row.datasets < len(results.datasets) for row in board.rows):

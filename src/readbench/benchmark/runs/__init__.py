@@ -30,7 +30,7 @@ from readbench.benchmark.runs._published import (
     open_folder,
     publish,
 )
-from readbench.benchmark.runs._runner import RunSummary, build_first, run
+from readbench.benchmark.runs._runner import RunSummary, build_first, run, take_once
 from readbench.benchmark.runs._suites import EARLY, NOVEL, POOL_WITH_NORMALS, READX, SUITES, WITH_NORMALS, Suite, suite
 from readbench.benchmark.runs._tables import (
     DONE,
@@ -41,6 +41,7 @@ from readbench.benchmark.runs._tables import (
     Qrels,
     metric_columns,
     score_columns,
+    take_tasks_once,
 )
 
 __all__ = [
@@ -106,5 +107,7 @@ __all__ = [
     "run",
     "score_columns",
     "suite",
+    "take_once",
+    "take_tasks_once",
     "with_noise",
 ]

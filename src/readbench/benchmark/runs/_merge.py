@@ -53,8 +53,8 @@ def merge(folders: Sequence[Path], out: Path) -> Plan:
 
 def plan_of(manifest: dict[str, Any]) -> Plan:
     """The plan that a `run.json` holds."""
-    fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in manifest["plan"].items()}
-    return Plan(**fields)
+    fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list | tuple) else v for n, v in manifest["plan"].items()}
+    return Plan(**fields | {"copies": tuple(map(tuple, fields.get("copies", ())))})
 
 
 def _open_part(folder: RunFolder) -> RunPart:

@@ -67,6 +67,8 @@ class Plan:
         labels: canonical texts of label budgets, either per query or shares of the corpus.
         corpus_cap: most anomalies in the corpus; None for all.
         split_by: hold out whole groups, or whole assets.
+        copies: (dataset, seed, earlier seed) where both seeds hold out the same. Such a split is taken once: the later
+            seed has no cells.
     """
 
     datasets: tuple[str, ...]
@@ -76,6 +78,7 @@ class Plan:
     labels: tuple[str, ...] = EVERY_LABEL
     corpus_cap: int | None = 1000
     split_by: SplitUnit = "group"
+    copies: tuple[tuple[str, int, int], ...] = ()
 
     def __repr__(self) -> str:
         parts = ("datasets", "seeds", "levels", "methods")
@@ -107,21 +110,28 @@ class Plan:
         levels = tuple(sorted({*DEFAULT_LEVELS, *self.levels}))
         return Composition(corpus_cap=self.corpus_cap, rho=levels, split_by=self.split_by)
 
+    def seeds_of(self, dataset: str) -> tuple[int, ...]:
+        """Split seeds of a dataset that differ."""
+        copied = {seed for name, seed, _ in self.copies if name == dataset}
+        return tuple(seed for seed in self.seeds if seed not in copied)
+
+    def tasks(self) -> Iterator[tuple[str, int]]:
+        """All datasets with their split seeds."""
+        return ((dataset, seed) for dataset in self.datasets for seed in self.seeds_of(dataset))
+
     def jobs(self) -> Iterator[Job]:
         """All jobs; those of one task stand together."""
-        for dataset in self.datasets:
-            for seed in self.seeds:
-                for method in self.methods:
-                    yield Job(dataset, seed, self.levels, method, self.budgets[method])
+        for dataset, seed in self.tasks():
+            for method in self.methods:
+                yield Job(dataset, seed, self.levels, method, self.budgets[method])
 
     def cells(self) -> Iterator[Cell]:
         """All cells in plan order: the order of rows in every result file."""
-        for dataset in self.datasets:
-            for seed in self.seeds:
-                for rho in self.levels:
-                    for method in self.methods:
-                        for labels in self.budgets[method]:
-                            yield Cell(dataset, seed, rho, method, labels)
+        for dataset, seed in self.tasks():
+            for rho in self.levels:
+                for method in self.methods:
+                    for labels in self.budgets[method]:
+                        yield Cell(dataset, seed, rho, method, labels)
 
     @cached_property
     def budgets(self) -> dict[str, tuple[str, ...]]:

@@ -38,8 +38,15 @@ from readbench.benchmark.runs._folder import MANIFEST, OPINIONS, USAGE, Filters,
 from readbench.benchmark.runs._merge import JOINED, plan_of
 from readbench.benchmark.runs._opinions import OPINION
 from readbench.benchmark.runs._plan import WHOLE, Cell, Plan
-from readbench.benchmark.runs._runner import describe_method
-from readbench.benchmark.runs._tables import KEY, Qrels, metric_columns, per_query_rows, ranking_rows
+from readbench.benchmark.runs._runner import describe_method, tell_copies
+from readbench.benchmark.runs._tables import (
+    KEY,
+    Qrels,
+    metric_columns,
+    per_query_rows,
+    ranking_rows,
+    take_tasks_once,
+)
 from readbench.common.files import write_bytes
 from readbench.engine.registry import BUILT_IN, METRICS
 from readbench.errors import RunError, UnknownNameError, UsageError
@@ -303,6 +310,9 @@ def publish(
     chosen = {cell: own for cell in plan.cells() if (own := _choose(cell, parts, owners)) is not None}
     if not chosen:
         raise RunError(f"None of {', '.join(map(str, given))} has a finished cell.")
+    held = {(cell.dataset, cell.seed): part.folder for cell, part in chosen.items()}
+    plan = take_tasks_once(plan, {task: folder.read_qrels(*task) for task, folder in held.items()})
+    chosen = {cell: chosen[cell] for cell in plan.cells() if cell in chosen}
     manifest = _join_manifests(plan, parts, owners) | {PLANNED_ON: _find_partly(plan, parts, planned, partly=partly)}
     manifest[LEFT_OUT] = _join_left_out([*(part.manifest for part in parts), {LEFT_OUT: left_out or {}}], chosen)
     folder = PublishedFolder(out)
@@ -312,6 +322,8 @@ def publish(
         _write_task(folder, part.folder, cell)
     for write in contents:
         write()
+    for dataset, seed, _ in plan.copies:
+        folder.qrels_path(dataset, seed).unlink(missing_ok=True)
     _write_rows(folder, chosen)
     _write_opinions(folder, chosen)
     _write_usage(folder, chosen)
@@ -364,7 +376,7 @@ def _join_plans(parts: Sequence[_Part]) -> Plan:
     """The smallest plan that holds all of them."""
     fields: dict[str, Any] = {
         name: tuple(dict.fromkeys(value for part in parts for value in getattr(part.plan, name)))
-        for name in ("datasets", "methods", "seeds", "levels", "labels")
+        for name in ("datasets", "methods", "seeds", "levels", "labels", "copies")
     }
     if fields["labels"] != (str(ALL),):
         raise UsageError("Rows under label budgets are not published with those of all labels: leave these runs out.")
@@ -449,6 +461,9 @@ def _join_manifests(plan: Plan, parts: Sequence[_Part], owners: dict[str, object
             together |= part.manifest.get(name, {})
         joined[name] = dict(sorted(together.items()))
     joined["metrics"] = {name: facts for name, facts in joined["metrics"].items() if facts["origin"] == BUILT_IN}
+    for name in ("tasks", "sizes"):
+        joined[name] = {task: own for task, own in joined[name].items() if task not in tell_copies(plan)}
+    joined["notes"] = dict(sorted((joined["notes"] | tell_copies(plan)).items()))
     joined["methods"] = {m: joined["methods"].get(m) or describe_method(plan, m) for m in plan.methods}
     computed = hashlib.sha256(json.dumps(owners, sort_keys=True, default=str).encode()).hexdigest()[:12]
     return {
@@ -582,6 +597,9 @@ def _about(
         " series are part of it. `docs/published.md` says how to read, compare and continue."
     )
     lines = ["# Published rows", "", what, ""]
+    if plan.copies:
+        copies = ", ".join(f"{dataset} {seed} as {earlier}" for dataset, seed, earlier in plan.copies)
+        lines += [f"Split seeds that hold out the same as an earlier one are taken once: {copies}.", ""]
     if missing:
         by: dict[str, list[Cell]] = {}
         for cell in missing:

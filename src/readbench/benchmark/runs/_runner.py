@@ -6,7 +6,7 @@ import hashlib
 import platform
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 from readbench import __version__
 from readbench.benchmark.exchange import status_of
-from readbench.benchmark.protocol import build, builders_of, find_origin, find_source
+from readbench.benchmark.protocol import build, builders_of, find_copies, find_origin, find_source
 from readbench.benchmark.runs._cells import provenance_of_cells
 from readbench.benchmark.runs._execute import CellReport, Setting, give_up, run_job
 from readbench.benchmark.runs._executors import Executor, Local, LostItem
@@ -76,10 +76,12 @@ def run(  # noqa: PLR0913 - what a run may be told
     began = time.time()
     executor = executor or Local()
     setting = Setting.of(plan, out, root, cache, models)
-    jobs = shard.of(list(plan.jobs()))
     folder = RunFolder(setting.folder)
     summary = RunSummary(Path(out))
-    build_first((job.dataset for job in jobs), setting, progress)
+    build_first((job.dataset for job in shard.of(list(plan.jobs()))), setting, progress)
+    plan = take_once(plan, setting)
+    summary.notes |= tell_copies(plan)
+    jobs = shard.of(list(plan.jobs()))
     ended, count = 0, sum(len(job.cells()) for job in jobs)
     progress("cells", ended, count)
     due = time.monotonic() + REFRESH_S
@@ -106,6 +108,27 @@ def build_first(datasets: Iterable[str], setting: Setting, progress: Progress) -
             build(dataset, setting.root, setting.cache, progress)
         except Exception:  # noqa: BLE001, S112 - the same error comes back in each of its cells, with its reason
             continue
+
+
+def take_once(plan: Plan, setting: Setting) -> Plan:
+    """The plan without the split seeds that hold out what an earlier one does; the data are built already."""
+    found = []
+    for dataset in plan.datasets if len(plan.seeds) > 1 else ():
+        try:
+            built = build(dataset, setting.root, setting.cache)
+            copies = find_copies(built, plan.seeds, plan.composition)
+        except Exception:  # noqa: BLE001, S112 - the same error comes back in each of its cells, with its reason
+            continue
+        found += [(dataset, seed, earlier) for seed, earlier in copies.items()]
+    return replace(plan, copies=tuple(found))
+
+
+def tell_copies(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """What `run.json` notes of splits that are taken once."""
+    return {
+        f"{dataset}/seed-{seed}": (f"holds out the same as split seed {earlier}, and is taken once",)
+        for dataset, seed, earlier in plan.copies
+    }
 
 
 def _count(summary: RunSummary, report: CellReport) -> None:

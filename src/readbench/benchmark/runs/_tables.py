@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from readbench.benchmark.protocol import Task
+from readbench.benchmark.protocol import Task, find_same_corpora
 from readbench.benchmark.runs._cells import Outcome
 from readbench.benchmark.runs._opinions import OPINION
-from readbench.benchmark.runs._plan import Cell
+from readbench.benchmark.runs._plan import Cell, Plan
 from readbench.engine.legs import STAGES
+from readbench.engine.windows import NORMAL
 
 KEY = ("dataset", "seed", "rho", "labels", "method")
 TIMES = tuple(f"{stage}_s" for stage in STAGES)
@@ -178,6 +179,12 @@ class Qrels:
         here = self.item_levels <= rho
         return self.items[here], self.item_labels[here]
 
+    @property
+    def cases(self) -> list[str]:
+        """Ids of the faults in the corpus."""
+        lowest = self.item_levels == self.item_levels.min(initial=QUERY + 1)
+        return [str(name) for name in self.items[lowest & (self.item_labels > NORMAL)]]
+
     def table(self) -> pa.Table:
         """Queries, then items; the fingerprint is in the metadata."""
         levels = np.full(len(self.queries), QUERY, np.int32)
@@ -196,3 +203,12 @@ class Qrels:
         query = levels == QUERY
         fingerprint = json.loads(table.schema.metadata[b"readbench"])["fingerprint"]
         return cls(fingerprint, ids[query], labels[query], ids[~query], labels[~query], levels[~query])
+
+
+def take_tasks_once(plan: Plan, tasks: Mapping[tuple[str, int], Qrels]) -> Plan:
+    """The plan without split seeds whose corpora hold the cases of an earlier one, as far as labels are there."""
+    found = {(dataset, seed): earlier for dataset, seed, earlier in plan.copies}
+    for dataset in plan.datasets:
+        corpora = {seed: tasks[dataset, seed].cases for seed in plan.seeds if (dataset, seed) in tasks}
+        found |= {(dataset, seed): earlier for seed, earlier in find_same_corpora(corpora).items()}
+    return replace(plan, copies=tuple((dataset, seed, earlier) for (dataset, seed), earlier in found.items()))

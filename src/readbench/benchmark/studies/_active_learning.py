@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import DEFAULT_METRIC, evaluate
 from readbench.benchmark.protocol import Task
-from readbench.benchmark.runs import RANKING_DEPTH, Cell, Executor, Plan, Setting, Setup, build_first, load_cell_task
+from readbench.benchmark.runs import (
+    RANKING_DEPTH,
+    Cell,
+    Executor,
+    Plan,
+    Setting,
+    Setup,
+    build_first,
+    load_cell_task,
+    take_once,
+)
 from readbench.benchmark.studies._opinions import identify_cell, require_opinions
 from readbench.benchmark.studies._study import Failure, Rows, Study, measure_results
 from readbench.common.progress import SILENT, Progress, within
@@ -87,7 +97,8 @@ def measure_labelling(
     build_first(plan.datasets, setting, progress)
     identify = partial(identify_cell, setting=setting, roots=(simulate_labelling,))
     measure = partial(measure_lesson, setting=setting)
-    return measure_results(Study(list(plan.cells()), identify, measure), LearningCurve.of, out, executor, progress)
+    cells = list(take_once(plan, setting).cells())
+    return measure_results(Study(cells, identify, measure), LearningCurve.of, out, executor, progress)
 
 
 def measure_lesson(cell: Cell, progress: Progress, setting: Setting) -> Rows:

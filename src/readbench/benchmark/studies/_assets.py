@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import evaluate
 from readbench.benchmark.protocol import SplitUnit, Task
-from readbench.benchmark.runs import Executor, Plan, Setting, build_first, fingerprint_of, load_cell_task
+from readbench.benchmark.runs import (
+    Executor,
+    Plan,
+    Setting,
+    build_first,
+    fingerprint_of,
+    load_cell_task,
+    take_once,
+)
 from readbench.benchmark.studies._study import Failure, Rows, SeededCell, Study, measure_results
 from readbench.common.progress import SILENT, Progress, within
 from readbench.engine.method import Method
@@ -106,7 +114,7 @@ def measure_assets(
         AssetCell(dataset, method, seed, split_by, rho)
         for dataset in plan.datasets
         for split_by in splits
-        for seed in plan.seeds
+        for seed in take_once(replace(plan, split_by=split_by), setting).seeds_of(dataset)
         for method in plan.methods
         for rho in plan.levels
     ]

@@ -24,6 +24,7 @@ from readbench.benchmark.runs import (
     build_first,
     fingerprint_of,
     load_cell_task,
+    take_once,
 )
 from readbench.benchmark.studies._study import Failure, Rows, Study, measure_results
 from readbench.common.calibration import auroc, coverage, expected_calibration_error, false_alarm_rate
@@ -210,7 +211,8 @@ def measure_opinions(
     build_first(plan.datasets, setting, progress)
     identify = partial(identify_cell, setting=setting, roots=(form_opinions, novel_faults, quality), also=novelty)
     measure = partial(measure_cell, setting=setting, novelty=novelty)
-    return measure_results(Study(list(plan.cells()), identify, measure), OpinionQuality.of, out, executor, progress)
+    cells = list(take_once(plan, setting).cells())
+    return measure_results(Study(cells, identify, measure), OpinionQuality.of, out, executor, progress)
 
 
 def identify_cell(cell: Cell, setting: Setting, roots: tuple[Root, ...], also: object = None) -> str:

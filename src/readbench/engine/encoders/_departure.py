@@ -233,7 +233,7 @@ def _usual_courses(windows: WindowSet) -> Iterator[tuple[int, UsualCourse]]:
     for i in range(len(windows)):
         before = None if context is None else context.before_of(i)
         if context is not None and before is not None:
-            key = int(context.before[i]), int(windows.lengths[i])
+            key = int(context.first_alike[i]), int(windows.lengths[i])
             if key not in known:
                 known[key] = UsualCourse.of(before, key[1])
             yield i, known[key]

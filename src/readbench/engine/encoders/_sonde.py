@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from readbench.common.cache import keep_arrays
 from readbench.common.files import cache_root, digest
 from readbench.engine.abilities import OnDevice, Pretrained, UsesContext
+from readbench.engine.context import ABSENT
 from readbench.engine.devices import import_optional, inference_mode, pick_device
 from readbench.engine.encoders._channels import (
     ChannelEncoder,
@@ -173,8 +174,8 @@ class Sonde(ChannelEncoder):
     def _own_usual(self, windows: WindowSet, width: int) -> Vectors:
         """(M, D) mean vectors of the channels in the time before their windows; NaN where there is none."""
         own = np.full((int(windows.channel_counts.sum()), width), np.nan, np.float32)
-        stretches, of = cut_befores(windows, STRETCHES)
-        if self.scale_ is None or windows.context is None or not len(stretches):
+        stretches, of, of_window = cut_befores(windows, STRETCHES)
+        if self.scale_ is None or not len(stretches):
             return own
         vectors, owners = self.channel_vectors(self.scale_(stretches)), owners_of(stretches)
         means: dict[int, Vectors] = {}
@@ -182,8 +183,8 @@ class Sonde(ChannelEncoder):
             rows = vectors[of[owners] == number]
             means[number] = rows.reshape((of == number).sum(), -1, width).mean(axis=0)
         ends = np.cumsum(windows.channel_counts)
-        for i in np.flatnonzero(windows.context.has_before):
-            own[ends[i] - windows.channel_counts[i] : ends[i]] = means[int(windows.context.before[i])]
+        for i in np.flatnonzero(of_window != ABSENT):
+            own[ends[i] - windows.channel_counts[i] : ends[i]] = means[int(of_window[i])]
         return own
 
     @property

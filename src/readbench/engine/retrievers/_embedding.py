@@ -16,6 +16,7 @@ import numpy as np
 
 from readbench.common.progress import SILENT, Progress
 from readbench.engine.abilities import Hits, OnDevice, UsesContext
+from readbench.engine.context import ABSENT
 from readbench.engine.devices import device_of
 from readbench.engine.kernels.threads import Team
 from readbench.engine.parameters import ParameterRange
@@ -260,15 +261,14 @@ class EmbeddingRetriever:
 
     def _usual(self, windows: WindowSet) -> Vectors:
         """(N, D) mean unit vector of the time before each window; NaN where there is none."""
-        stretches, of = cut_befores(windows, STRETCHES)
-        if windows.context is None or not len(stretches):
+        stretches, of, of_window = cut_befores(windows, STRETCHES)
+        if not len(stretches):
             return np.full((len(windows), 1), np.nan, np.float32)
         units = unit_vectors(self._encode(stretches, "corpus"))
-        numbers, place = np.unique(of, return_inverse=True)
-        means = np.stack([units[place == k].mean(axis=0) for k in range(len(numbers))])
+        means = np.stack([units[of == k].mean(axis=0) for k in range(int(of[-1]) + 1)])
         usual = np.full((len(windows), units.shape[1]), np.nan, np.float32)
-        has = windows.context.has_before
-        usual[has] = means[np.searchsorted(numbers, windows.context.before[has])]
+        has = of_window != ABSENT
+        usual[has] = means[of_window[has]]
         return usual
 
     def _encode(self, windows: WindowSet, role: Role) -> Vectors:

@@ -34,7 +34,8 @@ from readbench.engine.preparation import Alignment, Normalisation, Scaler, commo
 from readbench.engine.protocols import Scores
 from readbench.engine.registry import RETRIEVERS
 from readbench.engine.retrievers._search import require_places
-from readbench.engine.windows import WindowSet, allocate
+from readbench.engine.room import allocate
+from readbench.engine.windows import WindowSet
 
 Integers = NDArray[np.signedinteger]
 
