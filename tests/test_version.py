@@ -1,4 +1,4 @@
-"""The version is written in `readbench/__init__.py`; what else names it must agree."""
+"""The version is written in `readbench/version.py`; what else names it must agree."""
 
 from __future__ import annotations
 

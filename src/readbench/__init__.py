@@ -16,9 +16,7 @@ from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from readbench import _deprecated
-
-__version__ = "0.1.0"
+from readbench.version import __version__
 
 _EXPORTS = {
     "Channel": "readbench.benchmark.protocol:Channel",
@@ -103,8 +101,6 @@ __all__ = [
     "testing",
 ]
 
-_deprecated.install()
-
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any exported object
     if name in _EXPORTS:
@@ -112,8 +108,6 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - any exported object
         return attrgetter(path)(import_module(module))
     if name in _MODULES:
         return import_module(_MODULES[name])
-    if name in _deprecated.REPLACED:
-        return _deprecated.find_replaced(name)
     raise AttributeError(f"module 'readbench' has no attribute {name!r}")
 
 

@@ -4,7 +4,8 @@
 python -m tests.frozen.make FOLDER      # FOLDER/golden, FOLDER/packed; move them here to freeze another state
 ```
 
-The files beside this module were written by version 0.1 before its modules were moved. They are not to be written
+The files beside this module were written by version 0.1 before its modules were moved, those of the run on real data
+and of the report before the package was made smaller. They are not to be written
 anew where a change of numbers was not meant; a change that was meant goes into `EXCEPTIONS` of `test_frozen.py` first.
 """
 
@@ -46,6 +47,8 @@ def main(target: Path) -> None:
         work = Path(name)
         with environment(READBENCH_CACHE=work / "cache", READBENCH_IMPORTED=work / "imported"):
             freeze_runs(work, golden)
+            freeze_real_run(work, golden)
+            freeze_report(work, packed)
             freeze_library(work, golden, packed)
             freeze_imported(work, golden, packed)
             freeze_plugin(work, golden)
@@ -59,6 +62,28 @@ def freeze_runs(work: Path, golden: Path) -> None:
         folder = work / f"run-{name}"
         recipes.run(folder, name)
         keep_run(folder, golden, name)
+
+
+def freeze_real_run(work: Path, golden: Path) -> None:
+    """A run on real data, where READBENCH_DATA names it."""
+    readbench("run", *recipes.REAL_RUN, "--out", work / "real")
+    keep_run(work / "real", golden, "real")
+
+
+def freeze_report(work: Path, packed: Path) -> None:
+    """What a report reads of two runs, and its tables."""
+    runs = work / "reported"
+    for name, options in recipes.REPORTED.items():
+        readbench("run", "--datasets", recipes.DATASETS, *options, "--out", work / name)
+        (runs / name).mkdir(parents=True)
+        for file in recipes.REPORT_READS:
+            shutil.copy(work / name / file, runs / name)
+    pack(runs, packed / "reported.tar.xz")
+    for name, content in recipes.report(runs).items():
+        path = work / "report" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    pack(work / "report", packed / "report.tar.xz")
 
 
 def keep_run(folder: Path, golden: Path, name: str) -> None:

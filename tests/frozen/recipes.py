@@ -74,6 +74,31 @@ RUNS: dict[str, tuple[str, ...]] = {
     ),
 }
 """Runs whose numbers are kept, by the name of their golden files."""
+REAL_DATASETS = ("skab", "robot_failures", "itu_5gc", "lbnl_ahu")
+REAL_METHODS = (
+    *("euclidean", "dtw-i", "sbd-d", "sax-bm25", "sfa-bm25", "rocket+nr+gpc"),
+    *("departure", "residual", "facts", "ours", "flagship-fast"),
+)
+REAL_RUN = (
+    *("--datasets", ",".join(REAL_DATASETS), "--methods", ",".join(REAL_METHODS)),
+    *("--rho", "0,20", "--seed", "0", "--cap", "40"),
+)
+"""A run on real data: a method of each family, and those that read the time before a window."""
+REAL_COPY = "25251ea4"
+"""Check sum of the copy of these datasets that was run on (`sum_of_copy`)."""
+REPORTED: dict[str, tuple[str, ...]] = {
+    "embedded": (
+        *("--methods", "random,majority,euclidean,dtw-i,sbd-d,sax-bm25,rocket,rocket+nr,rocket+nr|dtw-i"),
+        *("--methods", "rocket+nr+gpc,rocket+purity,rocket+verdict", "--rho", "0,20", "--seeds", "0,1", "--cap", "50"),
+    ),
+    "budgets": (
+        *("--methods", "rocket+nr+gpc,rocket+verdict", "--label-budget", "10%,all"),
+        *("--rho", "0", "--seed", "0", "--cap", "50"),
+    ),
+}
+"""Runs on embedded data whose report is kept: the first one, and the one that is shown beside it."""
+REPORT_READS = ("run.json", "scores.csv", "scores_mean.csv", "per_query.parquet", "opinions.parquet")
+"""Files of a run folder that tables are made of."""
 DEPTH = 20
 """Places of each ranking that are kept."""
 TINY = "sim_ecg(runs=12)"
@@ -137,6 +162,21 @@ Key = tuple[str, str, str, str]
 def run(folder: Path, name: str) -> None:
     """One of the kept runs."""
     readbench("run", "--datasets", DATASETS, *RUNS[name], *DRAW, "--out", folder)
+
+
+def report(runs: Path) -> dict[str, bytes]:
+    """The tables of the report on kept runs, by their paths in it."""
+    main, *beside = (runs / name for name in REPORTED)
+    readbench("report", main, *(word for folder in beside for word in ("--with", folder)))
+    folder = main / "report"
+    tables = (*sorted((folder / "tables").rglob("*.*")), folder / "tables.md", folder / "leaderboard.md")
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in tables}
+
+
+def sum_of_copy(root: Path) -> str:
+    """A check sum of names and sizes of the real data that are run on: others may have more of them."""
+    files = sorted(path for name in REAL_DATASETS for path in (root / name).rglob("*") if path.is_file())
+    return _summed([f"{path.relative_to(root).as_posix()} {path.stat().st_size}" for path in files])
 
 
 def read_scores(path: Path) -> dict[Key, dict[str, str]]:

@@ -106,6 +106,22 @@ def test_runs_score_and_rank_as_before(name: str, tmp_path: Path) -> None:
     compare_run(tmp_path / "run", name)
 
 
+def test_methods_score_and_rank_real_data_as_before(real_data: Path, tmp_path: Path) -> None:
+    if recipes.sum_of_copy(real_data) != recipes.REAL_COPY:
+        pytest.skip(f"{real_data} has another copy of {', '.join(recipes.REAL_DATASETS)} than the frozen run read")
+    readbench("run", *recipes.REAL_RUN, "--root", real_data, "--out", tmp_path / "run")
+    compare_run(tmp_path / "run", "real")
+
+
+def test_tables_of_a_report_are_the_same_bytes(tmp_path: Path) -> None:
+    """Where a table is redesigned, its new bytes are frozen with it: `packed/report.tar.xz`."""
+    kept = unpack("report", tmp_path / "kept")
+    got = recipes.report(unpack("reported", tmp_path / "runs"))
+    assert sorted(got) == sorted(path.relative_to(kept).as_posix() for path in kept.rglob("*.*"))
+    for name, content in got.items():
+        assert content.decode() == (kept / name).read_bytes().decode(), name
+
+
 def compare_run(folder: Path, name: str, *, bring_more: bool = False) -> None:
     """Compare a run folder with what is kept of the same run.
 
@@ -345,7 +361,7 @@ def test_a_submission_of_the_state_before_is_believed(tmp_path: Path) -> None:
     assert "Not taken" not in printed
 
 
-def test_a_plugin_of_the_state_before_loads_and_scores_as_before(tmp_path: Path) -> None:
+def test_a_plugin_loads_and_scores_as_before(tmp_path: Path) -> None:
     site = recipes.install_plugin(tmp_path / "site")
     command = [sys.executable, "-m", "readbench"]
     run = [*command, "run", *recipes.PLUGGED_RUN, "--out", str(tmp_path / "run")]
@@ -355,7 +371,7 @@ def test_a_plugin_of_the_state_before_loads_and_scores_as_before(tmp_path: Path)
     compare_run(tmp_path / "run", "plugin")
 
 
-def test_the_python_of_the_state_before_runs(tmp_path: Path) -> None:
+def test_the_python_of_the_front_page_scores_as_before(tmp_path: Path) -> None:
     script = recipes.install_plugin(tmp_path / "site") / "front_page.py"
     printed = subprocess.run(
         [sys.executable, str(script), str(tmp_path / "cache")], capture_output=True, text=True, check=False

@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
-from readbench import __version__
 from readbench.cli import audit, bench, cache, cases, catalogue, data, doctor, llm, models, report, run, studies
 from readbench.cli.failures import complain, replace_letters
 from readbench.cli.options import Plugins
 from readbench.errors import ReadbenchError
+from readbench.version import __version__
 
 app = typer.Typer(
     name="readbench",

@@ -53,8 +53,8 @@ def doctor_command(as_json: Json = False) -> None:
 
 
 def _platform() -> list[Fact]:
-    from readbench import __version__
     from readbench.engine.devices import name_gpu
+    from readbench.version import __version__
 
     return [
         ("readbench", __version__, ""),

@@ -326,8 +326,6 @@ for text in methods:
     profile(text, lambda: compute(method))
 print(json.dumps({name: sorted(found) for name, found in called.items()}))
 """
-NOT_ASKED = (*NO_NUMBERS, "readbench._deprecated")
-"""Modules that are called without any influence on a number; the last finds modules by their names of before."""
 PROFILED_METHODS = ("euclidean", WHOLE, "sax-bm25|2step|rocket+majvote", "raw|ws|stats+prf+purity+verdict")
 
 
@@ -341,7 +339,7 @@ def test_a_real_cell_calls_nothing_that_does_not_count(tmp_path: Path) -> None:
         assert len(called) > 50
         for file, function in called:
             module = ".".join(("readbench", *Path(file).relative_to(PACKAGE).with_suffix("").parts))
-            if not (module in NOT_ASKED or function == "<module>" or module in code.modules):
+            if not (module in NO_NUMBERS or function == "<module>" or module in code.modules):
                 overlooked.add((name, module, function))
     assert not overlooked
 

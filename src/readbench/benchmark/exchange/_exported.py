@@ -36,13 +36,13 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-import readbench
 from readbench.benchmark.exchange._explain import describe_context
 from readbench.benchmark.protocol import TASK, Task, TaskFile, write_facts
 from readbench.engine.preparation import resample
 from readbench.engine.window_tables import write_windows
 from readbench.engine.windows import WindowSet
 from readbench.errors import UsageError
+from readbench.version import __version__
 
 HUB_LICENCES = {
     "Apache-2.0": "apache-2.0",
@@ -126,7 +126,7 @@ def _facts(task: Task) -> dict[str, str]:
             if (text := describe_context(windows))
         },
         "fingerprint": f"`{task.fingerprint()}`",
-        "made by": f"readbench {readbench.__version__}",
+        "made by": f"readbench {__version__}",
     }
 
 

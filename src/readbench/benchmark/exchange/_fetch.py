@@ -21,11 +21,11 @@ from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-import readbench
 from readbench.benchmark.exchange._official import Official, RemoteFile, add_checksums
 from readbench.common.files import open_atomic
 from readbench.common.progress import SILENT, Progress
 from readbench.errors import DataError
+from readbench.version import __version__
 
 if TYPE_CHECKING:
     from requests import Response
@@ -130,7 +130,7 @@ def _ask(url: str, part: Path, done: int) -> Response:
     """Ask for a file, or for what is still missing of it."""
     import requests  # noqa: PLC0415 - slow to import
 
-    headers = {"User-Agent": f"readbench/{readbench.__version__}", "Accept-Encoding": "identity"}
+    headers = {"User-Agent": f"readbench/{__version__}", "Accept-Encoding": "identity"}
     if done and (etag := _known_version(part)):
         headers |= {"Range": f"bytes={done}-", "If-Range": etag}
     answer = requests.get(url, headers=headers, stream=True, timeout=TIMEOUT_S)

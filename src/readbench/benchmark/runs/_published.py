@@ -31,7 +31,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from readbench import __version__
 from readbench.benchmark.metrics import PerQuery, evaluate
 from readbench.benchmark.runs._budget import ALL
 from readbench.benchmark.runs._folder import MANIFEST, OPINIONS, USAGE, Filters, RunFolder, write_csv, write_table
@@ -50,6 +49,7 @@ from readbench.benchmark.runs._tables import (
 from readbench.common.files import write_bytes
 from readbench.engine.registry import BUILT_IN, METRICS
 from readbench.errors import RunError, UnknownNameError, UsageError
+from readbench.version import __version__
 
 LISTS, FINGERPRINTS, ABOUT = "lists", "fingerprints.csv", "README.md"
 GROUP = "group"

@@ -12,7 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from readbench import __version__
 from readbench.benchmark.exchange import status_of
 from readbench.benchmark.protocol import build, builders_of, find_copies, find_origin, find_source
 from readbench.benchmark.runs._cells import provenance_of_cells
@@ -26,6 +25,7 @@ from readbench.engine.llm import ModelOptions
 from readbench.engine.method import Method
 from readbench.engine.spec import parse
 from readbench.errors import ReadbenchError
+from readbench.version import __version__
 
 REFRESH_S = 2.0
 """Least time between two rewrites of the score tables while a run goes on."""

@@ -21,7 +21,6 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.routing import Route
 
-from readbench import __version__
 from readbench.cases import Library, SearchPool
 from readbench.cases.server import _api as api
 from readbench.cases.server import _grafana as grafana
@@ -44,6 +43,7 @@ from readbench.errors import (
     UnknownNameError,
     UsageError,
 )
+from readbench.version import __version__
 
 STATIC = Path(__file__).parent / "static"
 log = logging.getLogger("readbench.service")
