@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from readbench.engine.method import Method
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.protocols import Scores
 from readbench.engine.registry import ENCODERS, METRICS, RETRIEVERS, SOURCES
+from readbench.engine.testing._retrievers import other_knowledge_leaves_no_trace, threads_do_not_meet
 from readbench.engine.windows import WindowSet
 from readbench.testing import (
     ENCODER_CHECKS,
@@ -40,12 +42,27 @@ ENCODERS_AT_HAND = [
     if (reason := ENCODERS.get(text.partition("(")[0]).unavailable()) is not None
 ]
 """Those without pretrained weights; encoders around a network are checked with small ones of their own."""
+COMPOSED = (
+    "euclidean|ws|dtw-i",
+    "rocket(features=84)+nr|rrf|sbd-d+gpc",
+    "euclidean+majvote",
+    "rocket(features=84)|ws|departure+verdict(views=pooled)",
+    "rocket(features=84)|ws|departure+verdict(views=pooled,spread=0.3)",
+    "departure+verdict(views=pooled)",
+)
+"""Methods of several parts, which have states to meet in."""
 GENERATED = [entry.name for entry in SOURCES if entry.build().info.generated]
 
 
 @pytest.mark.parametrize("check", RETRIEVER_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_keeps_the_contract(method: str, check: RetrieverCheck) -> None:
+    check(method)
+
+
+@pytest.mark.parametrize("check", [other_knowledge_leaves_no_trace, threads_do_not_meet])
+@pytest.mark.parametrize("method", COMPOSED)
+def test_every_composition_gives_each_who_asks_the_same(method: str, check: RetrieverCheck) -> None:
     check(method)
 
 
@@ -66,6 +83,32 @@ def test_every_metric_keeps_the_contract(metric: str, check: MetricCheck) -> Non
 def test_every_generated_source_keeps_the_contract(name: str, check: SourceCheck) -> None:
     source: Source = SOURCES.get(name).build()
     check(source, None)
+
+
+class LeavesQueriesLyingAbout:
+    """Between two steps of scoring, its queries are where the next ones will be."""
+
+    uses_labels = False
+    corpus_dependent = False
+
+    def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:  # noqa: ARG002 - part of the protocol
+        self.size = len(corpus)
+        return self
+
+    def score(self, queries: WindowSet) -> Scores:
+        self.queries = queries
+        time.sleep(0.001)
+        return np.tile(np.float32(self.queries.lengths[:, None]), self.size)
+
+
+def test_a_method_in_which_threads_meet_is_found() -> None:
+    RETRIEVERS.register("lying-about")(LeavesQueriesLyingAbout)
+    try:
+        other_knowledge_leaves_no_trace("lying-about")
+        with pytest.raises(AssertionError):
+            threads_do_not_meet("lying-about")
+    finally:
+        del RETRIEVERS._entries["lying-about"]
 
 
 class Spy:

@@ -36,6 +36,7 @@ from readbench.benchmark.report import (
 from readbench.benchmark.runs import WHOLE, Executor, Plan, executor_of, open_folder, parse_shard
 from readbench.common.files import cache_root
 from readbench.common.progress import SILENT, Progress
+from readbench.common.sharing import one_thread_for_products
 from readbench.engine.llm import ModelOptions, explain_silence
 from readbench.engine.method import Method, Ranking
 from readbench.engine.protocols import Retriever
@@ -269,11 +270,9 @@ def _evaluate_task(
     cache: Path,
     progress: Progress,
 ) -> Iterator[LevelScores]:
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import, needed only here
-
     rank = _ranker(method, task, cache, progress)
     for rho in levels:
-        with threadpool_limits(1):  # as in a run: sums do not depend on the number of processors
+        with one_thread_for_products():  # as in a run: sums do not depend on the number of processors
             ranking = rank(rho)
         if silence := explain_silence(ranking.usage):
             raise RunError(f"{task.info.name} seed {task.seed} at {rho} %: {silence}")

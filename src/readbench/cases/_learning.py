@@ -19,6 +19,7 @@ from typing import Generic, TypeVar
 
 from readbench.cases._journal import Snapshot
 from readbench.common.progress import SILENT, Progress
+from readbench.common.sharing import one_thread_for_products
 from readbench.errors import ReadbenchError
 
 T = TypeVar("T")
@@ -173,8 +174,6 @@ class Kept(Generic[T]):
 
     def learn_now(self, snapshot: Snapshot, progress: Progress = SILENT) -> Learned[T]:
         """What follows from a snapshot; who asks waits."""
-        from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
-
         key = self._key_of(snapshot)
         with self._lock:  # of several that need the same, one learns it
             known = self.known
@@ -183,7 +182,7 @@ class Kept(Generic[T]):
             if self._learner is not None and not self._learner.learns:
                 raise UntaughtError(self.name)
             began = time.perf_counter()
-            with threadpool_limits(1):  # on a busy machine the threads of a decomposition wait for each other
+            with one_thread_for_products():  # on a busy machine the threads of a decomposition wait for each other
                 value = self._learn(snapshot, known, progress)
             self.known = Learned(key, snapshot, value, time.perf_counter() - began)
             return self.known

@@ -25,6 +25,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.common.sharing import one_thread_for_products
 from readbench.common.times import DAY_S
 from readbench.errors import DataError
 
@@ -145,8 +146,6 @@ class DepartureDetector:
             false_alarms_a_day: how often normal operation may exceed the limits.
             units: of the channels, where they are known.
         """
-        from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
-
         spans = tuple(max(2, round(window * share)) for share in SPANS)
         measured = [measure(own, spans) for own in stretches if own.shape[1] > spans[-1]]
         blocks = [
@@ -160,7 +159,7 @@ class DepartureDetector:
                 " needed. Give a longer --learn, or add normals of this asset to the library."
             )
         floor = _least_spread(stretches)
-        with threadpool_limits(1):  # on a busy machine the threads of small products wait for each other
+        with one_thread_for_products():  # on a busy machine the threads of small products wait for each other
             maxima = _held_out_maxima(blocks, floor)
             bound = np.maximum(OUTLYING * np.median(maxima, axis=0), np.quantile(maxima, 0.9, axis=0))
             usual = np.flatnonzero((maxima <= bound).all(axis=1))

@@ -15,6 +15,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from readbench.common.deadlines import check_deadline
 from readbench.common.progress import SILENT, Progress
+from readbench.common.sharing import TravellingLock, one_thread_for_products
 from readbench.engine.abilities import (
     AsksModel,
     Grows,
@@ -241,6 +242,7 @@ class FittedLeg:
         self.built = built
         self._corpus, self._normals = built.see(corpus), built.see(normals)
         self._fitted = False
+        self._fitting = TravellingLock()
         self._asked: tuple[WindowSet, Vectors] | None = None
 
     def __repr__(self) -> str:
@@ -265,13 +267,16 @@ class FittedLeg:
         vars(grown)["_fitted"] = True
         return grown
 
+    @one_thread_for_products()
     def fit(self) -> Self:
-        """Fit now, if it is not fitted yet."""
-        if not self._fitted:
-            self.built.retriever.fit(self._corpus, self._normals)
-            self._fitted = True
+        """Fit now, if it is not fitted yet; of several threads that need it, one does."""
+        with self._fitting:
+            if not self._fitted:
+                self.built.retriever.fit(self._corpus, self._normals)
+                self._fitted = True
         return self
 
+    @one_thread_for_products()
     def score(self, queries: WindowSet) -> Scores:
         """(Q, N) checked scores of concealed queries."""
         self.fit()
@@ -297,6 +302,7 @@ class FittedLeg:
         }
         return Scored(scores, seconds, leg.part.usage)
 
+    @one_thread_for_products()
     def represent(self, queries: WindowSet | None = None) -> View:
         """Concealed queries and corpus as vectors: embeddings, or scaled windows on the common grid.
 
@@ -329,6 +335,7 @@ class FittedLeg:
         self._asked = (queries, vectors) if len(queries) <= MOST_KEPT else None
         return vectors
 
+    @one_thread_for_products()
     def search(self, queries: WindowSet, k: int) -> Hits:
         """The k best for each of the concealed queries: by the leg's own search, else the top of all its scores."""
         searcher = self.built.embedding or self.built.part.able(Searcher)

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.common.progress import SILENT, Progress
+from readbench.common.sharing import one_thread_for_products
 from readbench.engine.abilities import (
     AsksModel,
     GivesOpinion,
@@ -383,7 +384,8 @@ class FittedMethod:
             _items=concatenate([self._items, conceal(more)]) if len(more) else self._items,
             _assets=asset_numbers(corpus),
         )
-        lesson = self._learned[1] if self._learned else None
+        learned = self._learned
+        lesson = learned[1] if learned else None
         if lesson:
             lesson = lesson.grow(grown.units, knowledge.labels, grown.groups, knowledge.rejected)
         vars(grown)["_learned"] = knowledge.key, lesson
@@ -468,9 +470,10 @@ class FittedMethod:
         It is learned once, and again when the knowledge changes.
         """
         knowledge = knowledge or Knowledge(self.corpus.labels)
-        if self._learned is None or self._learned[0] != knowledge.key:
-            self._learned = knowledge.key, self._learn(self.units, knowledge)
-        return self._learned[1]
+        learned = self._learned  # another thread may put something else there at any time
+        if learned is None or learned[0] != knowledge.key:
+            self._learned = learned = knowledge.key, self._learn(self.units, knowledge)
+        return learned[1]
 
     def recall(self, knowledge: Knowledge, lesson: LabelModel) -> None:
         """Take a lesson for what this knowledge teaches: it was learned from the same before."""
@@ -497,6 +500,7 @@ class FittedMethod:
         """The windows behind a pool, for rerankers that read them."""
         return Scene(queries.with_context(None), self._items.with_context(None), self.corpus.classes)
 
+    @one_thread_for_products()
     def _learn(self, items: Sequence[Vectors], knowledge: Knowledge) -> LabelModel | None:
         former = self.method.opinion_former
         learner = former.able(GivesOpinion) if former else None
@@ -524,30 +528,42 @@ class QueryBatch:
     def __init__(self, method: FittedMethod, queries: WindowSet) -> None:
         self.fitted = method
         self.queries = queries
+        self._scored: list[Scored] | None = None
+        self._base: Scores | None = None
+        self._views: tuple[View, ...] | None = None
 
     def __repr__(self) -> str:
         return f"QueryBatch({len(self.queries)} queries, {self.fitted!r})"
 
-    @cached_property
-    def _scored(self) -> list[Scored]:
-        return [self.fitted.memo.score(leg, self.queries) for leg in self.fitted.legs]
+    # No `cached_property`: in Python 3.11 it has one lock for all batches, and searches would wait for each other.
 
-    @cached_property
+    def _measure(self) -> list[Scored]:
+        if self._scored is None:
+            self._scored = [self.fitted.memo.score(leg, self.queries) for leg in self.fitted.legs]
+        return self._scored
+
+    @property
     def base(self) -> Scores:
         """(Q, N) fused scores of the legs, before any reranker."""
-        return self.fitted.method.combine([scored.scores for scored in self._scored])
+        if self._base is None:
+            self._base = self.fitted.method.combine([scored.scores for scored in self._measure()])
+        return self._base
 
-    @cached_property
+    @property
     def views(self) -> tuple[View, ...]:
         """Queries and corpus as each embedding leg sees them."""
-        return tuple(self.fitted.memo.view(leg, self.queries) for leg in self.fitted.viewing)
+        if self._views is None:
+            self._views = tuple(self.fitted.memo.view(leg, self.queries) for leg in self.fitted.viewing)
+        return self._views
 
+    @one_thread_for_products()
     def opinions(self, knowledge: Knowledge | Labels | None = None) -> list[Opinion] | None:
         """Calibrated opinions on what the queries are; None where the method forms none, or nothing is known."""
         known = self._known(knowledge)
         lesson = self.fitted.lesson_at(self.views, known, self.queries) if known.common else None
         return lesson.opinions(known.ruled_out) if lesson else None
 
+    @one_thread_for_products()
     def rank(self, k: int | None = None, knowledge: Knowledge | Labels | None = None) -> Ranking:
         """Rank the corpus.
 
@@ -556,8 +572,9 @@ class QueryBatch:
             knowledge: which labels may be known; by default those of the corpus.
         """
         method, known = self.fitted.method, self._known(knowledge)
-        seconds = {stage: sum(scored.seconds[stage] for scored in self._scored) for stage in STAGES}
-        usage = add_up(scored.usage for scored in self._scored)
+        scored = self._measure()
+        seconds = {stage: sum(one.seconds[stage] for one in scored) for stage in STAGES}
+        usage = add_up(one.usage for one in scored)
         if not method.rerankers and method.opinion_former is None:
             return Ranking(rank(self.base, k), self.base, seconds, usage)
         lesson = None

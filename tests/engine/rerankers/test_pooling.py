@@ -90,6 +90,24 @@ def test_a_window_that_a_view_does_not_see_is_judged_by_the_others() -> None:
     np.testing.assert_allclose(verdict.query_posterior(np.arange(6)), expected, atol=1e-5)
 
 
+def test_windows_that_no_view_sees_stand_beside_those_that_all_see() -> None:
+    views, labels, groups, assets = problem(3)
+    sees = (np.arange(6) % 2)[:, None].astype(np.float32)
+    mixed = tuple(View(view.queries * sees, view.items) for view in views)
+    verdict = fit_verdict(mixed, np.arange(24), labels, groups, assets)
+    expected, _ = slow_posterior(mixed, labels, groups, assets, [True, True])
+    np.testing.assert_allclose(verdict.query_posterior(np.arange(6)), expected, atol=1e-5)
+
+
+def test_what_a_view_sees_that_is_left_out_changes_nothing() -> None:
+    views, labels, groups, assets = problem(5)
+    half_seen = View(views[1].queries * (np.arange(6) % 2)[:, None].astype(np.float32), views[1].items.copy())
+    half_seen.items[:13] = 0
+    verdict = fit_verdict((views[0], half_seen), np.arange(24), labels, groups, assets)
+    alone = fit_verdict(views[:1], np.arange(24), labels, groups, assets)
+    np.testing.assert_array_equal(verdict.query_posterior(np.arange(6)), alone.query_posterior(np.arange(6)))
+
+
 def test_a_view_that_sees_less_than_half_of_the_cases_is_left_out() -> None:
     views, labels, groups, assets = problem(5)
     items = views[1].items.copy()

@@ -16,6 +16,7 @@ from readbench.benchmark.runs._execute import Setting, load_cell_task
 from readbench.benchmark.runs._executors import Executor
 from readbench.benchmark.runs._plan import Job
 from readbench.common.progress import Progress, within
+from readbench.common.sharing import one_thread_for_products
 from readbench.engine.legs import BuiltLeg, conceal
 from readbench.engine.method import Method
 from readbench.engine.protocols import Encoder
@@ -55,9 +56,7 @@ def encode_first(jobs: Sequence[Job], setting: Setting, executor: Executor, prog
 
 def encode_block(block: EncodingBlock, progress: Progress, setting: Setting) -> int:
     """In a worker: encode one block, unless its vectors are filed; what fails here fails again in its cells."""
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import, needed only here
-
-    with threadpool_limits(1):
+    with one_thread_for_products():
         try:
             task, _ = load_cell_task(block.dataset, block.seed, setting)
             encoder = _fitted(block.dataset, block.seed, block.encoder, setting)

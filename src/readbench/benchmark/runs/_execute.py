@@ -16,6 +16,7 @@ from readbench.benchmark.runs._folder import TRANSCRIPTS, RunFolder
 from readbench.benchmark.runs._plan import Cell, Job, Plan
 from readbench.common.files import cache_root, data_root
 from readbench.common.progress import SILENT, Progress
+from readbench.common.sharing import one_thread_for_products
 from readbench.engine.llm import ModelOptions, explain_silence
 from readbench.engine.method import Method, Ranking
 from readbench.engine.spec import parse
@@ -120,8 +121,6 @@ class _Fingerprints:
 def _run_cell(
     cell: Cell, folder: RunFolder, setup: Setup, progress: Progress, compute: Compute, known: _Fingerprints
 ) -> CellReport:
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import, needed only here
-
     fingerprint = ""
     try:
         fingerprint = known.of(cell)
@@ -129,7 +128,7 @@ def _run_cell(
             return CellReport(cell, reused=True)
         budget = parse_budget(cell.labels)
         method = setup.method(budget.widened(parse(cell.method)), progress)
-        with threadpool_limits(1):
+        with one_thread_for_products():
             ranking = compute(setup, method, cell.rho, budget)
             if silence := explain_silence(ranking.usage):  # no result, but what it took is kept
                 folder.save(Outcome(cell, fingerprint, usage=ranking.usage, failure=silence))

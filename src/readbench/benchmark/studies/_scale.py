@@ -29,6 +29,7 @@ from readbench.benchmark.studies._scale_world import Material, World
 from readbench.benchmark.studies._study import Failure, Rows, Study, run_study
 from readbench.common.processes import MemoryWatch, in_fresh_process
 from readbench.common.progress import SILENT, Progress, during, each
+from readbench.common.sharing import one_thread_for_products
 from readbench.engine.abilities import Hits
 from readbench.engine.legs import conceal
 from readbench.engine.method import FittedMethod, Method
@@ -132,12 +133,13 @@ def measure(cell: ScaleCell, progress: Progress) -> ScaleMeasurement:
 
     Labels are hidden from the method as in the benchmark, but the corpus stays on disk.
     """
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
-
     material, method = cell.world.open(cell.size), single_leg(cell.method)
     corpus, queries, normals = material.corpus, material.queries, material.normals
     stored = cell.stored(progress)
-    with threadpool_limits(1), MemoryWatch() as memory:  # our own threads work side by side, those of products do not
+    with (
+        one_thread_for_products(),
+        MemoryWatch() as memory,
+    ):  # our own threads work side by side, those of products do not
         with during(progress, "warming up"):
             _warm_up_method(method, corpus, queries, normals)
         with during(progress, "fitting"):
@@ -242,14 +244,12 @@ class TwoStage:
 
 def measure_two_stage(cell: ScaleCell, progress: Progress) -> list[TwoStage]:
     """Measure all shortlists that the corpus is long enough for."""
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
-
     material = cell.world.open(cell.size)
     corpus, queries, normals = (
         conceal(part, in_place=True) for part in (material.corpus, material.queries, material.normals)
     )
     stored = cell.stored(progress)
-    with threadpool_limits(1):
+    with one_thread_for_products():
         with during(progress, "warming up"):
             _warm_up_stages(corpus, queries)
         method = single_leg(cell.method)

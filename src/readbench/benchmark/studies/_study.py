@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar
 from readbench.benchmark.runs import Executor, Local, LostItem
 from readbench.common.files import write_json
 from readbench.common.progress import SILENT, Progress, within
+from readbench.common.sharing import one_thread_for_products
 from readbench.errors import ReadbenchError
 
 CellType = TypeVar("CellType", bound=Hashable)
@@ -158,14 +159,12 @@ def finish_cell(
 
     One linear-algebra thread, as in a run: results then do not depend on how many cells are measured beside it.
     """
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import, needed only here
-
     path = folder / f"{name_file(str(cell))}.json"
     try:
         fingerprint = identify(cell)
         if (kept := _read(path, fingerprint)) is not None:
             return EndedCell(kept, reused=True)
-        with threadpool_limits(1):
+        with one_thread_for_products():
             rows = measure(cell, within(progress, str(cell)))
         write_json(path, {"cell": str(cell), "fingerprint": fingerprint, "rows": rows})
     except ReadbenchError as error:

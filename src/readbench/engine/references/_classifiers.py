@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -160,10 +161,14 @@ class Rdst(_Reference):
         return [RDSTClassifier(random_state=self.seed)]
 
 
+_QUIET = Lock()
+"""What a process is silent about belongs to all its threads: one at a time sets it and puts it back."""
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence aeon's remarks on constant channels and flat ridges: both are expected here and leave finite answers."""
-    with warnings.catch_warnings():
+    with _QUIET, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, compress
 from typing import Self
 
 import numpy as np
@@ -430,7 +430,7 @@ class FittedVerdict:
     def votes(self, query: int, column: int) -> Array:
         """(L,) what each case adds to the decision value of one class for a query; of several ridges the mean."""
         beside = self._asked.rows(np.array([query]))
-        able = self._experts_for(beside)[0]
+        able = [*compress(self.experts, self._able(beside.sees)[0].tolist())]
         likeness = [beside.mean(expert.views)[0] + 1.0 for expert in able]
         votes = [own * expert.ridge.dual[:, column] for own, expert in zip(likeness, able, strict=True)]
         mean: Array = np.average(votes, axis=0, weights=[expert.ridge.temperature for expert in able])
@@ -442,23 +442,19 @@ class FittedVerdict:
         return self._compare([view.queries for view in self.views])
 
     def _posterior(self, beside: _Cosines) -> Array:
-        asked = self._experts_for(beside)
-        logits = np.empty((len(asked), len(self.classes)))
-        for experts in dict.fromkeys(asked):
-            rows = np.array([own is experts for own in asked])
+        able = self._able(beside.sees)
+        logits = np.full((len(able), len(self.classes)), np.nan)
+        for shown in np.unique(able, axis=0):
+            rows = (able == shown).all(axis=1)
             some = beside.rows(rows)
+            experts = compress(self.experts, shown.tolist())
             logits[rows] = np.mean([e.ridge.logits(some.mean(e.views)) for e in experts], axis=0)
         return _softmax(self.temperature * logits)
 
-    def _experts_for(self, beside: _Cosines) -> list[tuple[Expert, ...]]:
-        """The experts that each window is shown to: of several, those whose views all see something of it."""
-        if len(self.experts) == 1:
-            return [self.experts] * len(beside.sees)
-        known: dict[bytes, tuple[Expert, ...]] = {}
-        for row in np.unique(beside.sees, axis=0):
-            able = tuple(expert for expert in self.experts if row[list(expert.views)].all())
-            known[row.tobytes()] = able or self.experts
-        return [known[row.tobytes()] for row in beside.sees]
+    def _able(self, sees: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(M, E) the experts that each window is shown to: those whose views all see something of it, else all."""
+        able = np.stack([sees[:, expert.views].all(axis=1) for expert in self.experts], axis=1)
+        return able | ~able.any(axis=1, keepdims=True)
 
     def _compare(self, vectors: list[Vectors]) -> _Cosines:
         """Windows beside the cases, in the views that are used."""

@@ -117,10 +117,11 @@ class _Warping:
     def _corpus(self) -> TiledCorpus | CudaCorpus:
         from readbench.engine.kernels.dtw import TileRows  # noqa: PLC0415
 
-        if self._tiled is None:
+        tiled = self._tiled
+        if tiled is None:
             rows = TileRows.of(self.corpus_, self.axis_, self.align, self.scale_)
-            self._tiled = _tiled_where(self.device)(rows, joint=self._joint, band=self.band)
-        return self._tiled
+            self._tiled = tiled = _tiled_where(self.device)(rows, joint=self._joint, band=self.band)
+        return tiled
 
     def _queries(self, queries: WindowSet) -> Tiles:
         """Queries on the corpus's axis, their other channels behind it; one without statistics would be all zero."""

@@ -106,10 +106,12 @@ class _ShapeBased(ABC):
         from readbench.engine.kernels.correlation import SpectralCorpus, Transforms, transform_size  # noqa: PLC0415
 
         size = transform_size(int(self.corpus_.lengths.max()), longest)
-        if self._spectra is None or self._spectra.transforms.size != size:
+        spectra = self._spectra  # another thread may put those for longer queries there at any time
+        if spectra is None or spectra.transforms.size != size:
             transforms = Transforms(size, len(self.axis_), joint=self.joint)
-            self._spectra = SpectralCorpus(self.corpus_, lambda some: self._rows(some, self.axis_), transforms)
-        return self._spectra
+            spectra = SpectralCorpus(self.corpus_, lambda some: self._rows(some, self.axis_), transforms)
+            self._spectra = spectra
+        return spectra
 
     def _rows(self, windows: WindowSet, axis: tuple[str, ...]) -> WindowRows:
         return WindowRows.of(self.scale_(windows), axis, self.align)

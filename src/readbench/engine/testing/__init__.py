@@ -1,6 +1,7 @@
 """The contract every method keeps, as checks; `readbench.testing` is the public door."""
 
 from readbench.engine.testing._encoders import ENCODER_CHECKS, EncoderCheck
+from readbench.engine.testing._memory import unwritten_memory_shown
 from readbench.engine.testing._rerankers import RERANKER_CHECKS, RerankerCheck
 from readbench.engine.testing._retrievers import RETRIEVER_CHECKS, RetrieverCheck
 from readbench.engine.testing._samples import reachable, sample_pool, sample_windows
@@ -15,4 +16,5 @@ __all__ = [
     "reachable",
     "sample_pool",
     "sample_windows",
+    "unwritten_memory_shown",
 ]

@@ -15,6 +15,7 @@ from readbench.engine.preparation import ChannelStats
 from readbench.engine.protocols import Encoder
 from readbench.engine.registry import ENCODERS
 from readbench.engine.spec import parse
+from readbench.engine.testing._memory import shows_unwritten_memory
 from readbench.engine.testing._samples import not_asked, require_abilities, sample_windows
 from readbench.engine.windows import WindowSet
 
@@ -22,6 +23,7 @@ EncoderCheck = Callable[[str], None]
 """Takes the text of an encoder with its parameters and raises AssertionError where it breaks the contract."""
 
 
+@shows_unwritten_memory
 def vectors_have_one_length(encoder: str) -> None:
     """(N, D) float32, finite, of one D for ragged windows of corpus and queries."""
     corpus = sample_windows(12, channels=5, length=40, ragged=True)
@@ -35,18 +37,21 @@ def vectors_have_one_length(encoder: str) -> None:
     assert np.isfinite(others).all()
 
 
+@shows_unwritten_memory
 def one_channel_and_one_window_are_enough(encoder: str) -> None:
     """A library may begin with one univariate case."""
     windows = sample_windows(1, channels=1)
     assert np.isfinite(_fitted(encoder, windows).encode(windows)).all()
 
 
+@shows_unwritten_memory
 def constant_channels_do_not_break_it(encoder: str) -> None:
     """A sensor that never moves still gives finite vectors."""
     flat = WindowSet.from_arrays(list(np.full((6, 2, 32), 3.0)))
     assert np.isfinite(_fitted(encoder, flat).encode(flat)).all()
 
 
+@shows_unwritten_memory
 def one_window_is_a_batch(encoder: str) -> None:
     """The vector of a window does not depend on the other windows beside it, up to rounding."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
@@ -55,6 +60,7 @@ def one_window_is_a_batch(encoder: str) -> None:
     np.testing.assert_allclose(built.encode(queries), alone, rtol=1e-3, atol=1e-4)
 
 
+@shows_unwritten_memory
 def results_repeat(encoder: str) -> None:
     """Fitted twice on the same data, it gives the same bytes under the same fingerprint."""
     corpus = sample_windows(12)
@@ -63,6 +69,7 @@ def results_repeat(encoder: str) -> None:
     assert one.encode(corpus).tobytes() == two.encode(corpus).tobytes()
 
 
+@shows_unwritten_memory
 def other_vectors_have_another_fingerprint(encoder: str) -> None:
     """What changes a vector changes the fingerprint, under which vectors are kept: here, what it is fitted on."""
     queries = sample_windows(4, seed=2)
@@ -71,6 +78,7 @@ def other_vectors_have_another_fingerprint(encoder: str) -> None:
         assert one.fingerprint() != two.fingerprint()
 
 
+@shows_unwritten_memory
 def inputs_stay_as_they_were(encoder: str) -> None:
     """Neither fitting nor encoding changes a window."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
@@ -79,6 +87,7 @@ def inputs_stay_as_they_were(encoder: str) -> None:
     assert (corpus.fingerprint(), queries.fingerprint()) == before
 
 
+@shows_unwritten_memory
 def labels_are_not_read(encoder: str) -> None:
     """Other labels in the corpus change nothing, even if they were there to be read."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
@@ -87,6 +96,7 @@ def labels_are_not_read(encoder: str) -> None:
     np.testing.assert_array_equal(one, two)
 
 
+@shows_unwritten_memory
 def corpus_dependence_is_declared(encoder: str) -> None:
     """One that declares itself independent of the corpus gives a window the same vector whatever it was fitted on.
 
@@ -100,6 +110,7 @@ def corpus_dependence_is_declared(encoder: str) -> None:
     np.testing.assert_allclose(one.encode(queries), two.encode(queries), rtol=1e-4, atol=1e-4)
 
 
+@shows_unwritten_memory
 def weights_are_known_before_fitting(encoder: str) -> None:
     """One that reads files says what they hold as soon as it is built, and the same after fitting."""
     leg = BuiltLeg(parse(encoder).legs[0])
@@ -113,11 +124,13 @@ def weights_are_known_before_fitting(encoder: str) -> None:
     assert pretrained.weights_fingerprint() == leg.content_key == before
 
 
+@shows_unwritten_memory
 def declared_abilities_are_there(encoder: str) -> None:
     """What it declares to be able to do, it has the members for."""
     require_abilities(ENCODERS.get(parse(encoder).legs[0].stage.name), _built(encoder))
 
 
+@shows_unwritten_memory
 def it_travels_between_processes(encoder: str) -> None:
     """Fitted, it can be pickled and gives the same vectors afterwards."""
     corpus = sample_windows(12)

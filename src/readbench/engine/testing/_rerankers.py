@@ -17,6 +17,7 @@ from readbench.engine.protocols import Pool, Reranker, View, unit_vectors
 from readbench.engine.ranking import rank
 from readbench.engine.registry import RERANKERS, Entry
 from readbench.engine.spec import Stage, parse
+from readbench.engine.testing._memory import shows_unwritten_memory
 from readbench.engine.testing._samples import not_asked, require_abilities, sample_cases, sample_pool
 from readbench.engine.windows import NORMAL, UNLABELLED
 
@@ -27,6 +28,7 @@ MOST_CALIBRATION_ERROR = 0.05
 """What the probabilities of a reranker with opinions may err by, on average."""
 
 
+@shows_unwritten_memory
 def every_candidate_gets_a_score(reranker: str) -> None:
     """(Q, K) float32, finite, for pools of any depth, corpora down to one item, and no query at all."""
     pools = [sample_pool(0), sample_pool(1, labelled=0.5), sample_pool(2, items=1, depth=1), sample_pool(3, queries=0)]
@@ -37,6 +39,7 @@ def every_candidate_gets_a_score(reranker: str) -> None:
         assert np.isfinite(scores).all()
 
 
+@shows_unwritten_memory
 def candidates_all_alike_do_not_break_it(reranker: str) -> None:
     """Equal vectors, equal scores and vectors of length zero still give finite scores."""
     pool = sample_pool(0)
@@ -50,6 +53,7 @@ def candidates_all_alike_do_not_break_it(reranker: str) -> None:
         assert np.isfinite(_built(reranker).rerank(flat)).all()
 
 
+@shows_unwritten_memory
 def the_pool_stays_as_it_was(reranker: str) -> None:
     """Nothing of what it was given is changed."""
     pool = sample_pool(1, labelled=0.6)
@@ -59,6 +63,7 @@ def the_pool_stays_as_it_was(reranker: str) -> None:
         np.testing.assert_array_equal(old, now)
 
 
+@shows_unwritten_memory
 def one_query_is_a_batch(reranker: str) -> None:
     """Scores of a query do not depend on the other queries beside it, up to rounding."""
     pool = _own_labels(sample_pool(5, queries=FEW_QUERIES))
@@ -67,12 +72,14 @@ def one_query_is_a_batch(reranker: str) -> None:
     np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
 
 
+@shows_unwritten_memory
 def results_repeat(reranker: str) -> None:
     """Built and used twice, it gives the same bytes."""
     pool = sample_pool(6, labelled=0.7)
     assert _built(reranker).rerank(pool).tobytes() == _built(reranker).rerank(pool).tobytes()
 
 
+@shows_unwritten_memory
 def labels_are_read_only_where_declared(reranker: str) -> None:
     """Without `uses_labels`, labels change nothing, even if they were there to be read."""
     pool, built = sample_pool(7), _built(reranker)
@@ -81,6 +88,7 @@ def labels_are_read_only_where_declared(reranker: str) -> None:
     np.testing.assert_array_equal(built.rerank(pool), built.rerank(_without_labels(pool)))
 
 
+@shows_unwritten_memory
 def without_labels_the_base_order_stays(reranker: str) -> None:
     """One that reads labels has nothing to go by where none is known."""
     pool, built = _without_labels(sample_pool(8)), _built(reranker)
@@ -89,6 +97,7 @@ def without_labels_the_base_order_stays(reranker: str) -> None:
     np.testing.assert_array_equal(rank(built.rerank(pool)), rank(pool.scores))
 
 
+@shows_unwritten_memory
 def labels_of_other_queries_are_not_read(reranker: str) -> None:
     """What one query may know is nothing to another."""
     pool, built = _own_labels(sample_pool(9)), _built(reranker)
@@ -99,6 +108,7 @@ def labels_of_other_queries_are_not_read(reranker: str) -> None:
     )
 
 
+@shows_unwritten_memory
 def names_of_classes_do_not_matter(reranker: str) -> None:
     """Labels are names: numbers need not be contiguous, and normal (0) is one more class unless declared otherwise."""
     pool, built = sample_pool(10, labelled=0.8), _built(reranker)
@@ -106,6 +116,7 @@ def names_of_classes_do_not_matter(reranker: str) -> None:
     np.testing.assert_allclose(built.rerank(rename_classes(pool, keeps)), built.rerank(pool), atol=1e-5)
 
 
+@shows_unwritten_memory
 def its_pool_can_be_widened(reranker: str) -> None:
     """A parameter `pool` sets how many candidates it sees, at least."""
     entry = _entry(reranker)
@@ -116,11 +127,13 @@ def its_pool_can_be_widened(reranker: str) -> None:
     assert depth is None or depth >= 1
 
 
+@shows_unwritten_memory
 def declared_abilities_are_there(reranker: str) -> None:
     """What it declares to be able to do, it has the members for."""
     require_abilities(_entry(reranker), _built(reranker))
 
 
+@shows_unwritten_memory
 def stated_probabilities_hold(reranker: str) -> None:
     """Of the queries to which it gives a fault type p, a share of about p has it: cases of other recordings show it.
 
@@ -147,6 +160,7 @@ def stated_probabilities_hold(reranker: str) -> None:
     assert error <= MOST_CALIBRATION_ERROR, f"expected calibration error {error:.3f}"
 
 
+@shows_unwritten_memory
 def it_travels_between_processes(reranker: str) -> None:
     """It can be pickled and scores the same afterwards."""
     pool, built = sample_pool(11), _built(reranker)

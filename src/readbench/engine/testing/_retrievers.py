@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 
-from readbench.engine.method import FittedMethod, Method
+from readbench.engine.method import FittedMethod, Knowledge, Method
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.protocols import Scores
 from readbench.engine.ranking import rank
 from readbench.engine.registry import ENCODERS, RETRIEVERS
 from readbench.engine.spec import parse
+from readbench.engine.testing._memory import shows_unwritten_memory
 from readbench.engine.testing._samples import not_asked, require_abilities, require_untagged, sample_windows
 from readbench.engine.windows import UNLABELLED, WindowSet, concatenate
 from readbench.errors import NotFiniteError
 
 RetrieverCheck = Callable[[str], None]
 """Takes a method text and raises AssertionError where the method breaks the contract."""
+THREADS = 4
+"""That ask a method at once."""
 
 
+@shows_unwritten_memory
 def scores_have_the_right_shape(method: str) -> None:
     """(Q, N) float32, finite."""
     scores = _scores(method, sample_windows(12), sample_windows(5, seed=1))
@@ -30,6 +36,7 @@ def scores_have_the_right_shape(method: str) -> None:
     assert np.isfinite(scores).all()
 
 
+@shows_unwritten_memory
 def ragged_windows_are_scored(method: str) -> None:
     """Length and channels may differ from window to window, also between queries and corpus."""
     corpus = sample_windows(12, channels=5, length=40, ragged=True)
@@ -37,18 +44,21 @@ def ragged_windows_are_scored(method: str) -> None:
     assert np.isfinite(_scores(method, corpus, queries)).all()
 
 
+@shows_unwritten_memory
 def one_channel_is_enough(method: str) -> None:
     """Univariate windows are windows."""
     queries = sample_windows(3, channels=1, seed=1)
     assert np.isfinite(_scores(method, sample_windows(8, channels=1), queries)).all()
 
 
+@shows_unwritten_memory
 def constant_channels_do_not_break_it(method: str) -> None:
     """A sensor that never moves, or windows that are all alike, still give finite scores."""
     flat = WindowSet.from_arrays(list(np.full((8, 2, 32), 3.0)), labels=np.arange(8) % 4)
     assert np.isfinite(_scores(method, flat, flat[:3])).all()
 
 
+@shows_unwritten_memory
 def missing_values_are_refused(method: str) -> None:
     """NaN in a query or in the corpus raises an error that says where it is."""
     good = sample_windows(8)
@@ -63,6 +73,7 @@ def missing_values_are_refused(method: str) -> None:
         raise AssertionError(f"{method} accepted NaN")
 
 
+@shows_unwritten_memory
 def one_item_is_a_corpus(method: str) -> None:
     """A library begins with one case."""
     scores = _scores(method, sample_windows(1), sample_windows(4, seed=1))
@@ -70,6 +81,7 @@ def one_item_is_a_corpus(method: str) -> None:
     assert rank(scores, 10).shape == (4, 1)
 
 
+@shows_unwritten_memory
 def one_query_is_a_batch(method: str) -> None:
     """Scores of a query do not depend on the other queries beside it, up to rounding."""
     _require_untagged(method, "by-position")
@@ -79,6 +91,7 @@ def one_query_is_a_batch(method: str) -> None:
     np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-4)
 
 
+@shows_unwritten_memory
 def duplicates_score_alike(method: str) -> None:
     """Two equal corpus items get the same score, so that ties keep corpus order."""
     _require_untagged(method, "by-position")
@@ -87,12 +100,41 @@ def duplicates_score_alike(method: str) -> None:
     np.testing.assert_allclose(scores[:, :8], scores[:, 8:], rtol=1e-5, atol=1e-5)
 
 
+@shows_unwritten_memory
 def results_repeat(method: str) -> None:
     """Fitted twice on the same data, it gives the same bytes."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     assert _scores(method, corpus, queries).tobytes() == _scores(method, corpus, queries).tobytes()
 
 
+@shows_unwritten_memory
+def other_knowledge_leaves_no_trace(method: str) -> None:
+    """Ranked again after other queries and other labels, it gives the bytes that it gives when asked first."""
+    for befores in (0.4, 0.8):
+        fitted, asked = _fitted(method, befores), _questions(befores)
+        expected = [_rank(_fitted(method, befores), *one) for one in asked]
+        for _ in range(2):
+            assert [_rank(fitted, *one) for one in asked] == expected
+
+
+@shows_unwritten_memory
+def threads_do_not_meet(method: str) -> None:
+    """Asked by several threads at once, while it is being fitted and pickled, it gives each the same bytes as alone."""
+    asked = _questions(befores=0.8) * THREADS
+    expected = [_rank(_fitted(method, 0.8), *one) for one in asked[: len(asked) // THREADS]] * THREADS
+    fitted, pause = _fitted(method, 0.8), sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(THREADS + 1) as team:
+            ranked = [team.submit(_rank, fitted, *one) for one in asked]
+            copies = [team.submit(pickle.dumps, fitted) for _ in range(THREADS)]
+            assert [one.result() for one in ranked] == expected
+            assert all(copy.result() for copy in copies)
+    finally:
+        sys.setswitchinterval(pause)
+
+
+@shows_unwritten_memory
 def inputs_stay_as_they_were(method: str) -> None:
     """Neither corpus nor queries are changed."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
@@ -101,6 +143,7 @@ def inputs_stay_as_they_were(method: str) -> None:
     assert (corpus.fingerprint(), queries.fingerprint()) == before
 
 
+@shows_unwritten_memory
 def labels_are_read_only_where_declared(method: str) -> None:
     """Without `uses_labels`, other labels in the corpus change nothing, even if they were there to be read."""
     if Method(method).uses_labels:
@@ -111,6 +154,7 @@ def labels_are_read_only_where_declared(method: str) -> None:
     np.testing.assert_array_equal(results[0], results[1])
 
 
+@shows_unwritten_memory
 def a_partly_labelled_corpus_is_scored(method: str) -> None:
     """Items without a label have finite scores, with few labels and with none at all."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
@@ -119,6 +163,7 @@ def a_partly_labelled_corpus_is_scored(method: str) -> None:
         assert np.isfinite(_scores(method, replace(corpus, labels=labels), queries)).all()
 
 
+@shows_unwritten_memory
 def corpus_dependence_is_declared(method: str) -> None:
     """A method that declares itself pairwise scores an item the same whatever stands beside it."""
     if Method(method).corpus_dependent:
@@ -130,6 +175,7 @@ def corpus_dependence_is_declared(method: str) -> None:
     np.testing.assert_allclose(whole[:, :9], part, rtol=1e-4, atol=1e-4)
 
 
+@shows_unwritten_memory
 def normals_may_be_missing_or_present(method: str) -> None:
     """An empty pool of normals is no reason to fail."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
@@ -137,6 +183,7 @@ def normals_may_be_missing_or_present(method: str) -> None:
         assert np.isfinite(Method(method).fit(corpus, normals).score(queries)).all()
 
 
+@shows_unwritten_memory
 def declared_abilities_are_there(method: str) -> None:
     """What its first leg declares to be able to do, it has the members for."""
     leg = Method(method).legs[0]
@@ -144,6 +191,7 @@ def declared_abilities_are_there(method: str) -> None:
     require_abilities((RETRIEVERS if name in RETRIEVERS else ENCODERS).get(name), leg.part.component)
 
 
+@shows_unwritten_memory
 def it_travels_between_processes(method: str) -> None:
     """A fitted method can be pickled and scores the same afterwards."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
@@ -162,6 +210,8 @@ RETRIEVER_CHECKS: tuple[RetrieverCheck, ...] = (
     one_query_is_a_batch,
     duplicates_score_alike,
     results_repeat,
+    other_knowledge_leaves_no_trace,
+    threads_do_not_meet,
     inputs_stay_as_they_were,
     labels_are_read_only_where_declared,
     a_partly_labelled_corpus_is_scored,
@@ -175,6 +225,27 @@ RETRIEVER_CHECKS: tuple[RetrieverCheck, ...] = (
 def _require_untagged(method: str, tag: str) -> None:
     for stage in (leg.stage for leg in parse(method).legs):
         require_untagged((RETRIEVERS if stage.name in RETRIEVERS else ENCODERS).get(stage.name), tag)
+
+
+def _fitted(method: str, befores: float) -> FittedMethod:
+    corpus = sample_windows(24, befores=befores)
+    return Method(method).fit(corpus, corpus[corpus.labels == 0])
+
+
+def _questions(befores: float) -> list[tuple[WindowSet, Knowledge]]:
+    """Queries of two lengths, and three states of knowledge, in turn."""
+    corpus = sample_windows(24, befores=befores)
+    every, known = corpus.labels, np.arange(24)
+    some, few = (np.where(kept, every, UNLABELLED).astype(np.int32) for kept in (known % 3 > 0, known < 9))
+    asked = [sample_windows(5, length=length, befores=befores, seed=1) for length in (32, 48)]
+    return [(queries, Knowledge(labels)) for labels in (every, some, few) for queries in asked]
+
+
+def _rank(fitted: FittedMethod, queries: WindowSet, knowledge: Knowledge) -> tuple[bytes, ...]:
+    """All that a ranking says, as bytes."""
+    ranking = fitted.rank(queries, knowledge=knowledge)
+    said = [(one.posterior.tobytes(), one.strangeness, one.candidates) for one in ranking.opinions or ()]
+    return ranking.order.tobytes(), ranking.scores.tobytes(), repr(said).encode()
 
 
 def _scores(method: str, corpus: WindowSet, queries: WindowSet) -> Scores:

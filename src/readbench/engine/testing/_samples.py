@@ -7,7 +7,7 @@ asked of it (`require_untagged`, `not_asked`): the check is skipped, and the rep
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -16,6 +16,7 @@ from unittest import SkipTest
 import numpy as np
 from numpy.typing import NDArray
 
+from readbench.engine.context import Context
 from readbench.engine.protocols import Pool, Vectors, View
 from readbench.engine.ranking import rank
 from readbench.engine.registry import TAGS, Entry, members_lacking
@@ -25,7 +26,13 @@ CLASSES = ("normal", "leak", "clog", "drift")
 
 
 def sample_windows(
-    count: int = 12, *, channels: int = 3, length: int = 32, ragged: bool = False, seed: int = 0
+    count: int = 12,
+    *,
+    channels: int = 3,
+    length: int = 32,
+    ragged: bool = False,
+    befores: float = 0.0,
+    seed: int = 0,
 ) -> WindowSet:
     """Labelled random walks with a level and slope that depend on the class.
 
@@ -34,6 +41,7 @@ def sample_windows(
         channels: channels of each window, or the most of any where ragged.
         length: timesteps, or the most where ragged.
         ragged: vary length and channels from window to window.
+        befores: share of the windows that bring the time before them.
         seed: of the values.
 
     >>> sample_windows(4, ragged=True).lengths.max() <= 32
@@ -57,7 +65,15 @@ def sample_windows(
         groups=[f"run {i // 2}" for i in range(count)],
         assets=[f"plant {i % 3}" for i in range(count)],
         times=np.arange(count) * 60.0,
+        context=Context.of(count, befores=_sample_befores(values, befores)) if befores else None,
     )
+
+
+def _sample_befores(values: Sequence[NDArray[np.float64]], share: float) -> list[NDArray[np.float64] | None]:
+    """For each window two lengths of it in normal operation, or nothing; the windows with one are spread evenly."""
+    rng = np.random.default_rng(len(values))
+    walks = [rng.standard_normal((len(own), 2 * own.shape[1])).cumsum(axis=1) for own in values]
+    return [walk if (i * share) % 1 < share else None for i, walk in enumerate(walks)]
 
 
 def sample_pool(
