@@ -63,6 +63,7 @@ SLOW_PLACES = (
     "engine/test_composed.py",
     "engine/test_contract.py",
     "frozen",
+    "paper",
     "research",
     "test_bad_situations.py",
 )
@@ -71,6 +72,7 @@ LONG_TESTS = (
     "engine/encoders/test_rocket.py::test_features_and_levels_are_those_of_aeon",
     "engine/encoders/test_rocket.py::test_the_other_kinds_keep_the_contract",
     "engine/llm/test_every_method.py::test_every_method_survives_its_server_and_a_kill",
+    "paper/test_rows.py::test_the_supervised_references_score_what_they_did[rdst]",
     "test_docs.py::test_commands_of_a_page_work_in_their_order[leaderboard]",
 )
 """Beginnings of the names of tests that take half a minute and more: `make test` leaves them to `make test-all`."""

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
-from readbench.benchmark.exchange import Form, check_unchanged, draft_dataset, export_task, read_ready_task
-from readbench.benchmark.exchange._exported import lowest_levels
+from readbench.benchmark.exchange import Form, _exported, check_unchanged, draft_dataset, export_task, read_ready_task
+from readbench.benchmark.exchange._exported import lowest_levels, number_names
 from readbench.benchmark.protocol import Built, Composition, Task, compose_task, load_task
 from readbench.benchmark.runs import Plan, run
 from readbench.engine.spec import build_source
@@ -27,17 +27,24 @@ FORMS: tuple[Form, ...] = ("hf", "beir")
 
 
 @pytest.fixture(scope="module")
-def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
+def named(tmp_path_factory: pytest.TempPathFactory) -> Task:
+    """As it is composed, with the names that its source gives."""
     return load_task(
         build_source("sim_ecg(runs=80)"), seed=3, cache=tmp_path_factory.mktemp("cache"), settings=SETTINGS
     )
 
 
 @pytest.fixture(scope="module")
-def folders(task: Task, tmp_path_factory: pytest.TempPathFactory) -> dict[Form, Path]:
+def task(named: Task) -> Task:
+    """As it goes out."""
+    return number_names(named)
+
+
+@pytest.fixture(scope="module")
+def folders(named: Task, tmp_path_factory: pytest.TempPathFactory) -> dict[Form, Path]:
     root = tmp_path_factory.mktemp("exported")
     for form in FORMS:
-        export_task(task, root / form, form)
+        export_task(named, root / form, form)
     return {form: root / form for form in FORMS}
 
 
@@ -64,6 +71,23 @@ def test_a_task_comes_back_as_it_was(task: Task, folders: dict[Form, Path], form
     assert replace(built.info, name=task.info.name) == task.info
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_ids_and_groups_do_not_name_the_fault(named: Task, form: Form, tmp_path: Path) -> None:
+    """Numbers follow the places in the task, so that whoever makes it again knows which window is which."""
+    telling = named.queries.ids.astype(object) + " leak"
+    task = replace(named, queries=replace(named.queries, ids=telling.astype(str), groups=telling.astype(str)))
+    export_task(task, tmp_path / form, form)
+    again = compose_task(imported(tmp_path / form), seed=0, settings=SETTINGS)
+    assert again.queries.ids.tolist() == [f"query-{place:05d}" for place in range(1, len(task.queries) + 1)]
+    assert all(name.startswith("group-") for part in (again.queries, again.corpus) for name in part.groups.tolist())
+    assert (again.queries.labels == task.queries.labels).all()
+    facts = json.loads((tmp_path / form / "task.json").read_text())
+    assert facts["made_from"] == task.fingerprint() != facts["fingerprint"]
+    assert not any(
+        b" leak" in path.read_bytes() for path in (tmp_path / form).rglob("*.*") if path.suffix != ".parquet"
+    )
+
+
 def told_arrays() -> dict[str, NDArray[Any]]:
     """Of a task of which some windows bring context."""
     return counted() | {
@@ -85,7 +109,7 @@ def test_context_goes_out_and_comes_back(tmp_path: Path, form: Form) -> None:
     task = told(tmp_path)
     export_task(task, tmp_path / form, form, private=True)
     again = compose_task(imported(tmp_path / form), seed=0, settings=Composition(rho=(0, 20)))
-    assert again.fingerprint() == task.fingerprint()
+    assert again.fingerprint() == number_names(task).fingerprint()
     assert again.fingerprint() != task_of(archive(tmp_path / "plain.npz", counted())).fingerprint()
     assert again.queries[0].facts == {"speed": 1.5}
     card = (tmp_path / form / "README.md").read_text()
@@ -101,13 +125,16 @@ def test_files_of_one_configuration_have_the_same_columns(tmp_path: Path) -> Non
     assert schemas[0] == schemas[1]
 
 
-def test_what_was_exported_before_there_was_context_comes_back(tmp_path: Path) -> None:
+def test_what_was_exported_before_there_was_context_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it went out with the names of its source."""
+    monkeypatch.setattr(_exported, "number_names", lambda task: task)
     task = task_of(archive(tmp_path / "t.npz", counted()))
     export_task(task, tmp_path / "out", "hf", private=True)
     assert "ontext" not in (tmp_path / "out" / "README.md").read_text()
     facts = json.loads((tmp_path / "out" / "task.json").read_text())
     for name in ("before", "before_steps"):
         del facts["info"]["protocol"][name]
+    del facts["made_from"]
     (tmp_path / "out" / "task.json").write_text(json.dumps(facts))
     again = compose_task(imported(tmp_path / "out"), seed=0, settings=Composition(rho=(0, 20)))
     assert again.fingerprint() == task.fingerprint()
@@ -144,7 +171,7 @@ def test_a_real_task_comes_back_as_it_was(real_data: Path, private_cache: Path, 
     task = load_task(build_source("skab"), seed=0, root=real_data, cache=private_cache)
     export_task(task, tmp_path / "skab", "hf")
     again = compose_task(imported(tmp_path / "skab"), seed=0, settings=Composition())
-    assert again.fingerprint() == task.fingerprint()
+    assert again.fingerprint() == number_names(task).fingerprint()
 
 
 @pytest.mark.parametrize("rho", [0, 10, 20])

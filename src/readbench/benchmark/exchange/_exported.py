@@ -16,6 +16,9 @@ rho-00/corpus.jsonl    and queries.jsonl, qrels/test.tsv: the layout of BEIR, a 
 
 Only faults are relevant, and all of them belong to every level, so that one set of judgments serves all.
 
+Ids and groups of a source often name the fault. They go out as numbers (`number_names`): the seventh item of the corpus
+is `item-00007`, so that whoever makes the same task again knows which window that is.
+
 Form `hf` is that of the `datasets` library: Parquet files, and configurations in the card, named as MTEB's loader
 wants. In form `beir` windows are text (`texts_of`), for loaders and models that read nothing else. The dataset card
 (`card`) says what a stranger must know before using an exported task.
@@ -40,7 +43,7 @@ from readbench.benchmark.exchange._explain import describe_context
 from readbench.benchmark.protocol import TASK, Task, TaskFile, write_facts
 from readbench.engine.preparation import resample
 from readbench.engine.window_tables import write_windows
-from readbench.engine.windows import WindowSet
+from readbench.engine.windows import WindowSet, strings
 from readbench.errors import UsageError
 from readbench.version import __version__
 
@@ -57,12 +60,12 @@ HUB_LICENCES = {
 """Names of licences on the Hugging Face Hub."""
 
 
-def card(task: Task, configs: list[dict[str, Any]], *, private: bool) -> str:
+def card(task: Task, configs: list[dict[str, Any]], made_from: str, *, private: bool) -> str:
     """The text of README.md: facts for programs on top, then for people."""
     info = task.info
     warning = "\n**Private copy.** It is not established that these data may be passed on.\n" if private else ""
     simulated = " All values are simulated." if info.simulated else ""
-    facts = "\n".join(f"| {name} | {text} |" for name, text in _facts(task).items())
+    facts = "\n".join(f"| {name} | {text} |" for name, text in _facts(task, made_from).items())
     levels = ",".join(map(str, sorted(task.levels)))
     return f"""---
 {_front(task, configs)}
@@ -84,7 +87,8 @@ to several degrees.
 * Licence: {info.licence}.
 * Please cite: {info.citation}.
 * Original data: {info.url or "made by readbench"}.
-* Changes: recordings were cleaned, cut into windows and divided as above.
+* Changes: recordings were cleaned, cut into windows and divided as above; ids and groups are numbers, since those of
+  the source may name the fault.
 {_context_note(task)}
 ## Use
 
@@ -106,7 +110,7 @@ that are known beforehand). A method may use it for queries, too.
 """
 
 
-def _facts(task: Task) -> dict[str, str]:
+def _facts(task: Task, made_from: str) -> dict[str, str]:
     info, protocol = task.info, task.info.protocol
     name, seed = task.origin or (info.name, task.seed)
     asked = sorted(set(task.queries.labels.tolist()))
@@ -125,7 +129,7 @@ def _facts(task: Task) -> dict[str, str]:
             for name, windows in (("corpus", task.corpus), ("queries", task.queries), ("normals", task.normals))
             if (text := describe_context(windows))
         },
-        "fingerprint": f"`{task.fingerprint()}`",
+        "fingerprint": f"`{task.fingerprint()}`; of the task with the names of its source `{made_from}`",
         "made by": f"readbench {__version__}",
     }
 
@@ -143,6 +147,22 @@ def _front(task: Task, configs: list[dict[str, Any]]) -> str:
     if configs:
         lines += ["configs:", *(f"- {json.dumps(config)}" for config in configs)]
     return "\n".join(lines)
+
+
+def number_names(task: Task) -> Task:
+    """The same task with numbers for ids and groups: by place, and by first appearance."""
+    parts = {"item": task.corpus, "query": task.queries, "normal": task.normals}
+    groups = dict.fromkeys(name for windows in parts.values() for name in windows.groups.tolist())
+    number = {name: f"group-{place:05d}" for place, name in enumerate(groups, start=1)}
+    corpus, queries, normals = (
+        replace(
+            windows,
+            ids=strings([f"{kind}-{place:05d}" for place in range(1, len(windows) + 1)], len(windows)),
+            groups=strings([number[name] for name in windows.groups.tolist()], len(windows)),
+        )
+        for kind, windows in parts.items()
+    )
+    return replace(task, corpus=corpus, queries=queries, normals=normals)
 
 
 def relevant_pairs(task: Task) -> Iterator[tuple[str, str]]:
@@ -250,11 +270,12 @@ def export_task(task: Task, folder: Path, form: Form, *, private: bool = False) 
         raise UsageError(f"{folder} is there and not empty. Name another folder.")
     if task.corpus.context is not None:  # what was lent is lent again
         task = replace(task, corpus=task.corpus.with_context(task.corpus.context.without_lent()))
+    named, task = task, number_names(task)
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        _write(task, partial, form, private=private)
+        _write(task, partial, form, named.fingerprint(), private=private)
         partial.replace(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -268,7 +289,7 @@ def lowest_levels(task: Task) -> NDArray[np.int32]:
     return lowest
 
 
-def _write(task: Task, folder: Path, form: Form, *, private: bool) -> None:
+def _write(task: Task, folder: Path, form: Form, made_from: str, *, private: bool) -> None:
     lowest = lowest_levels(task)
     corpus = task.corpus.with_stats(None)
     texts = texts_of(corpus)
@@ -289,9 +310,10 @@ def _write(task: Task, folder: Path, form: Form, *, private: bool) -> None:
     else:
         write(task, folder, texts, asked)
     configs = configurations(task, lowest) if form == "hf" else []
-    (folder / "README.md").write_text(card(task, configs, private=private), encoding="utf-8")
+    (folder / "README.md").write_text(card(task, configs, made_from, private=private), encoding="utf-8")
     origin = task.origin or (task.info.name, task.seed)
-    write_facts(folder / TASK, TaskFile(task.info, tuple(sorted(task.levels)), origin, task.fingerprint()))
+    levels = tuple(sorted(task.levels))
+    write_facts(folder / TASK, TaskFile(task.info, levels, origin, task.fingerprint(), made_from))
 
 
 def _write_windows(windows: WindowSet, path: Path, texts: list[str], **columns: pa.Array) -> None:

@@ -246,6 +246,7 @@ class TaskFile:
         levels: pollution levels in percent, ascending.
         origin: dataset and split seed.
         fingerprint: of the task at all its levels.
+        made_from: that of the task with the ids and groups of its source; empty where these were exported.
         format: version of the layout.
     """
 
@@ -253,6 +254,7 @@ class TaskFile:
     levels: tuple[int, ...]
     origin: tuple[str, int]
     fingerprint: str
+    made_from: str = ""
     format: Literal[1] = 1
 
 
