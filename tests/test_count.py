@@ -104,10 +104,10 @@ def test_the_table_of_the_documentation_is_near_what_is_there() -> None:
     assert match
     shown = read_rows(match[0])
     counted = read_rows(count.write_table(count.count(count.ROOT, recorded=Path("none"))))
-    told = "run `python -m tools.count --write`"
-    assert shown.keys() == counted.keys(), told
-    for place, lines in counted.items():
-        assert abs(shown[place] - lines) <= max(lines / 5, 100), f"{place}: {lines} lines, {shown[place]} shown; {told}"
+    for place in shown.keys() | counted.keys():
+        lines, told = counted.get(place, 0), shown.get(place, 0)
+        near = abs(told - lines) <= max(lines / 5, 400)
+        assert near, f"{place}: {lines} lines, {told} in the table; run `python -m tools.count --write`"
 
 
 def read_rows(table: str) -> dict[tuple[str, str], int]:

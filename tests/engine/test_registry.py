@@ -175,11 +175,11 @@ def test_asking_about_an_optional_package_does_not_import_it() -> None:
 )
 def test_names_that_are_read_from_the_sources_are_those_that_are_registered(registry: Registry) -> None:
     """A name is looked for in the decorators of a room before it is imported: what is not seen there is not found."""
-    seen = [(name, aliases, room) for room in registry.modules for name, aliases in registry._listed(room)]
+    seen = [listed for room in registry.modules for listed in registry._listed(room)]
     entries = [entry for entry in registry if entry.origin == BUILT_IN]
     assert [(entry.name, entry.aliases) for entry in entries] == [(name, aliases) for name, aliases, _ in seen]
-    for entry, (_, _, room) in zip(entries, seen, strict=True):
-        assert entry.factory.__module__.startswith(f"{room}."), entry.name
+    for entry, (_, _, module) in zip(entries, seen, strict=True):
+        assert entry.factory.__module__ == module, entry.name
 
 
 def test_wrong_names_and_lists_of_names_import_nothing_that_computes() -> None:

@@ -126,7 +126,7 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     )
     from readbench.engine.llm import ModelOptions
 
-    chosen = suite(suite_name, data_root(root))
+    chosen = suite(suite_name, data_root(root), changes.get("methods", ()))
     if label_budget:
         chosen = chosen.under(parse_budgets(label_budget))
     if noise:

@@ -201,7 +201,7 @@ class _Module:
         if _says_only(node):
             return
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            for other in node.orelse:
+            for other in node.body if self.room else node.orelse:  # a room hands on what it names for types
                 self._read(other)
             return
         if isinstance(node, ast.Import | ast.ImportFrom):

@@ -247,16 +247,16 @@ class Catalogue(Generic[E]):
 
     @cached_property
     def _homes(self) -> dict[str, str]:
-        """Name -> room, of names that are known without importing it; their aliases are known from now on."""
+        """Name -> module, of names that are known without importing it; their aliases are known from now on."""
         homes = {}
         for room in self.modules:
-            for name, aliases in self._listed(room):
-                homes[name] = room
+            for name, aliases, module in self._listed(room):
+                homes[name] = module
                 self._aliases |= dict.fromkeys(aliases, name)
         return homes
 
-    def _listed(self, room: str) -> Iterable[tuple[str, tuple[str, ...]]]:  # noqa: ARG002 - nothing is known
-        """Names in a room, each with its aliases, without importing it."""
+    def _listed(self, room: str) -> Iterable[tuple[str, tuple[str, ...], str]]:  # noqa: ARG002 - nothing is known
+        """Names in a room, each with its aliases and its module, without importing it."""
         return ()
 
     def __repr__(self) -> str:
@@ -273,8 +273,8 @@ class Catalogue(Generic[E]):
     def _owner(self, name: str, entry: E) -> str:
         """Origin of what else has a name; empty where the name is free, or of the same component loaded again."""
         key = self._key(name)
-        room = self._homes.get(key)
-        if room is not None and not entry.factory.__module__.startswith(f"{room}."):
+        home = self._homes.get(key)
+        if home is not None and not entry.factory.__module__.startswith(home.rpartition(".")[0] + "."):
             return BUILT_IN
         owner = self._entries.get(key)
         return owner.origin if owner is not None and _home(owner.factory) != _home(entry.factory) else ""
@@ -285,6 +285,10 @@ class Catalogue(Generic[E]):
         if entry is None:
             raise UnknownNameError(self.kind, name, self.names(aliases=True))
         return entry
+
+    def entry_of(self, factory: Callable[..., Any]) -> E | None:
+        """The entry that a factory was registered as."""
+        return next((entry for entry in self._entries.values() if entry.factory is factory), None)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (self._key(name) in self._homes or self._find(name) is not None)
@@ -303,8 +307,8 @@ class Catalogue(Generic[E]):
         return own if own in self._homes else self._aliases.get(own, own)
 
     def _find(self, name: str) -> E | None:
-        if room := self._homes.get(self._key(name)):
-            import_room(room)
+        if home := self._homes.get(self._key(name)):
+            importlib.import_module(home)
         elif self._key(name) not in self._entries:
             self._import_unlisted()
         return self._entries.get(self._key(name))
@@ -319,7 +323,7 @@ class Catalogue(Generic[E]):
         return sorted(entries, key=lambda entry: (entry.origin != BUILT_IN, entry.origin))
 
     def _import_unlisted(self) -> None:
-        listed = set(self._homes.values())
+        listed = {home.rpartition(".")[0] for home in self._homes.values()}
         for room in self.modules:
             if room not in listed:
                 import_room(room)
@@ -386,12 +390,12 @@ class Registry(Catalogue[Entry]):
 
         return decorate
 
-    def _listed(self, room: str) -> Iterable[tuple[str, tuple[str, ...]]]:
+    def _listed(self, room: str) -> Iterable[tuple[str, tuple[str, ...], str]]:
         """Names in the decorators of a room's private modules; a test compares them with what these register."""
         for path in _private_modules(room):
             for name, keywords in _decorators(self.symbol).findall(path.read_text(encoding="utf-8")):
                 given = _ALIASES.search(keywords)
-                yield name, tuple(_QUOTED.findall(given[1])) if given else ()
+                yield name, tuple(_QUOTED.findall(given[1])) if given else (), f"{room}.{path.stem}"
 
     def found_by(self, finder: Finder) -> Finder:
         """Decorator for a function that lists entries which come and go, such as imported data; asked every time."""

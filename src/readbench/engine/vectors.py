@@ -176,8 +176,9 @@ def code_key(encoder: type) -> str:
     A GPU gives the same vectors up to rounding, so the code for it does not count.
     """
     code = trace_code((encoder,), ("*_cuda", "readbench.engine.encoders.sonde_network", "readbench.engine.registry"))
-    required = {name for entry in ENCODERS if entry.factory is encoder for name in entry.requires}
-    identity = (code.digest, sorted(versions_of(code.packages | required).items()))
+    entry = ENCODERS.entry_of(encoder)
+    packages = code.packages.union(entry.requires if entry else ())
+    identity = (code.digest, sorted(versions_of(packages).items()))
     return hashlib.sha256(repr(identity).encode()).hexdigest()[:12]
 
 

@@ -1,102 +1,107 @@
 """From a run folder alone to tables, figures and what may be said of them; nothing is computed again."""
 
-from readbench.benchmark.report._against import (
-    AgainstRow,
-    OwnCell,
-    against_table,
-    check_published,
-    compare_with_published,
-    find_published,
-    own_cells,
-)
-from readbench.benchmark.report._assets import asset_table, compound_table, fault_table
-from readbench.benchmark.report._audit import (
-    audit_blocks,
-    show_blocks,
-    summary_blocks,
-    tell_context,
-    tell_verdicts,
-    write_blocks,
-)
-from readbench.benchmark.report._blocks import BLOCKS, StaleBlock, fill_blocks, find_stale, write_block
-from readbench.benchmark.report._bundle import Declared, read_bundle, write_bundle
-from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
-from readbench.benchmark.report._checking import CheckedSubmission, check_submissions, published_bundle
-from readbench.benchmark.report._compare import (
-    as_json,
-    case_link,
-    check_data,
-    compare,
-    difference_table,
-    markdown,
-    pairs_of,
-)
-from readbench.benchmark.report._conclusions import (
-    CLAIMS,
-    OWN_CLAIMS,
-    RERANKER_CLAIMS,
-    Claim,
-    ClaimFinding,
-    conclusion_table,
-    judge_claims,
-)
-from readbench.benchmark.report._early import draw_early, early_table, notice_table, write_early
-from readbench.benchmark.report._figures import (
-    FIGURES,
-    DrawnFigure,
-    absent_figures,
-    all_curves,
-    figure_captions,
-    figures,
-)
-from readbench.benchmark.report._gallery import (
-    COARSEST,
-    DEPTH,
-    FINEST,
-    Gallery,
-    GalleryWindow,
-    keep_gallery,
-    read_gallery,
-    tasks_of,
-)
-from readbench.benchmark.report._grid import TableStudy
-from readbench.benchmark.report._methods import Methods, base_name, describe, is_partial, marks_of
-from readbench.benchmark.report._opinions import (
-    active_table,
-    draw_active,
-    draw_novelty,
-    draw_reliability,
-    novelty_table,
-    opinion_table,
-)
-from readbench.benchmark.report._origins import MARKS, explain_marks
-from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
-from readbench.benchmark.report._places import MethodPlace, Places, place_methods, places_table, tell_place
-from readbench.benchmark.report._readx import (
-    draw_readx,
-    ranking_table,
-    readx_table,
-    write_readx,
-)
-from readbench.benchmark.report._results import Leaderboard, Results, choose_headline, leaderboard, read_results
-from readbench.benchmark.report._retained import RetainedShare, retained_shares, retained_table, tell_retained
-from readbench.benchmark.report._scale import measured_tables, two_stage_table, write_scale
-from readbench.benchmark.report._settings import labelling_table, settings_tables
-from readbench.benchmark.report._standings import rank_submissions, rejected_table, standings_table, write_standings
-from readbench.benchmark.report._statements import LABEL_WORDS, MethodStatement, state_method
-from readbench.benchmark.report._table import Mark, ReportTable, latex
-from readbench.benchmark.report._trec import write_trec
-from readbench.benchmark.report._write import (
-    RunOverview,
-    comparison_table,
-    dataset_table,
-    leaderboard_table,
-    overview,
-    remarks,
-    show_report,
-    show_table,
-    write_report,
-)
+from typing import TYPE_CHECKING
+
+from readbench.common.rooms import open_room
+
+if TYPE_CHECKING:
+    from readbench.benchmark.report._against import (
+        AgainstRow,
+        OwnCell,
+        against_table,
+        check_published,
+        compare_with_published,
+        find_published,
+        own_cells,
+    )
+    from readbench.benchmark.report._assets import asset_table, compound_table, fault_table
+    from readbench.benchmark.report._audit import (
+        audit_blocks,
+        show_blocks,
+        summary_blocks,
+        tell_context,
+        tell_verdicts,
+        write_blocks,
+    )
+    from readbench.benchmark.report._blocks import BLOCKS, StaleBlock, fill_blocks, find_stale, write_block
+    from readbench.benchmark.report._bundle import Declared, read_bundle, write_bundle
+    from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
+    from readbench.benchmark.report._checking import CheckedSubmission, check_submissions, published_bundle
+    from readbench.benchmark.report._compare import (
+        as_json,
+        case_link,
+        check_data,
+        compare,
+        difference_table,
+        markdown,
+        pairs_of,
+    )
+    from readbench.benchmark.report._conclusions import (
+        CLAIMS,
+        OWN_CLAIMS,
+        RERANKER_CLAIMS,
+        Claim,
+        ClaimFinding,
+        conclusion_table,
+        judge_claims,
+    )
+    from readbench.benchmark.report._early import draw_early, early_table, notice_table, write_early
+    from readbench.benchmark.report._figures import (
+        FIGURES,
+        DrawnFigure,
+        absent_figures,
+        all_curves,
+        figure_captions,
+        figures,
+    )
+    from readbench.benchmark.report._gallery import (
+        COARSEST,
+        DEPTH,
+        FINEST,
+        Gallery,
+        GalleryWindow,
+        keep_gallery,
+        read_gallery,
+        tasks_of,
+    )
+    from readbench.benchmark.report._grid import TableStudy
+    from readbench.benchmark.report._methods import Methods, base_name, describe, is_partial, marks_of
+    from readbench.benchmark.report._opinions import (
+        active_table,
+        draw_active,
+        draw_novelty,
+        draw_reliability,
+        novelty_table,
+        opinion_table,
+    )
+    from readbench.benchmark.report._origins import MARKS, explain_marks
+    from readbench.benchmark.report._overview import (
+        RunOverview,
+        comparison_table,
+        dataset_table,
+        leaderboard_table,
+        overview,
+        remarks,
+        show_report,
+        show_table,
+    )
+    from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
+    from readbench.benchmark.report._places import MethodPlace, Places, place_methods, places_table, tell_place
+    from readbench.benchmark.report._readx import (
+        draw_readx,
+        ranking_table,
+        readx_table,
+        write_readx,
+    )
+    from readbench.benchmark.report._results import Leaderboard, Results, choose_headline, leaderboard, read_results
+    from readbench.benchmark.report._retained import RetainedShare, retained_shares, retained_table, tell_retained
+    from readbench.benchmark.report._scale import measured_tables, two_stage_table, write_scale
+    from readbench.benchmark.report._settings import labelling_table, settings_tables
+    from readbench.benchmark.report._standings import rank_submissions, rejected_table, standings_table, write_standings
+    from readbench.benchmark.report._statements import LABEL_WORDS, MethodStatement, state_method
+    from readbench.benchmark.report._table import Mark, ReportTable, latex
+    from readbench.benchmark.report._trec import write_trec
+    from readbench.benchmark.report._write import write_report
 
 __all__ = [
     "BLOCKS",
@@ -222,3 +227,5 @@ __all__ = [
     "write_standings",
     "write_trec",
 ]
+
+__getattr__ = open_room(__name__)

@@ -12,8 +12,8 @@ from typing import Any
 from rich.console import Console
 
 from readbench.benchmark.audit import PROBES, DatasetAudit, Finding
+from readbench.benchmark.report._overview import show_table
 from readbench.benchmark.report._table import ReportTable, html_table
-from readbench.benchmark.report._write import show_table
 from readbench.common import web
 from readbench.common.files import write_text
 from readbench.errors import UsageError

@@ -95,16 +95,17 @@ class Suite:
         return Suite(replace(self.plan, methods=methods, labels=labels), self.skipped | refused)
 
 
-def suite(name: str, root: Path | None) -> Suite:
+def suite(name: str, root: Path | None, named: tuple[str, ...] = ()) -> Suite:
     """The suite of a name over the data that are at hand; an unknown name answers with the nearest right ones.
 
     Args:
         name: one of `SUITES`.
         root: data root; sources without a folder there are left out.
+        named: methods to run instead of the suite's, whether they can run here or not.
     """
     if name not in SUITES:
         raise UnknownNameError("suite", name, SUITES)
-    methods, skipped = _runnable(SUITES[name]())
+    methods, skipped = (named, dict[str, str]()) if named else _runnable(SUITES[name]())
     if not methods:
         reasons = "; ".join(sorted(set(skipped.values())))
         raise UsageError(f"Nothing of suite {name!r} can run here: {reasons}")

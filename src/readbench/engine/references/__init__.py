@@ -1,10 +1,17 @@
 """Classifiers trained on the labelled corpus, as a reference ceiling; importing this room registers them."""
 
-from readbench.engine.references._classifiers import MrHydra, Rdst
-from readbench.engine.references._language import LanguageClassifier
+from typing import TYPE_CHECKING
+
+from readbench.common.rooms import open_room
+
+if TYPE_CHECKING:
+    from readbench.engine.references._classifiers import MrHydra, Rdst
+    from readbench.engine.references._language import LanguageClassifier
 
 __all__ = [
     "LanguageClassifier",
     "MrHydra",
     "Rdst",
 ]
+
+__getattr__ = open_room(__name__)

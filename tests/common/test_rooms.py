@@ -1,0 +1,54 @@
+"""Rooms hand their names on, and import a module when a name of it is first used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import readbench
+
+PACKAGE = Path(readbench.__file__).parent
+LAZY = [
+    ".".join(("readbench", *path.parent.relative_to(PACKAGE).parts))
+    for path in sorted(PACKAGE.rglob("__init__.py"))
+    if "open_room(__name__)" in path.read_text()
+]
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_a_room_hands_on_every_name_that_it_promises(name: str) -> None:
+    room = import_module(name)
+    assert all(getattr(room, promised) is not None for promised in room.__all__)
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nonsense'"):
+        room.nonsense  # noqa: B018
+
+
+def test_a_method_and_a_dataset_import_their_modules_alone() -> None:
+    code = """
+import sys
+from readbench.engine.registry import RETRIEVERS, SOURCES
+RETRIEVERS.get("euclidean"), SOURCES.get("skab")
+found = {name.rpartition(".")[2] for name in sys.modules if name.startswith(("readbench.engine.retrievers._",
+    "readbench.engine.encoders", "readbench.benchmark.sources._", "readbench.benchmark.simulators"))}
+assert {"_euclidean", "_skab", "_files"} <= found, found
+assert not {"_dtw", "_bm25", "_embedding", "_hai", "_road", "encoders", "simulators"} & found, found
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_run_imports_half_of_the_package() -> None:
+    code = """
+import sys
+import readbench.cli.run
+from readbench.benchmark.report import read_results, show_report
+from readbench.benchmark.runs import run, suite
+from readbench.engine.spec import build_source, parse
+parse("euclidean"), build_source("sim_ecg")
+found = [name for name in sys.modules if name.split(".")[0] == "readbench"]
+assert len(found) < 150, len(found)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
