@@ -220,8 +220,8 @@ SITUATIONS = [
     BadSituation("compare run run", "does not tell of a run", damage=no_plan),
     BadSituation("cases search plant words.csv --time t", "no column with numbers", damage=without_numbers),
     BadSituation("cases search plant head.csv --time t", "no rows", damage=without_numbers),
-    BadSituation("cases search plant infinite.csv --time t", "no reading at all", damage=without_numbers),
-    BadSituation("cases search plant large.csv --time t", "no reading at all", damage=without_numbers),
+    BadSituation("cases search plant infinite.csv --time t", "infinite or 1e+30 and more", damage=without_numbers),
+    BadSituation("cases search plant large.csv --time t", "infinite or 1e+30 and more", damage=without_numbers),
     # Names that are no text.
     BadSituation("cases list pl\udce4nt", "pl\\udce4nt': This name is not UTF-8", damage=old_names),
     BadSituation("cases init n\udce4w", "This name is not UTF-8"),

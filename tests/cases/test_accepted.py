@@ -132,7 +132,7 @@ def store_as_before(library: Library, case: Case, values: np.ndarray, rate: floa
 
 @pytest.mark.parametrize("time", [1e18, 1e306, -1e306])
 def test_what_an_older_version_stored_opens_and_can_be_mended(library: Library, time: float) -> None:
-    values = np.tile(np.float32([3e38, -3e38]), (3, 20))
+    values = np.tile(np.array([3e38, -3e38], np.float32), (3, 20))
     old = Case(id="old", label="leak", time=time, end=time, zone="+99:99", tags=tuple(str(i) for i in range(300)))
     store_as_before(library, old, values, rate=1e-300)
     again = Library.open(library.store.where)

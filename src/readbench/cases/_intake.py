@@ -583,11 +583,12 @@ def _fill_window(window: Window) -> Window:
     readings = holds_reading(window.values)
     kept: NDArray[np.bool_] = np.asarray(readings.any(axis=1), np.bool_)
     if not kept.any():
-        missing = int(np.isnan(window.values).sum())
+        missing, size = int(np.isnan(window.values).sum()), window.values.size
+        if missing == size:
+            raise DataError(f"Window {window.id} holds no reading at all: all {size:,} are missing.")
         raise DataError(
-            f"Window {window.id} holds no reading: {missing:,} of {window.values.size:,} are missing, and"
-            f" {window.values.size - missing:,} are infinite or {MAX_READING:g} and more. Check how it was"
-            " exported, and its units."
+            f"Window {window.id} holds no reading: {missing:,} of {size:,} are missing, and {size - missing:,} are"
+            f" infinite or {MAX_READING:g} and more. Check how it was exported, and its units."
         )
     channels = tuple(name for name, keep in zip(window.channels, kept, strict=True) if keep)
     return replace(

@@ -55,5 +55,5 @@ def test_what_is_taken_is_shown(
 @pytest.mark.parametrize("time", [1e18, 1e306, -1e306, 1.7e9])
 def test_what_an_older_version_stored_is_shown(client: TestClient, library: Library, time: float) -> None:
     old = Case(id="old", label="$a$^^$", time=time, end=time + 1, zone="+99:99", tags=tuple(str(i) for i in range(300)))
-    store_as_before(library, old, np.tile(np.float32([3e38, -3e38]), (3, 20)), rate=1e-300)
+    store_as_before(library, old, np.tile(np.array([3e38, -3e38], np.float32), (3, 20)), rate=1e-300)
     look_at_all(client, "old")
