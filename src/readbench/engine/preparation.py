@@ -36,7 +36,7 @@ Alignment = Literal["name", "position"]
 LARGEST_SCORE = 1e15
 """Scaled values end here, so that a reading off an almost dead channel, and sums of its square, stay finite."""
 RESOLUTION = float(np.finfo(np.float32).eps)
-"""Share of a channel's mean below which its spread is rounding of float32."""
+"""Share of the mean of one window below which its spread is rounding of float32."""
 LEAST_SPREAD = 0.1
 """A channel's usual spread is at least this share of its spread in the corpus: else the first movement of a valve that
 hardly moves in normal operation would be off every scale."""
@@ -166,8 +166,9 @@ class Scaler:
         if self.norm != "window":
             return self.moments(windows.channels(i))
         wide = windows.values(i).astype(np.float64)
-        mean = wide.mean(axis=1)
-        return mean, _resolved(mean, wide.std(axis=1))
+        mean, std = wide.mean(axis=1), wide.std(axis=1)
+        # A few steps of rounding, which count for little in a corpus, would be all that a window shows.
+        return mean, np.where(std > np.abs(mean) * RESOLUTION, std, np.inf)
 
     def fingerprint(self) -> str:
         """Hash of the statistics; empty where it has none."""
@@ -270,8 +271,13 @@ def _standardise(
 
 
 def _resolved(mean: NDArray[np.float64], std: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(C,) deviations; infinite where float32 does not resolve them: such spread is rounding noise, not signal."""
-    return np.where(std > np.abs(mean) * RESOLUTION, std, np.inf)
+    """(C,) deviations; infinite where they are no more than rounding to float32 makes of a constant.
+
+    That is half the distance of two neighbouring numbers. A channel far from zero that moves by more of these steps is
+    used as it is: sums around the mean are taken in float64.
+    """
+    step = np.spacing(np.abs(mean).astype(np.float32)).astype(np.float64)
+    return np.where(std > step / 2, std, np.inf)
 
 
 def resample(values: NDArray[np.float32], length: int) -> NDArray[np.float32]:

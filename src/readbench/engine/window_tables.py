@@ -186,24 +186,23 @@ def window_set(series: Sequence[TableSeries], *, normal: str = "normal") -> Wind
     classes = (normal, *faults)
     codes = {"": UNLABELLED} | {name: code for code, name in enumerate(classes)}
     with np.errstate(over="ignore"):  # what single precision cannot hold is no reading, as infinity is none
-        values = [s.values.astype(np.float32) for s in series]
-    return WindowSet.from_arrays(
-        values,
-        channels=[s.channels for s in series],
-        labels=[codes[s.label] for s in series],
-        classes=classes,
-        ids=[s.id for s in series],
-        groups=[s.group for s in series],
-        assets=[s.asset for s in series],
-        times=[s.start for s in series],
-        context=Context.of(
-            len(series),
-            befores=[None if s.before is None else fill_gaps(s.before, is_reading(s.before)) for s in series],
-            rates=[s.rate for s in series],
-            units=[s.units for s in series],
-            facts=[s.facts for s in series],
-        ),
-    )
+        return WindowSet.from_arrays(
+            [s.values for s in series],
+            channels=[s.channels for s in series],
+            labels=[codes[s.label] for s in series],
+            classes=classes,
+            ids=[s.id for s in series],
+            groups=[s.group for s in series],
+            assets=[s.asset for s in series],
+            times=[s.start for s in series],
+            context=Context.of(
+                len(series),
+                befores=[None if s.before is None else fill_gaps(s.before, is_reading(s.before)) for s in series],
+                rates=[s.rate for s in series],
+                units=[s.units for s in series],
+                facts=[s.facts for s in series],
+            ),
+        )
 
 
 class _Cases:

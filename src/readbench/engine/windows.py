@@ -10,6 +10,7 @@ concatenating therefore never copy values, and a buffer may just as well be a me
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from readbench.engine.preparation import ChannelStats
 
 
+LEAST_MOVEMENT = 1e-12
+"""Share of its level by which a channel in double precision moves, if more than rounding moves it."""
 NORMAL = 0
 """Label of normal operation."""
 UNLABELLED = -1
@@ -138,6 +141,9 @@ class WindowSet:
     ) -> WindowSet:
         """Copy matrices of shape (C, T) into one buffer.
 
+        Values become float32, which has 7 digits. Where a channel of a float64 array moves by less than these tell
+        apart, so that it would stand still, a warning names it: subtract its level first.
+
         Args:
             values: N matrices (C, T), or one array (N, C, T).
             channels: names for each window, or one tuple of names for all; default `ch0, ch1, ...`.
@@ -153,6 +159,7 @@ class WindowSet:
         arrays = [_matrix(v, i) for i, v in enumerate(values)]
         n = len(arrays)
         names = _channel_names(arrays, channels)
+        _warn_of_lost_channels(values, arrays, names)
         channel_sets, channel_set = _intern(names)
         sizes = np.array([a.size for a in arrays], dtype=np.int64)
         flat = np.concatenate([a.ravel() for a in arrays]) if n else np.empty(0, np.float32)
@@ -490,6 +497,30 @@ def _matrix(values: ArrayLike, i: int) -> NDArray[np.float32]:
     if array.ndim != 2 or 0 in array.shape:
         raise DataError(f"Window {i} has shape {array.shape}; give a non-empty matrix (channels, time).")
     return array
+
+
+def _warn_of_lost_channels(
+    values: Sequence[ArrayLike] | NDArray[np.floating[Any]],
+    arrays: Sequence[NDArray[np.float32]],
+    names: Sequence[tuple[str, ...]],
+) -> None:
+    """Say which channel moves in a wider array and stands still in float32; the first window of each."""
+    lost: dict[str, int] = {}
+    for i, (given, array) in enumerate(zip(values, arrays, strict=True)):
+        if not isinstance(given, np.ndarray) or given.dtype.itemsize <= array.itemsize or given.dtype.kind not in "fiu":
+            continue
+        for row in np.flatnonzero(array[:, 0] == array[:, -1]).tolist():
+            wide = given[row]
+            moves = float(wide.max()) - float(wide.min()) > LEAST_MOVEMENT * abs(float(wide[0]))
+            if moves and (array[row] == array[row, 0]).all():
+                lost.setdefault(names[i][row], i)
+    if lost:
+        named = shorten(", ".join(f"{name!r} (window {i})" for name, i in lost.items()), 200, placeholder=" ...")
+        warnings.warn(
+            f"Single precision tells no two readings apart in {named}: they move too little for their level, and the"
+            " channel is not used there. Subtract its level, as a whole number, before you give the values.",
+            stacklevel=3,
+        )
 
 
 def _column(values: ArrayLike | None, n: int, dtype: type[D], missing: float) -> NDArray[D]:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numba import njit
 
+from readbench.engine.room import allocate
 from readbench.engine.testing import unwritten_memory_shown
 from readbench.engine.testing._memory import shows_unwritten_memory
-from readbench.engine.windows import allocate
 
 
 def test_arrays_that_nobody_wrote_are_full_of_what_no_computation_means() -> None:
