@@ -10,6 +10,8 @@ ReadbenchError
 │   ├── SourceMissingError   the files of a source are not where they should be
 │   ├── NotFiniteError       NaN or infinity where a number is needed
 │   ├── UnreachableError     a source of signals that does not answer now; trying again may help
+│   ├── AnswerError          an answer from outside that is not what it should be; trying again may help
+│   │   └── LongAnswerError  one that is longer than is read
 │   └── StoreError           a case library that cannot be reached, is full or is damaged
 │       └── DamageError      a window or context of a case library that is lost, or not what came in
 ├── ConflictError            what was to be replaced is not what its writer saw
@@ -76,6 +78,14 @@ class NotFiniteError(DataError):
 
 class UnreachableError(DataError):
     """A source of signals that does not answer now; trying again may help."""
+
+
+class AnswerError(DataError):
+    """An answer from outside that is not what it should be; trying again may help."""
+
+
+class LongAnswerError(AnswerError):
+    """An answer from outside that is longer than is read."""
 
 
 class StoreError(DataError):

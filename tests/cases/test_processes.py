@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,7 @@ import pytest
 
 pytest.importorskip("lancedb", reason="libraries need the extra `cases`: pip install 'readbench[dev,cases]'")
 
-from readbench.cases import Library, SearchPool, _learning
+from readbench.cases import Library, SearchPool, _learning, _processes
 from readbench.cases._processes import PREFIX, read_lent, remove_left_behind, write_lent
 from readbench.common.deadlines import Deadline, set_deadline
 from readbench.errors import OverdueError
@@ -40,6 +42,74 @@ def test_what_is_lent_comes_back_with_its_arrays_mapped(tmp_path: Path) -> None:
     found["numbers"][0] = 7.0  # a copy of its own
     assert read_lent(tmp_path / "1.lent", store)["numbers"][0] == 0.0
     assert [path.name for path in tmp_path.glob("1.*")] == ["1.lent"]
+
+
+class _Parent:
+    """Has something that it computes when it is first asked for, and a part that is written before it is through."""
+
+    def __init__(self) -> None:
+        self.part = _Part(self)
+        self.shared = {"a": 1.0}
+        self.again = self.shared
+
+    @cached_property
+    def late(self) -> int:
+        return 7
+
+
+class _Part:
+    def __init__(self, parent: _Parent) -> None:
+        self.parent = parent
+
+    def __getstate__(self) -> dict[str, object]:
+        _ = self.parent.late  # as a search does in another thread meanwhile
+        self.parent.shared["b"] = 2.0
+        return {"parent": self.parent}
+
+
+def test_what_others_change_meanwhile_is_lent_as_it_stood(tmp_path: Path) -> None:
+    store = filled(tmp_path / "library", 6).store
+    write_lent(tmp_path / "1.lent", _Parent(), store)
+    found = read_lent(tmp_path / "1.lent", store)
+    assert found.part.parent is found
+    assert found.shared is found.again
+    assert found.late == 7
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("hasty")
+def test_what_is_learned_is_lent_while_searches_use_it(tmp_path: Path) -> None:
+    filled(tmp_path / "library", 200)
+    for start in range(5):
+        library, over = Library.open(tmp_path / "library", background=True), threading.Event()
+        library.warm(FAST)
+
+        def read(library: Library = library, over: threading.Event = over) -> None:
+            while not over.is_set():
+                library.search(QUESTIONS[:1], method=FAST)
+                library.doubtful(method=FAST)
+                library.explain(QUESTIONS[:1], "w0")
+
+        threads = [threading.Thread(target=read) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        try:
+            for again in range(4):
+                for i, learned in enumerate(library.learned().values()):
+                    write_lent(tmp_path / f"{start}-{again}-{i}.lent", learned, library.store)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join(WAIT_S)
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +187,84 @@ def test_a_process_that_takes_too_long_is_ended(pooled: tuple[Library, SearchPoo
     assert process.exitcode == -signal.SIGKILL
     assert pool.settle(WAIT_S)
     assert ask(pool) is not None
+
+
+@pytest.mark.slow
+def test_a_loop_that_fails_is_seen_and_comes_back(
+    pooled: tuple[Library, SearchPool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, pool = pooled
+    assert pool.settle(WAIT_S)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("dictionary changed size during iteration")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_processes, "write_lent", fail)
+        library.add_one(QUESTIONS.values(2), CHANNELS, label="leak")
+        end = time.monotonic() + WAIT_S
+        while not any(own.error for own in pool.loops) and time.monotonic() < end:
+            ask(pool)
+            library.settle(1.0)
+        assert [own.name for own in pool.loops if own.error] == [_processes.LENDING]
+    assert pool.settle(WAIT_S)
+    wait_until(lambda: not any(own.error for own in pool.loops))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(5))
+def test_a_new_fault_becomes_an_option_in_every_process_under_load(start: int, tmp_path: Path) -> None:
+    """Five starts, each with readers in the library's own process and a writer."""
+    filled(tmp_path / "library", 24)
+    library = Library.open(tmp_path / "library", background=True)
+    pool, over = SearchPool(library, 2), threading.Event()
+    rng = np.random.default_rng(start)
+
+    def read(seed: int) -> None:
+        numbers = np.random.default_rng(seed)
+        while not over.is_set():
+            i = int(numbers.integers(3))
+            if numbers.random() < 0.5 or ask(pool, i) is None:
+                library.search(QUESTIONS[i : i + 1], method=FAST)
+            library.doubtful(method=FAST)
+            library.stats()
+
+    def write() -> None:
+        while not over.is_set():
+            library.add_one(window("leak", rng), CHANNELS, label="leak")
+            over.wait(0.3)
+
+    threads = [threading.Thread(target=read, args=(i,)) for i in range(4)] + [threading.Thread(target=write)]
+    try:
+        for thread in threads:
+            thread.start()
+        over.wait(6.0)
+        over.set()
+        for thread in threads:
+            thread.join(WAIT_S)
+        assert not any(own.error for own in pool.loops), pool.loops
+        for i in range(4):
+            library.add_one(window("noise", rng) + 9.0, CHANNELS, label="new fault", id=f"new{i}")
+        asked = windows(1, seed=9, labelled=False, prefix="z")
+
+        def known() -> bool:
+            assert library.settle(WAIT_S)
+            assert pool.settle(WAIT_S)
+            answers = [json.loads(pool.search(asked, method=FAST) or b"{}") for _ in range(4)]
+            return all("new fault" in [own["label"] for own in answer.get("faults", ())] for answer in answers)
+
+        wait_until(known)
+        assert sum(own.failures for own in pool.loops) == 0
+    finally:
+        over.set()
+        pool.close()
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + WAIT_S
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_what_killed_processes_lent_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,12 +14,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from threading import Condition, Lock, Thread
+from threading import Condition, Lock
 from typing import Generic, TypeVar
 
 from readbench.cases._journal import Snapshot
+from readbench.common.deadlines import pause
 from readbench.common.progress import SILENT, Progress
 from readbench.common.sharing import one_thread_for_products
+from readbench.common.supervised import Hear, LoopState, SupervisedLoop
 from readbench.errors import ReadbenchError
 
 T = TypeVar("T")
@@ -35,50 +37,64 @@ class UntaughtError(Exception):
 
 
 class BackgroundLearner:
-    """A thread that learns one thing after the other, and ends when nothing is left.
+    """A supervised loop that learns one thing after the other, and ends when nothing is left.
 
     After each, it rests as long as it worked, `MOST_REST_S` at most: a library into which cases keep coming learns half
     of the time.
+
+    Args:
+        name: of the loop, for readiness and the log.
     """
 
     learns = True
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "learns from what changed") -> None:
         self._state = Condition()
         self._jobs: dict[str, Callable[[], None]] = {}
-        self._thread: Thread | None = None
+        self._works = False
+        self._loop = SupervisedLoop(name, self._learn_next)
         self._hurried = 0
+
+    @property
+    def loop(self) -> LoopState:
+        """How its loop is."""
+        return self._loop.state
+
+    def hear(self, hear: Hear) -> None:
+        """Be told when its loop fails, and when it works again."""
+        self._loop.hear = hear
 
     def submit(self, name: str, job: Callable[[], None]) -> None:
         """Do a job soon; one of the same name that has not begun is replaced."""
         with self._state:
             self._jobs[name] = job
-            if self._thread is None:
-                self._thread = Thread(target=self._work, name="learner", daemon=True)
-                self._thread.start()
+            if not self._works:
+                self._works = True
+                self._loop.start()
 
     def settle(self, timeout_s: float | None = None) -> bool:
         """Wait until nothing is left to learn; False where that takes longer."""
         with self._state:
             self._hurried += 1
             self._state.notify_all()
-            done = self._state.wait_for(lambda: self._thread is None, timeout_s)
+            done = self._state.wait_for(lambda: not self._works, timeout_s)
             self._hurried -= 1
             return done
 
-    def _work(self) -> None:
-        while True:
-            with self._state:
-                if not self._jobs:
-                    self._thread = None
-                    self._state.notify_all()
-                    return
-                job = self._jobs.pop(next(iter(self._jobs)))
-            began = time.perf_counter()
-            job()
-            with self._state:
-                rest = min(time.perf_counter() - began, MOST_REST_S)
-                self._state.wait_for(lambda: self._hurried > 0, rest)
+    def _learn_next(self) -> bool:
+        """Learn one thing, and rest; True where nothing is left."""
+        with self._state:
+            if not self._jobs:
+                self._works = False
+                self._state.notify_all()
+                return True
+            job = self._jobs.pop(next(iter(self._jobs)))
+        began = time.perf_counter()
+        job()
+        with self._state:
+            rest = min(time.perf_counter() - began, MOST_REST_S)
+            self._state.wait_for(lambda: self._hurried > 0, rest)
+        return False
 
 
 class LessonFollower(BackgroundLearner):
@@ -95,7 +111,7 @@ def work_half_time(work: Callable[[Item], T], items: Sequence[Item], /) -> Itera
     for item in items:
         began = time.perf_counter()
         yield work(item)
-        time.sleep(min(time.perf_counter() - began, MOST_REST_S))
+        pause(min(time.perf_counter() - began, MOST_REST_S))
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +205,13 @@ class Kept(Generic[T]):
 
     def _learn_latest(self) -> None:
         """In the background; what fails there fails again in the next question, which says why."""
-        snapshot = self._latest()
+        try:
+            snapshot = self._latest()
+        except (ReadbenchError, OSError):
+            return  # the library cannot be read now; the next question says so
         try:
             self.learn_now(snapshot)
-        except (ReadbenchError, OSError, ValueError, ArithmeticError, MemoryError):
+        except BaseException as error:
             self._failed = self._key_of(snapshot)
+            if not isinstance(error, ReadbenchError | OSError | ValueError | ArithmeticError | MemoryError):
+                raise

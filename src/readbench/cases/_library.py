@@ -61,6 +61,7 @@ from readbench.cases._questions import QUESTIONS
 from readbench.cases._search import EXACT_CASES, SHORTLIST, Engine, Review
 from readbench.cases._store import LibraryVectors, Store, open_store
 from readbench.common.progress import SILENT, Progress
+from readbench.common.supervised import Hear, LoopState
 from readbench.common.tables import split_header
 from readbench.engine.context import Facts
 from readbench.engine.spec import MethodSpec, parse
@@ -114,7 +115,7 @@ class Library:
         self.heard: Callable[[Answer, float], None] | None = None
         """Told of every answer, and how many seconds it took; for those who count."""
         self._learner = LessonFollower() if follower else BackgroundLearner() if background else None
-        self._encoding = BackgroundLearner() if background else None
+        self._encoding = BackgroundLearner("encodes cases ahead") if background else None
         self._encoded_ahead = set[str]()
         self._engine = Engine(store, exact_cases, shortlist, self._learner, self.snapshot)
         self._write_lock = RLock()
@@ -578,6 +579,17 @@ class Library:
     def settle(self, timeout_s: float | None = None) -> bool:
         """Wait until nothing is learned or encoded in the background; False where one takes longer than so long."""
         return all(own.settle(timeout_s) for own in (self._learner, self._encoding) if own)
+
+    @property
+    def loops(self) -> list[LoopState]:
+        """How the loops are that learn and encode in the background."""
+        return [own.loop for own in (self._learner, self._encoding) if own]
+
+    def hear_loops(self, hear: Hear) -> None:
+        """Be told when one of them fails, and when it works again."""
+        for own in (self._learner, self._encoding):
+            if own:
+                own.hear(hear)
 
     def count_known(self) -> int:
         """Cases when the library was last read: at once, whatever goes on; it is read where it never was."""

@@ -7,11 +7,16 @@ nothing but search. They learn nothing themselves: each follows the store, takes
 
 What is lent is written once for all of them, arrays apart from the rest, and mapped: it is in memory once. It goes from
 a process to the processes that it started, in a file that only its user can read, and is removed with them.
+
+Searches of the library's own process fill in what an object computes once (`cached_property`) while it is written, so
+each object is written as it stood at one moment (`_Lender`). What lends and what starts processes are supervised loops
+(`readbench.common.supervised`): `SearchPool.loops` says how they are.
 """
 
 from __future__ import annotations
 
 import io
+import logging
 import mmap
 import os
 import pickle
@@ -20,11 +25,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
+from types import FunctionType
 from typing import IO, Any
 
 from readbench.cases._learning import Learned, UntaughtError
@@ -33,17 +40,22 @@ from readbench.cases._store import Store, open_store
 from readbench.common.deadlines import Deadline, seconds_left, set_deadline
 from readbench.common.processes import end_with_parent, is_alive
 from readbench.common.progress import SILENT, within
+from readbench.common.supervised import Hear, LoopState, SupervisedLoop
 from readbench.engine.method import FittedMethod
-from readbench.errors import OverdueError, ReadbenchError
+from readbench.errors import OverdueError, ReadbenchError, StoreError
 
 ALIGNED = 64
 """Arrays begin at multiples of this, as kernels like it."""
 FAILURES = 3
-"""Processes that may end by themselves, one after the other, before no more are started."""
+"""Processes that may end by themselves, one after the other, before the next one is started after a pause only."""
+REST_S = 60.0
+"""That pause."""
 PATIENCE_S = 120.0
 """How long a process may take to start, and a search without a deadline."""
 PREFIX = "readbench-lent-"
+LENDING = "lends what is learned"
 _LENGTH = 8
+log = logging.getLogger("readbench.loops")
 
 
 class SearchPool:
@@ -52,9 +64,10 @@ class SearchPool:
     Args:
         library: that lives long, in the background; what it learns is lent.
         count: of processes.
+        hear: told when one of its loops fails, and when it works again.
     """
 
-    def __init__(self, library: Library, count: int) -> None:
+    def __init__(self, library: Library, count: int, hear: Hear = lambda _: None) -> None:
         self.library = library
         remove_left_behind()
         self._folder = Path(mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
@@ -62,17 +75,23 @@ class SearchPool:
         self._lent: dict[str, Learned[Any]] = {}
         self._files: dict[str, Path] = {}
         self._seen: tuple[int, ...] = ()
+        self._unlendable: dict[str, Learned[Any]] = {}
         self._alive = self._failures = self._number = 0
         self._wake, self._closed = threading.Event(), threading.Event()
+        self._wanted = threading.Semaphore(count)
         self._lock = threading.Lock()
-        for _ in range(count):
-            threading.Thread(target=self._start, name="starts a search process", daemon=True).start()
-        threading.Thread(target=self._lend, name="lends what is learned", daemon=True).start()
+        starters = [SupervisedLoop(f"starts search process {i + 1}", self._start, hear) for i in range(count)]
+        self._loops = [loop.start() for loop in (*starters, SupervisedLoop(LENDING, self._lend, hear))]
 
     @property
     def alive(self) -> int:
         """Processes that can be asked."""
         return self._alive
+
+    @property
+    def loops(self) -> list[LoopState]:
+        """How the loops are that start processes and tell them what was learned."""
+        return [loop.state for loop in self._loops]
 
     def search(self, asked: object, **how: object) -> bytes | None:
         """The answer as JSON, as `Library.search` gives it; None where the library must answer itself.
@@ -102,12 +121,16 @@ class SearchPool:
         except BaseException:
             self._idle.put(process)
             raise
+        self._failures = 0
         self._idle.put(process)
         return found
 
     def close(self) -> None:
         """End the processes, whatever they do."""
         self._closed.set()
+        for loop in self._loops:
+            loop.stop()
+            self._wanted.release()
         self._wake.set()
         with self._lock:
             self._alive = 0
@@ -131,17 +154,22 @@ class SearchPool:
         return False
 
     def _start(self) -> None:
-        """Add a process to those that wait for questions."""
-        library = self.library
-        with suppress(OSError, EOFError, TimeoutError):
-            process = _SearchProcess(library.store.address, library.limits)
-            with self._lock:
-                self._alive += 1
+        """Where a process is wanted, add one to those that wait for questions."""
+        self._wanted.acquire()
+        try:
+            if self._failures > FAILURES:
+                self._closed.wait(REST_S)
             if self._closed.is_set():
-                process.end()
                 return
-            self._tell(process)
-            self._idle.put(process)
+            process = _SearchProcess(self.library.store.address, self.library.limits)
+        except BaseException:
+            self._wanted.release()
+            raise
+        with self._lock:
+            self._alive += 1
+        if self._closed.is_set():
+            process.end()
+        elif self._tell(process):
             self._wake.set()
 
     def _replace(self, process: _SearchProcess, *, ended: bool) -> None:
@@ -149,47 +177,64 @@ class SearchPool:
         with self._lock:
             self._alive -= 1
             self._failures += ended
-            go_on = self._failures <= FAILURES and not self._closed.is_set()
-        if go_on:
-            threading.Thread(target=self._start, name="starts a search process", daemon=True).start()
+        self._wanted.release()
 
     def _lend(self) -> None:
         """Let the library learn from what changed, and tell all processes what it has learned."""
-        while not self._closed.is_set():
-            self._wake.wait()
-            self._wake.clear()
-            try:
-                self.library.keep_up()
-                self._write_down()
-            except (ReadbenchError, OSError, ValueError, ArithmeticError, MemoryError):
-                continue  # a search that the library answers itself says why
-            except (pickle.PicklingError, TypeError, AttributeError):
-                return  # a part that does not survive it: the library answers itself
-            for _ in range(2 * self._alive):  # each comes to the front once
-                with suppress(queue.Empty):
-                    process = self._idle.get(timeout=PATIENCE_S)
-                    try:
-                        self._tell(process)
-                    except (EOFError, OSError, TimeoutError):
-                        self._replace(process, ended=True)
-                        continue
-                    self._idle.put(process)
+        self._wake.wait()
+        self._wake.clear()
+        if self._closed.is_set():
+            return
+        try:
+            self._keep_up()
+            self._write_down()
+        except BaseException:
+            self._wake.set()  # the next round does not wait for a question
+            raise
+        for _ in range(2 * self._alive):  # each comes to the front once
+            with suppress(queue.Empty):
+                self._tell(self._idle.get(timeout=PATIENCE_S))
+
+    def _keep_up(self) -> None:
+        """What cannot be learned for what the cases are is no failure: the search that needs it says why."""
+        try:
+            self.library.keep_up()
+        except StoreError:
+            raise
+        except ReadbenchError:
+            return
 
     def _write_down(self) -> None:
         for name, learned in self.library.learned().items():
-            if self._lent.get(name) is not learned:
-                self._number += 1
-                path = self._folder / f"{self._number}.lent"
+            if learned in (self._lent.get(name), self._unlendable.get(name)):
+                continue
+            self._number += 1
+            path = self._folder / f"{self._number}.lent"
+            try:
                 write_lent(path, learned, self.library.store)
-                old, self._files[name], self._lent[name] = self._files.get(name), path, learned
-                if old:
-                    old.unlink(missing_ok=True)  # who mapped it keeps it
+            except (pickle.PicklingError, TypeError, AttributeError) as error:
+                # A part that does not survive it: the library answers itself, until it has learned anew.
+                self._unlendable[name] = learned
+                log.warning("%s cannot be lent to search processes: %s", name, error)
+                continue
+            old, self._files[name], self._lent[name] = self._files.get(name), path, learned
+            if old:
+                old.unlink(missing_ok=True)  # who mapped it keeps it
 
-    def _tell(self, process: _SearchProcess) -> None:
-        for name, learned in list(self._lent.items()):
-            if process.told.get(name) is not learned:
-                process.ask("learn", (name, self._files[name]), PATIENCE_S)
-                process.told[name] = learned
+    def _tell(self, process: _SearchProcess) -> bool:
+        """Tell a process what it was not told yet, and let it wait for questions; one that has ended is replaced."""
+        try:
+            for name, learned in list(self._lent.items()):
+                if process.told.get(name) is not learned:
+                    process.ask("learn", (name, self._files[name]), PATIENCE_S)
+                    process.told[name] = learned
+        except BaseException as error:
+            self._replace(process, ended=True)
+            if isinstance(error, EOFError | OSError | TimeoutError):
+                return False
+            raise
+        self._idle.put(process)
+        return True
 
 
 def remove_left_behind() -> None:
@@ -275,11 +320,37 @@ def _search(library: Library, asked: Any, how: dict[str, Any], left: float) -> b
 
 
 class _Lender(pickle.Pickler):
-    """Pickles all but the store, which every process opens itself, and who listens to progress."""
+    """Pickles all but the store, which every process opens itself, and who listens to progress.
+
+    Other threads may use what is pickled: of each object, the attributes and the containers that they hold are copied
+    in one step each, so that none of them changes while it is gone through.
+    """
 
     def __init__(self, file: IO[bytes], store: Store, keep: Callable[[pickle.PickleBuffer], bool]) -> None:
         super().__init__(file, protocol=5, buffer_callback=keep)
         self._store = store
+        self._copies: dict[int, tuple[object, object]] = {}
+
+    def reducer_override(self, obj: object) -> Any:  # noqa: ANN401 - as pickle has it
+        """How to make an object again: as pickle does it, from attributes that nobody else changes."""
+        kind, attributes = type(obj), getattr(obj, "__dict__", None)
+        usual = kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__
+        plain = usual and kind.__getstate__ is object.__getstate__
+        if not attributes or not plain or isinstance(obj, type | FunctionType):
+            return NotImplemented
+        made: Any = obj.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        if made[2] is not attributes:
+            return NotImplemented
+        return (*made[:2], {name: self._still(own) for name, own in attributes.copy().items()}, *made[3:])
+
+    def _still(self, own: object) -> object:
+        """A copy of a container, always the same one of the same container; anything else as it is."""
+        if type(own) not in (dict, list, set):
+            return own
+        known = self._copies.get(id(own))
+        if known is None:
+            known = self._copies[id(own)] = own, copy(own)  # the container is held: its number stays its own
+        return known[1]
 
     def persistent_id(self, obj: object) -> str | None:
         """What stands for an object."""

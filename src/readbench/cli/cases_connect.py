@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import sys
 import threading
@@ -18,6 +19,7 @@ from readbench.cli.cases_questions import print_shown
 from readbench.cli.options import LIBRARY_METHOD, Method, Where, open_library, say
 from readbench.cli.research import require_research
 from readbench.common.files import digest
+from readbench.common.letters import clean
 from readbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from readbench.cases.watch import Watcher
 
 NOTICES = "notices.jsonl"
+MOST_LOGGED = 200
+"""Lines of a traceback."""
 MOST_SHOWN = 200
 """Channels that are listed."""
 SourcesOption = Annotated[
@@ -79,7 +83,7 @@ def connect_command(
     if channels:
         source = file.get(name).open()
         found = source.channels()
-        rows = [(own.asset, own.name, own.unit) for own in found[:MOST_SHOWN]]
+        rows = [(clean(own.asset), clean(own.name), clean(own.unit)) for own in found[:MOST_SHOWN]]
         more = [f"And {len(found) - MOST_SHOWN} more."] if len(found) > MOST_SHOWN else []
         print_shown([Sheet(("Asset", "Channel", "Unit"), rows), *more])
         source.close()
@@ -111,7 +115,7 @@ def _check(names: list[str], where: str, sources: Path | None) -> None:
             say(f"{name} answers: {len(found)} channels of {len(assets)} assets")
         except ReadbenchError as error:
             failed += 1
-            say(f"{name}: {error}")
+            say(f"{name}: {clean(str(error))}")
         finally:
             source.close()
     if failed:
@@ -183,6 +187,9 @@ def watch_command(
     lag: Annotated[float, typer.Option(min=0.0, help="Seconds that readings may be late.")] = 2.0,
     rate: Annotated[float | None, typer.Option(help="Steps a second.", show_default="as the cases have")] = None,
     method: Method = LIBRARY_METHOD,
+    most_assets: Annotated[
+        int, typer.Option(min=1, help="Assets that are followed; those that came first are.")
+    ] = 2000,
     once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
     measure: Annotated[
         bool, typer.Option("--measure", help="Measure channels per core, memory, delay and false alarms instead.")
@@ -216,10 +223,12 @@ def watch_command(
         method=method,
         link=link,
         name=source,
+        most_assets=most_assets,
     )
     hooks = [Webhook.parse(text) for text in notify or ()]
     for hook in hooks:
         hook.check()
+    _log_with_time()
     folder, file = _watch_places(where, source, state, log)
     opened = find_source(where, source, secret, sources)
     watcher = Watcher(
@@ -281,10 +290,25 @@ def _listening(watcher: Watcher, listen: str, label: str, secret: str) -> Abstra
     if not secret and host not in {"127.0.0.1", "::1", "localhost"}:
         raise UsageError("Alerts from other machines need a token: --listen-secret env:NAME")
     token = read_secret(secret, "--listen") if secret else ""
-    return AlertListener(host, int(port), watcher.alert, label, token)
+    return AlertListener(host, int(port), watcher.alert, label, token, lambda: watcher.health)
 
 
 def _say_with_time(words: str) -> None:
     from datetime import datetime
 
-    print(f"{datetime.now().astimezone():%H:%M:%S} {words}", file=sys.stderr, flush=True)  # noqa: T201 - the log
+    print(f"{datetime.now().astimezone():%H:%M:%S} {clean(words)}", file=sys.stderr, flush=True)  # noqa: T201 - the log
+
+
+class _CleanLines(logging.Formatter):
+    """Lines of the log, tracebacks among them, in which nobody can forge another one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        first, *more = super().format(record).splitlines()
+        return "\n".join([clean(first), *(f"    {clean(line)}" for line in more[:MOST_LOGGED])])
+
+
+def _log_with_time() -> None:
+    """What loops say when they fail goes where the watch speaks."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_CleanLines("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])

@@ -8,6 +8,7 @@ from io import TextIOWrapper
 
 from rich.console import Console
 
+from readbench.common.letters import clean_lines
 from readbench.errors import ReadbenchError, UsageError
 
 WRONG_USAGE, FAILED = 2, 1
@@ -69,6 +70,7 @@ def complain(error: ReadbenchError | OSError | UnicodeEncodeError) -> int:
         sentence = explain_system(error)
     else:
         sentence = explain_letters(error) if isinstance(error, UnicodeEncodeError) else str(error)
-    Console(stderr=True, soft_wrap=True).print(f"Error: {sentence}", style="bold red", markup=False, highlight=False)
+    words = f"Error: {clean_lines(sentence)}"
+    Console(stderr=True, soft_wrap=True).print(words, style="bold red", markup=False, highlight=False)
     sys.stderr.flush()
     return WRONG_USAGE if isinstance(error, UsageError) else FAILED

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from readbench.common.letters import clean_lines
 from readbench.common.progress import SILENT, Progress
 from readbench.errors import UsageError
 
@@ -138,8 +139,8 @@ def output() -> Console:
 
 
 def say(text: str) -> None:
-    """Print a line as it is."""
-    output().print(text, highlight=False, markup=False, soft_wrap=True)
+    """Print lines as they are, without control characters: a part of them may be a stranger's."""
+    output().print(clean_lines(text), highlight=False, markup=False, soft_wrap=True)
 
 
 def many_methods(shown: str, what: str = "A method") -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from rich.console import Console
 from readbench.common.cache import keep_limit
 from readbench.common.files import require_folder
 from readbench.common.progress import Progress
+from readbench.common.supervised import SupervisedLoop
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -114,18 +115,18 @@ class _Heart:
 
     def __init__(self, terminal: Terminal, lines: _Lines, every_s: float) -> None:
         self._terminal, self._lines, self._every_s = terminal, lines, every_s
-        self._ended = threading.Event()
+        self._loop = SupervisedLoop("says what goes on", self._beat)
 
     def start(self) -> None:
         """Begin."""
-        threading.Thread(target=self._work, name="progress", daemon=True).start()
+        self._loop.start()
 
     def stop(self) -> None:
         """End."""
-        self._ended.set()
+        self._loop.stop()
 
-    def _work(self) -> None:
-        while not self._ended.wait(self._every_s):
+    def _beat(self) -> None:
+        if not self._loop.stopping.wait(self._every_s):
             self._terminal.pulse(self._lines)
 
 

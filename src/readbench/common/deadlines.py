@@ -45,6 +45,34 @@ def set_deadline(deadline: Deadline) -> Iterator[None]:
         _SET.reset(token)
 
 
+@contextmanager
+def within_seconds(seconds: float) -> Iterator[None]:
+    """Let the work of this thread end after so many seconds, or at the deadline that it has, whichever is earlier.
+
+    >>> with within_seconds(5.0), within_seconds(60.0):
+    ...     seconds_left() <= 5.0
+    True
+    """
+    known = _SET.get()
+    at = time.monotonic() + seconds
+    with set_deadline(Deadline(at if known is None else min(at, known.at))):
+        yield
+
+
+def pause(seconds: float) -> None:
+    """Wait, at most until the deadline of the work at hand; `OverdueError` where that comes first.
+
+    >>> with within_seconds(0.01):
+    ...     pause(60.0)
+    Traceback (most recent call last):
+    readbench.errors.OverdueError: The time for this was over before it was done. Ask for less at once.
+    """
+    left = seconds_left()
+    time.sleep(max(0.0, min(seconds, left)))
+    if left < seconds:
+        check_deadline()
+
+
 def seconds_left() -> float:
     """Time that the work at hand has; infinite where nobody set a deadline.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import sys
-import threading
 from collections.abc import Callable
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
@@ -14,6 +13,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from readbench.common.progress import Progress
+from readbench.common.supervised import SupervisedLoop
 from readbench.errors import ReadbenchError, RunError
 
 try:
@@ -100,14 +100,15 @@ def is_alive(process: int) -> bool:
 
 def end_with_parent() -> None:
     """From now on, this process ends when the one that started it does, however that ends."""
-    threading.Thread(target=_outlive_no_parent, daemon=True).start()
+    SupervisedLoop("ends with its parent", _outlive_no_parent).start()
 
 
-def _outlive_no_parent() -> None:
+def _outlive_no_parent() -> bool:
     parent = parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
+    return True
 
 
 class MemoryWatch:
@@ -124,25 +125,22 @@ class MemoryWatch:
 
     def __init__(self) -> None:
         self.peak = 0.0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._loop = SupervisedLoop("samples memory", self._sample)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._loop.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stop.set()
-        self._thread.join()
+        self._loop.stop()
+        self._loop.join()
 
-    def _watch(self) -> None:
-        while True:
-            now = own_memory()
-            self.peak = now if math.isnan(now) else max(self.peak, now)
-            if self._stop.wait(SAMPLE_S):
-                return
+    def _sample(self) -> None:
+        now = own_memory()
+        self.peak = now if math.isnan(now) else max(self.peak, now)
+        self._loop.stopping.wait(SAMPLE_S)
 
 
 def own_memory() -> float:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from readbench.cases.connect import SignalSource, open_source
-from readbench.errors import DataError, UnreachableError, UsageError
+from readbench.cases.connect import SignalSource, _postgres, open_source
+from readbench.errors import DataError, LongAnswerError, UnreachableError, UsageError
 from tests.cases.connect.conftest import START
 from tests.cases.postgres import PASSWORD, PostgresServer
 
@@ -134,3 +137,37 @@ def test_what_is_wrong_is_named(at: At) -> None:
         at("time=ts")
     with pytest.raises(DataError, match="nothere"):
         at("table=plant.nothere&time=ts").read(START, START + 9)
+
+
+def test_a_database_that_falls_silent_is_left_in_time(database: PostgresServer, at: At) -> None:
+    """The server's own limit does not help where the server itself stands still."""
+    source = at("table=plant.wide&time=ts&timeout=1")
+    assert len(source.read(START, START + 9))
+    process = int(database.ask("SELECT pid FROM pg_stat_activity WHERE application_name = 'readbench' LIMIT 1"))
+    os.kill(process, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        with pytest.raises(UnreachableError, match="no whole answer within 1 s"):
+            source.read(START, START + 9)
+        assert time.monotonic() - began < 4.0
+    finally:
+        os.kill(process, signal.SIGCONT)
+    assert len(source.read(START, START + 9))
+
+
+def test_an_answer_that_is_too_long_is_not_held(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_postgres, "MOST_CELLS", 100)
+    monkeypatch.setattr(_postgres, "ROWS_AT_ONCE", 10)
+    source = at("table=plant.wide&time=ts")
+    with pytest.raises(LongAnswerError, match="more than 100 values"):
+        source.read(START, START + 99)
+    assert len(source.read(START, START + 9))
+
+
+def test_rows_that_cannot_be_read_are_one_sentence(database: PostgresServer, at: At) -> None:
+    database.ask("CREATE TABLE plant.odd (ts text, flow text)")
+    database.ask("INSERT INTO plant.odd VALUES ('x', 'y')")
+    with pytest.raises(DataError):
+        at("query=SELECT 1.5 AS ts, ARRAY[1,2] AS flow&time=ts").read(0.0, 9.0)
+    with pytest.raises(DataError):
+        at("table=plant.odd&time=ts").read(0.0, 9.0)

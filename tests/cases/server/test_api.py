@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from readbench.cases import Library
+from readbench.cases.server._app import create_app
 from readbench.engine.windows import WindowSet
 from tests.cases.samples import CHANNELS, FAST, window
+from tests.cases.server.conftest import SETTINGS
 
 
 def sent(fault: str, seed: int = 5) -> dict[str, Any]:
@@ -141,7 +144,7 @@ def test_the_whole_library_can_be_copied(client: TestClient, library: Library) -
 
 def test_watching(client: TestClient) -> None:
     assert client.get("/healthz").json() == {"status": "ok", "cases": None}
-    assert client.get("/readyz").json() == {"status": "ready", "cases": 12}
+    assert client.get("/readyz").json() == {"status": "ready", "cases": 12, "failing": []}
     client.post("/api/v1/search", json={"case": "w0"})
     text = client.get("/metrics").text
     assert 'readbench_requests_total{method="POST",route="/api/v1/search",status="200"} 1.0' in text
@@ -244,3 +247,26 @@ def test_what_is_told_of_a_file_is_checked(client: TestClient, more: dict[str, s
     answer = client.post("/api/v1/search-file", files={"file": ("a.csv", csv("leak"))}, data=more)
     assert answer.status_code in {400, 404, 422}
     assert says in answer.text
+
+
+def test_a_background_loop_that_fails_shows_in_readiness_metrics_and_notices_and_comes_back(library: Library) -> None:
+    own = Library.open(library.store.where, background=True)
+
+    def fail() -> None:
+        raise RuntimeError("dictionary changed size during iteration")
+
+    with TestClient(create_app(own, SETTINGS), base_url="http://localhost") as client:
+        assert client.get("/readyz").status_code == 200
+        own._learner.submit("odd", fail)  # type: ignore[union-attr]
+        seen, end = set[int](), time.monotonic() + 20
+        while seen != {200, 503} or client.get("/readyz").status_code != 200:
+            assert time.monotonic() < end
+            answer = client.get("/readyz")
+            seen.add(answer.status_code)
+            if answer.status_code == 503:
+                assert answer.json()["failing"] == ["learns from what changed"]
+        assert 'readbench_loop_failures{loop="learns from what changed"} 1.0' in client.get("/metrics").text
+        assert 'readbench_loop_up{loop="learns from what changed"} 1.0' in client.get("/metrics").text
+        page = client.get("/notices", headers={"Accept": "text/html"}).text
+        assert "learns from what changed works again" in page
+        assert client.get("/healthz").status_code == 200

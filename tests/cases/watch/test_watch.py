@@ -186,8 +186,11 @@ def test_a_source_that_goes_away_loses_nothing(watch: Watch) -> None:
     plant.away = False
     told = go(watcher, plant, 100)
     assert [own.cases[0].label for own in told] == ["stuck valve"]
-    assert sum("does not answer" in words for words in said) == 1
+    assert said.count("plant://memory/ does not answer: it is away.") == 1
     assert sum("answers again" in words for words in said) == 1
+    blind, sees = [own for own in reversed(watcher.log.latest(9)) if own.kind in {"trouble", "recovered"}]
+    assert "reading the source fails: nothing was read for 60 s" in blind.text
+    assert (sees.kind, sees.follows, sees.onset) == ("recovered", blind.key, blind.onset)
 
 
 def test_a_second_event_is_told_after_the_first_has_ended(watch: Watch) -> None:

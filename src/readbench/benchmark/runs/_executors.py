@@ -25,10 +25,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.queues import SimpleQueue
-from threading import Event, Thread
+from threading import Event
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from readbench.common.progress import SILENT, Progress
+from readbench.common.supervised import SupervisedLoop
 from readbench.errors import RunError, UsageError
 
 Item = TypeVar("Item")
@@ -195,26 +196,24 @@ def _hear(news: SimpleQueue[News], progress: Progress, begun: set[int]) -> Itera
     """
     ended = Event()
 
-    def listen() -> None:
-        while True:
-            last = ended.is_set()
-            while not news.empty():
-                item = news.get()
-                if isinstance(item, int):
-                    begun.add(item)
-                else:
-                    progress(*item)
-            if last:
-                return
+    def listen() -> bool:
+        last = ended.is_set()
+        while not news.empty():
+            item = news.get()
+            if isinstance(item, int):
+                begun.add(item)
+            else:
+                progress(*item)
+        if not last:
             ended.wait(PAUSE_S)
+        return last
 
-    thread = Thread(target=listen, daemon=True)
-    thread.start()
+    listener = SupervisedLoop("hears workers", listen).start()
     try:
         yield
     finally:
         ended.set()
-        thread.join()
+        listener.join()
 
 
 def _prepare(threads: int, news: SimpleQueue[News]) -> None:

@@ -12,6 +12,7 @@ library.search(asked)
 `readbench cases connect` keeps sources by name in `sources.toml` beside a library; secrets are named there, not kept.
 """
 
+from readbench.cases.connect._answers import BoundedSession, TimedSocket, check_times, parse_answer
 from readbench.cases.connect._named import NamedSource, SourceFile, sources_beside
 from readbench.cases.connect._protocol import (
     AHEAD_S,
@@ -35,6 +36,7 @@ __all__ = [
     "LATE_S",
     "MOST_CATCH_UP_S",
     "SLACK",
+    "BoundedSession",
     "LibraryGrid",
     "NamedSource",
     "SampledChannel",
@@ -44,8 +46,11 @@ __all__ = [
     "SourceFile",
     "SourceFollower",
     "SourceReadings",
+    "TimedSocket",
+    "check_times",
     "on_clock",
     "open_source",
+    "parse_answer",
     "parse_moment",
     "parse_range",
     "read_range",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from readbench.cases.connect._protocol import (
@@ -28,6 +29,7 @@ from readbench.cases.connect._protocol import (
     SourceReadings,
 )
 from readbench.cases.connect._tables import TABLE_OPTIONS, roles_of, split_table, understand
+from readbench.common.deadlines import check_deadline
 from readbench.common.tables import Limits, read_table
 from readbench.errors import DataError, ReadbenchError, SourceMissingError, UsageError
 
@@ -36,6 +38,8 @@ GROWING = (".csv", ".tsv", ".txt")
 HEAD = 16 * 2**10
 """Bytes of the beginning of a text file by which its layout is found again, beside the new rows."""
 MOST_FILES = 10_000
+MOST_BYTES = 512 * 2**20
+"""Of one file that were not read yet."""
 
 
 @dataclass
@@ -103,7 +107,8 @@ class FolderSource:
         if not self._folder.is_dir():
             raise SourceMissingError(f"There is no folder {self._folder}. Correct the address {self.shown}.")
         pattern = self.address.option("pattern", "**/*")
-        found = sorted(path for path in self._folder.glob(pattern) if path.suffix.lower() in ENDINGS and path.is_file())
+        matching = (path for path in self._folder.glob(pattern) if path.suffix.lower() in ENDINGS and path.is_file())
+        found = sorted(islice(matching, MOST_FILES + 1))
         if len(found) > MOST_FILES:
             raise DataError(
                 f"{self._folder} holds more than {MOST_FILES:,} files. Name fewer: --option pattern=2025-*.csv"
@@ -112,6 +117,7 @@ class FolderSource:
 
     def _read_file(self, path: Path, start: float, said: list[str]) -> Iterator[tuple[ChannelKey, SampledChannel]]:
         """What a file holds from a time on, if it may hold any; more may come with it."""
+        check_deadline()
         stat = path.stat()
         seen = self._seen.get(path)
         same = seen is not None and (seen.size, seen.changed) == (stat.st_size, stat.st_mtime_ns)
@@ -120,6 +126,8 @@ class FolderSource:
         grew = seen is not None and not same and seen.size < stat.st_size and path.suffix.lower() in GROWING
         skip = seen.size if seen is not None and grew and seen.last <= start else 0
         try:
+            if stat.st_size - skip > MOST_BYTES:
+                raise DataError(f"it has more than {MOST_BYTES >> 20} MiB that were not read yet. Divide it.")
             content, size = _read_text(path, skip) if path.suffix.lower() in GROWING else (None, stat.st_size)
             if content is not None and not content.strip():
                 return

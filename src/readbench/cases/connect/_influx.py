@@ -18,11 +18,21 @@ import io
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
+from functools import partial
+from typing import Annotated, Any, Self
 
-import requests
+import numpy as np
+from pydantic import BaseModel, Field, TypeAdapter, model_validator
 from requests.auth import HTTPBasicAuth
 
+from readbench.cases.connect._answers import (
+    BoundedSession,
+    HttpAnswer,
+    check_times,
+    parse_answer,
+    parse_row,
+    read_in_parts,
+)
 from readbench.cases.connect._protocol import (
     LATE_S,
     ChannelKey,
@@ -34,11 +44,55 @@ from readbench.cases.connect._protocol import (
     SourceReadings,
 )
 from readbench.common.times import DAY_S, parse_date
-from readbench.errors import DataError, UsageError
+from readbench.errors import AnswerError, DataError, UsageError
 
 PORT = 8086
 RECENT_S = 7 * DAY_S
+Cell = float | str | bool | None
 META = ("result", "table", "_start", "_stop", "_time", "_value", "_field", "_measurement", "")
+
+
+class _Series(BaseModel):
+    """Rows of one measurement and its tags; the first column is the time, in nanoseconds since 1970."""
+
+    name: str
+    tags: dict[str, str] = {}
+    columns: Annotated[list[str], Field(min_length=1)]
+    values: list[list[Cell]] = []
+
+    @model_validator(mode="after")
+    def _check_rows(self) -> Self:
+        wide = len(self.columns)
+        if any(len(row) != wide or not isinstance(row[0], float) for row in self.values):
+            raise ValueError(f"each row has a time and {wide - 1} values")
+        return self
+
+
+class _Result(BaseModel):
+    error: str = ""
+    series: list[_Series] = []
+
+
+class _Answer(BaseModel):
+    """What InfluxQL answers with."""
+
+    error: str = ""
+    results: list[_Result] = []
+
+
+ANSWER = TypeAdapter(_Answer)
+
+
+class _FluxRow(BaseModel):
+    """A row of annotated CSV; further columns are tags."""
+
+    time: str = Field(alias="_time")
+    value: str = Field(alias="_value")
+    field: str = Field(alias="_field")
+    measurement: str = Field(alias="_measurement")
+
+
+FLUX_ROW = TypeAdapter(_FluxRow)
 
 
 class InfluxSource:
@@ -60,7 +114,7 @@ class InfluxSource:
         self._asset = address.option("asset", "asset")
         self._unit = address.option("unit")
         self._dropped = {self._asset, self._unit, *(own.strip() for own in address.option("drop").split(","))}
-        self._session = requests.Session()
+        self._session = BoundedSession(address.shown, address.timeout_s, address.lost)
 
     @property
     def shown(self) -> str:
@@ -76,20 +130,25 @@ class InfluxSource:
 
     def read(self, start: float, end: float, *, asset: str | None = None, step: float | None = None) -> SourceReadings:
         """Readings of a range."""
-        if self._two:
-            mean = (
-                ""
-                if step is None
-                else f"|> aggregateWindow(every: {round(1e3 * step)}ms, fn: mean, createEmpty: false)"
-            )
-            return SourceReadings.join(self._flux(start, end, asset, mean))
+        read = partial(self._read_two if self._two else self._read_one, asset=asset, step=step)
+        return SourceReadings.join(read_in_parts(lambda first, last: list(read(first, last)), start, end, np.inf))
+
+    def _read_two(
+        self, start: float, end: float, *, asset: str | None, step: float | None
+    ) -> Iterator[tuple[ChannelKey, SampledChannel]]:
+        mean = "" if step is None else f"|> aggregateWindow(every: {round(1e3 * step)}ms, fn: mean, createEmpty: false)"
+        return self._flux(start, end, asset, mean)
+
+    def _read_one(
+        self, start: float, end: float, *, asset: str | None, step: float | None
+    ) -> Iterator[tuple[ChannelKey, SampledChannel]]:
         where = f"time >= {_nanoseconds(start)} AND time <= {_nanoseconds(end)}"
         if asset is not None:
             where += f" AND {_identifier(self._asset)} = {_text(asset)}"
         if step is None:
-            return SourceReadings.join(self._select("*::field", where, "GROUP BY *"))
+            return self._select("*::field", where, "GROUP BY *")
         grouped = f"GROUP BY time({max(1, round(1e9 * step))}ns), * fill(none)"
-        return SourceReadings.join(self._select("mean(*::field)", where, grouped, "mean_"))
+        return self._select("mean(*::field)", where, grouped, "mean_")
 
     def follow(self, since: float, *, late_s: float = LATE_S) -> SourceFollower:
         """What comes from a time on."""
@@ -116,22 +175,20 @@ class InfluxSource:
         text = f"SELECT {what} FROM {rows} WHERE {where} {grouped}"  # noqa: S608 - quoted above, and reads only
         asked = {"db": self.address.path, "q": text, "epoch": "ns"}
         answer = self._ask("GET", "/query", params=asked)
-        try:
-            body = answer.json()
-        except ValueError:
-            raise self.address.lost(f"status {answer.status_code}, and no JSON") from None
-        result = body.get("results", [{}])[0]
-        if error := result.get("error") or body.get("error"):
-            raise DataError(f"{self.shown} cannot answer: {str(error)[:300]}")
-        for series in result.get("series", []):
-            tags, names = series.get("tags", {}), series["columns"][1:]
-            columns = list(zip(*series["values"], strict=True))
-            times = [when / 1e9 for when in columns[0]]
-            for name, values in zip(names, columns[1:], strict=True):
-                numbers = [float("nan") if isinstance(own, str | bool | None) else own for own in values]
-                own = SampledChannel.of(times, numbers, tags.get(self._unit, ""))
+        if not answer.body.lstrip().startswith(b"{"):
+            raise self.address.lost(f"status {answer.status}, and no JSON")
+        body = parse_answer(ANSWER, answer.body, self.shown)
+        result = body.results[0] if body.results else _Result()
+        if error := result.error or body.error:
+            raise DataError(f"{self.shown} cannot answer: {error[:300]}")
+        for series in result.series:
+            columns = list(zip(*series.values, strict=True))
+            times = check_times(np.array(columns[0], np.float64) / 1e9, self.shown) if columns else np.empty(0)
+            for name, values in zip(series.columns[1:], columns[1:], strict=False):
+                numbers = [own if isinstance(own, float) else np.nan for own in values]
+                own = SampledChannel.of(times, numbers, series.tags.get(self._unit, ""))
                 if len(own.times):
-                    yield self._key(series["name"], name.removeprefix(prefix), tags), own
+                    yield self._key(series.name, name.removeprefix(prefix), series.tags), own
 
     # 2.x
 
@@ -159,61 +216,57 @@ class InfluxSource:
         """Readings of an answer in annotated CSV."""
         found: dict[tuple[ChannelKey, str], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
         header: list[str] = []
-        for row in csv.reader(io.StringIO(text)):
+        for row in _split_rows(text, self.shown):
             if not row or row[0].startswith("#"):
                 header = []
             elif not header:
                 header = row
             else:
-                own = dict(zip(header, row, strict=False))
-                if "error" in own:
-                    raise DataError(f"{self.shown} cannot answer: {own['error'][:300]}")
-                when = parse_date(own["_time"][:26].rstrip("Z") + "Z")
-                tags = {name: value for name, value in own.items() if name not in META and value}
+                cells = dict(zip(header, row, strict=False))
+                if "error" in cells:
+                    raise DataError(f"{self.shown} cannot answer: {cells['error'][:300]}")
+                own = parse_row(FLUX_ROW, cells, self.shown)
+                when = parse_date(own.time[:26].rstrip("Z") + "Z")
+                tags = {name: value for name, value in cells.items() if name not in META and value}
                 try:
-                    value = float(own["_value"])
+                    value = float(own.value)
                 except ValueError:
                     continue
                 if when is not None:
-                    key = self._key(own["_measurement"], own["_field"], tags)
-                    times, values = found[key, tags.get(self._unit, "")]
+                    times, values = found[self._key(own.measurement, own.field, tags), tags.get(self._unit, "")]
                     times.append(when)
                     values.append(value)
         for (key, unit), columns in found.items():
-            yield key, SampledChannel.of(*columns, unit)
+            yield key, SampledChannel.of(check_times(columns[0], self.shown), columns[1], unit)
 
     def _key(self, measurement: str, field: str, tags: dict[str, str]) -> ChannelKey:
         name = field if self.address.option("measurement") else f"{measurement}.{field}"
         rest = [f"{tag}={value}" for tag, value in sorted(tags.items()) if tag not in self._dropped and value]
         return tags.get(self._asset, ""), f"{name}{{{','.join(rest)}}}" if rest else name
 
-    def _ask(self, method: str, path: str, **how: Any) -> requests.Response:  # noqa: ANN401 - of requests
+    def _ask(self, method: str, path: str, **how: Any) -> HttpAnswer:  # noqa: ANN401 - of requests
         secret, auth, headers = self.address.password(), None, dict(how.pop("headers", {}))
         if secret and self._two:
             headers["Authorization"] = f"Token {secret}".encode()
         elif secret:
             auth = HTTPBasicAuth(self.address.user.encode(), secret.encode())
-        try:
-            answer = self._session.request(
-                method,
-                f"{self._base}{path}",
-                auth=auth,
-                headers=headers,
-                timeout=self.address.timeout_s,
-                allow_redirects=False,
-                **how,
-            )
-        except requests.RequestException as error:
-            raise self.address.lost(error) from None
-        if answer.status_code in {401, 403}:
-            raise UsageError(
-                f"{self.shown} refuses us ({answer.status_code}). Name the right secret: --secret env:NAME"
-            )
-        if answer.status_code >= 500 or answer.status_code == 429:
-            raise self.address.lost(f"status {answer.status_code}")
-        if answer.status_code >= 400:
+        answer = self._session.ask(method, f"{self._base}{path}", auth=auth, headers=headers, **how)
+        if answer.status in {401, 403}:
+            raise UsageError(f"{self.shown} refuses us ({answer.status}). Name the right secret: --secret env:NAME")
+        if answer.status >= 500 or answer.status == 429:
+            raise self.address.lost(f"status {answer.status}")
+        if 300 <= answer.status < 400:
+            raise self.address.lost(f"status {answer.status}, and no JSON")
+        if answer.status >= 400:
             raise DataError(f"{self.shown} cannot answer: {answer.text[:300]}")
         return answer
+
+
+def _split_rows(text: str, shown: str) -> Iterator[list[str]]:
+    try:
+        yield from csv.reader(io.StringIO(text))
+    except csv.Error as error:
+        raise AnswerError(f"{shown} sends no CSV that can be read: {error}.") from None
 
 
 def _nanoseconds(seconds: float) -> int:

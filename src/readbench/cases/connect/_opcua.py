@@ -12,12 +12,15 @@ Options: `root` (a path of browse names from Objects, or a node id; by default a
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
+from readbench.cases.connect._answers import EARLIEST_S, LATEST_S, check_times
 from readbench.cases.connect._protocol import (
     LATE_S,
+    MOST_READINGS,
     ChannelKey,
     QueueFollower,
     SampledChannel,
@@ -26,11 +29,13 @@ from readbench.cases.connect._protocol import (
     SourceFollower,
     SourceReadings,
 )
+from readbench.common.deadlines import check_deadline
 from readbench.errors import DataError, ReadbenchError
 
 PORT = 4840
 MOST_VARIABLES = 20_000
 DEEPEST = 8
+T = TypeVar("T")
 
 
 class OpcuaSource:
@@ -78,7 +83,7 @@ class OpcuaSource:
             with suppress(Exception):  # whatever a lost connection raises: it has ended
                 client.disconnect()
 
-    def _do(self, call: Any) -> Any:  # noqa: ANN401 - what the call returns
+    def _do(self, call: Callable[[], T]) -> T:
         """Do something on the connection; one that was lost is made again once."""
         from asyncua.ua.uaerrors import UaError  # noqa: PLC0415 - optional
 
@@ -130,6 +135,7 @@ class OpcuaSource:
         if depth > DEEPEST or len(self._nodes) > MOST_VARIABLES:
             return
         for child in node.get_children():
+            check_deadline()
             kind, name = child.read_node_class(), child.read_browse_name()
             if name.NamespaceIndex == 0:
                 continue  # the server's own
@@ -145,12 +151,14 @@ class OpcuaSource:
         from asyncua.ua.uaerrors import UaStatusCodeError  # noqa: PLC0415 - optional
 
         first, last = (datetime.fromtimestamp(own, UTC) for own in (start, end))
-        found, without = {}, []
+        parts, without, count = [], [], 0
         for key, (node, unit) in self._find_nodes().items():
             if asset not in {None, key[0]}:
                 continue
+            check_deadline()
             try:
-                values = node.read_raw_history(first, last)
+                # One more than may be: `join` says so.
+                values = node.read_raw_history(first, last, numvalues=MOST_READINGS - count + 1)
             except UaStatusCodeError:
                 without.append(key[1])
                 continue
@@ -159,10 +167,11 @@ class OpcuaSource:
                 continue
             rows = [_reading(own) for own in values]
             times, numbers = [own[0] for own in rows if own], [own[1] for own in rows if own]
-            found[key] = SampledChannel.of(times, numbers, unit)
-        if without and not found:
+            count += len(values)
+            parts.append((key, SampledChannel.of(check_times(times, self.shown), numbers, unit)))
+        if without and not parts:
             raise DataError(f"{self.shown} keeps no history of {', '.join(without[:5])}: watch it instead.")
-        return SourceReadings(found, tuple(f"No history of {name} is kept." for name in without))
+        return SourceReadings.join(parts, [f"No history of {name} is kept." for name in without])
 
     def _subscribe(self, since: float) -> SourceFollower:
         nodes = self._find_nodes()
@@ -240,7 +249,8 @@ def _reading(data: Any) -> tuple[float, float] | None:  # noqa: ANN401 - of the 
     when = data.SourceTimestamp or data.ServerTimestamp
     if when is None or not isinstance(value, int | float) or not data.StatusCode.is_good():
         return None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp(), float(value)
+    seconds = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    return (seconds, float(value)) if EARLIEST_S <= seconds < LATEST_S else None
 
 
 def _unit_of(node: Any) -> str:  # noqa: ANN401 - of the optional package

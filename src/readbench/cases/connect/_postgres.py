@@ -13,6 +13,7 @@ comes from the secret, or from where the server's own programs look for it (`PGP
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 
@@ -28,11 +29,15 @@ from readbench.cases.connect._protocol import (
     SourceReadings,
 )
 from readbench.cases.connect._tables import TABLE_OPTIONS, roles_of, split_table, understand
+from readbench.common.deadlines import check_deadline, seconds_left, within_seconds
 from readbench.common.tables import Table
 from readbench.common.times import check_zone, zone_of
-from readbench.errors import DataError, UsageError
+from readbench.errors import AnswerError, DataError, LongAnswerError, OverdueError, UsageError
 
 MOST_ROWS = 5_000_000
+MOST_CELLS = 40_000_000
+MOST_LETTERS = 256 * 2**20
+ROWS_AT_ONCE = 5_000
 RECENT_S = 24 * 3600.0
 """Time before the last reading in which channels are looked for."""
 
@@ -85,7 +90,11 @@ class PostgresSource:
             return SourceReadings()
         if len(columns[0][1]) > MOST_ROWS:
             raise DataError(f"{self.shown}: more than {MOST_ROWS:,} rows lie in that range. Give a shorter one.")
-        data = pa.table({name: _to_arrow(values, self._zone, is_time=name == self._time) for name, values in columns})
+        try:
+            own = {name: _to_arrow(values, self._zone, is_time=name == self._time) for name, values in columns}
+        except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+            raise AnswerError(f"{self.shown} sends rows that cannot be read: {str(error)[:200]}") from None
+        data = pa.table(own)
         parts = split_table(understand(Table(self.shown, data), self._roles), unit_column=self.address.option("unit"))
         return SourceReadings.join(parts)
 
@@ -118,14 +127,11 @@ class PostgresSource:
         """Columns of an answer: names and values. A lost connection is made again once."""
         import psycopg  # noqa: PLC0415 - optional
 
+        wait = self.address.timeout_s
         for again in (False, True):
             try:
-                with self._connected(psycopg).cursor() as cursor:
-                    cursor.execute(self._compose(psycopg, text), given)
-                    rows = cursor.fetchall()
-                    names = [column.name for column in cursor.description or ()]
-                self._connection.rollback()
-                return [(name, [row[i] for row in rows]) for i, name in enumerate(names)]
+                with within_seconds(wait):
+                    return self._fetch(self._connected(psycopg), self._compose(psycopg, text), given)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 slow = isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.ConnectionTimeout)
                 self.close()
@@ -134,7 +140,34 @@ class PostgresSource:
             except psycopg.Error as error:
                 self.close()
                 raise DataError(f"{self.shown} cannot answer: {' '.join(str(error).split())[:300]}") from None
+            except (OverdueError, LongAnswerError) as error:
+                self.close()
+                check_deadline()
+                if isinstance(error, LongAnswerError):
+                    raise
+                raise self.address.lost(f"no whole answer within {wait:g} s") from None
         raise AssertionError  # the loop returns or raises
+
+    def _fetch(self, connection: Any, query: Any, given: Any) -> list[tuple[str, list[Any]]]:  # noqa: ANN401 - of the optional package
+        """An answer in parts, so that one that is too long is not held."""
+        columns: list[list[Any]] = []
+        cells = letters = 0
+        with connection.cursor("readings") as cursor:
+            cursor.execute(query, given)
+            names = [column.name for column in cursor.description or ()]
+            columns = [[] for _ in names]
+            while rows := cursor.fetchmany(ROWS_AT_ONCE):
+                for column, values in zip(columns, zip(*rows, strict=True), strict=True):
+                    column.extend(values)
+                    letters += sum(len(own) for own in values if isinstance(own, str | bytes))
+                cells += len(rows) * len(names)
+                if cells > MOST_CELLS or letters > MOST_LETTERS:
+                    raise LongAnswerError(
+                        f"{self.shown}: more than {MOST_CELLS:,} values or {MOST_LETTERS >> 20} MiB of texts lie in"
+                        " that range. Give a shorter one."
+                    )
+        connection.rollback()
+        return list(zip(names, columns, strict=True))
 
     def _compose(self, psycopg: Any, text: str) -> Any:  # noqa: ANN401 - of the optional package
         sql, option = psycopg.sql, self.address.option
@@ -149,19 +182,41 @@ class PostgresSource:
     def _connected(self, psycopg: Any) -> Any:  # noqa: ANN401 - of the optional package
         if self._connection is None or self._connection.closed:
             own, wait = self.address, self.address.timeout_s
-            self._connection = psycopg.connect(
+            self._connection = _timed(psycopg).connect(
                 host=own.option("host") or own.host or None,
                 port=own.port,
                 dbname=own.path or None,
                 user=own.user or None,
                 password=own.password() or None,
                 sslmode="require" if own.tls else own.option("sslmode") or None,
-                connect_timeout=max(1, round(wait)),
+                connect_timeout=max(1, round(min(wait, max(0.0, seconds_left())))),
                 options=f"-c default_transaction_read_only=on -c statement_timeout={round(1000 * wait)}",
                 application_name="readbench",
             )
             self._connection.read_only = True
         return self._connection
+
+
+def _timed(psycopg: Any) -> Any:  # noqa: ANN401 - of the optional package
+    """Its connections, whose waits end at the deadline of the work at hand."""
+
+    class TimedConnection(psycopg.Connection):  # type: ignore[misc]
+        def wait(self, generator: Any, *given: Any, **more: Any) -> Any:  # noqa: ANN401
+            return super().wait(_watch(generator), *given, **more)
+
+    return TimedConnection
+
+
+def _watch(steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """The same steps, while there is time: the driver takes one several times a second."""
+    try:
+        wanted = next(steps)
+        while True:
+            came = yield wanted
+            check_deadline()
+            wanted = steps.send(came)
+    except StopIteration as end:
+        return end.value
 
 
 def _to_arrow(values: list[Any], zone: tzinfo, *, is_time: bool) -> pa.Array:

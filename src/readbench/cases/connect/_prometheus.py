@@ -22,11 +22,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
-import requests
+import numpy as np
+from pydantic import BaseModel, TypeAdapter
 from requests.auth import HTTPBasicAuth
 
+from readbench.cases.connect._answers import BoundedSession, check_times, parse_answer, read_in_parts
 from readbench.cases.connect._protocol import (
     LATE_S,
     ChannelKey,
@@ -38,7 +40,7 @@ from readbench.cases.connect._protocol import (
     SourceReadings,
 )
 from readbench.common.times import DAY_S
-from readbench.errors import DataError, UsageError
+from readbench.errors import AnswerError, DataError, UsageError
 
 PORTS = {"prometheus": 9090, "victoriametrics": 8428}
 EVERYTHING = '{__name__=~".+"}'
@@ -51,6 +53,36 @@ CHUNK_S = 3600.0
 MOST_POINTS = 10_000
 """Points of a series in one range query; the server refuses more than 11,000."""
 NOT_NAMED = ("__name__", "job", "instance")
+T = TypeVar("T")
+Labels = dict[str, str]
+
+
+class _Row(BaseModel):
+    """A series of an answer; a native histogram has no values."""
+
+    metric: Labels
+    values: list[tuple[float, float]] = []
+
+
+class _Matrix(BaseModel):
+    result: list[_Row]
+
+
+class _Meaning(BaseModel):
+    unit: str = ""
+
+
+class _Answer(BaseModel, Generic[T]):
+    """What every answer of the API is."""
+
+    status: str = ""
+    error: str = ""
+    data: T | None = None
+
+
+SERIES = TypeAdapter(_Answer[list[Labels]])
+MATRIX = TypeAdapter(_Answer[_Matrix])
+MEANINGS = TypeAdapter(_Answer[dict[str, list[_Meaning]]])
 
 
 class PrometheusSource:
@@ -72,7 +104,7 @@ class PrometheusSource:
         self._unit = address.option("unit")
         dropped = {name.strip() for name in address.option("drop").split(",")}
         self._unnamed = {*NOT_NAMED, self._asset, self._channel, self._unit, *dropped}
-        self._session = requests.Session()
+        self._session = BoundedSession(address.shown, address.timeout_s, address.lost)
         self._units: dict[str, str] | None = None
 
     @property
@@ -84,7 +116,8 @@ class PrometheusSource:
         """Series of the last days."""
         found, now = {}, time.time()
         since = now - DAY_S * self.address.number("days", 7.0)
-        for labels in self._ask("series", {"match[]": self._match, "start": f"{since:.0f}", "end": f"{now:.0f}"}):
+        asked = {"match[]": self._match, "start": f"{since:.0f}", "end": f"{now:.0f}"}
+        for labels in self._ask(SERIES, "series", asked):
             if key := self._key(labels):
                 found[key] = SourceChannel(key[1], key[0], self._unit_of(labels))
         return [found[key] for key in sorted(found)]
@@ -109,21 +142,20 @@ class PrometheusSource:
         """The selector, of one asset where one is named."""
         return self._match if asset is None else _narrow(self._match, self._asset, asset)
 
-    def _read_raw(self, selector: str, start: float, end: float) -> Iterator[dict[str, Any]]:
+    def _read_raw(self, selector: str, start: float, end: float) -> Iterator[_Row]:
         """Readings as they were scraped, an hour at a time."""
-        first = start
-        while True:
-            last = min(first + CHUNK_S, end)
-            width = 1 + round(1000 * (last - first))  # VictoriaMetrics leaves the first millisecond out
-            yield from self._ask("query", {"query": f"{selector}[{width}ms]", "time": f"{last:.3f}"})["result"]
-            if last >= end:
-                return
-            first = last
 
-    def _read_means(self, selector: str, start: float, end: float, step: float) -> Iterator[dict[str, Any]]:
+        def read(first: float, last: float) -> list[_Row]:
+            width = 1 + round(1000 * (last - first))  # VictoriaMetrics leaves the first millisecond out
+            return self._ask(MATRIX, "query", {"query": f"{selector}[{width}ms]", "time": f"{last:.3f}"}).result
+
+        return read_in_parts(read, start, end, CHUNK_S)
+
+    def _read_means(self, selector: str, start: float, end: float, step: float) -> Iterator[_Row]:
         """Means over steps, metric by metric: the function takes their names away, unless told otherwise."""
         metrics = {}
-        for labels in self._ask("series", {"match[]": selector, "start": f"{start:.3f}", "end": f"{end:.3f}"}):
+        asked = {"match[]": selector, "start": f"{start:.3f}", "end": f"{end:.3f}"}
+        for labels in self._ask(SERIES, "series", asked):
             if self._key(labels):
                 metrics[labels["__name__"]] = True
         step = max(step, (end - start) / MOST_POINTS, 0.001)
@@ -131,17 +163,18 @@ class PrometheusSource:
             named = selector if NAMED.match(selector) else _narrow(selector, "__name__", metric)
             query = f"avg_over_time({named}[{max(1, round(1000 * step))}ms])"
             asked = {"query": query, "start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
-            for row in self._ask("query_range", asked)["result"]:
-                yield {**row, "metric": {"__name__": metric, **row["metric"]}}
+            for row in self._ask(MATRIX, "query_range", asked).result:
+                yield _Row.model_construct(metric={"__name__": metric, **row.metric}, values=row.values)
 
-    def _parts(self, rows: Iterator[dict[str, Any]]) -> Iterator[tuple[ChannelKey, SampledChannel]]:
+    def _parts(self, rows: Iterator[_Row]) -> Iterator[tuple[ChannelKey, SampledChannel]]:
         for row in rows:
-            key = self._key(row["metric"])
-            if key and row.get("values"):  # native histograms have none
-                times, texts = zip(*row["values"], strict=True)
-                yield key, SampledChannel.of(times, [float(text) for text in texts], self._unit_of(row["metric"]))
+            key = self._key(row.metric)
+            if key and row.values:
+                pairs = np.array(row.values)
+                times = check_times(pairs[:, 0], self.shown)
+                yield key, SampledChannel.of(times, pairs[:, 1], self._unit_of(row.metric))
 
-    def _key(self, labels: dict[str, str]) -> ChannelKey | None:
+    def _key(self, labels: Labels) -> ChannelKey | None:
         """Asset and name of a series; None for one of the server's own, unless it was asked for."""
         metric = labels.get("__name__", "")
         if not metric or (self._match == EVERYTHING and OWN.match(metric)):
@@ -151,47 +184,40 @@ class PrometheusSource:
         rest = [f"{label}={value}" for label, value in sorted(labels.items()) if label not in unnamed]
         return labels.get(self._asset, ""), f"{name}{{{','.join(rest)}}}" if rest else name
 
-    def _unit_of(self, labels: dict[str, str]) -> str:
+    def _unit_of(self, labels: Labels) -> str:
         if self._unit:
             return labels.get(self._unit, "")
         if self._units is None:
-            known = self._ask("metadata", {}, optional=True) or {}
-            self._units = {metric: entries[0].get("unit", "") for metric, entries in known.items() if entries}
+            known = self._ask(MEANINGS, "metadata", {}, optional=True) or {}
+            self._units = {metric: entries[0].unit for metric, entries in known.items() if entries}
         return self._units.get(labels.get("__name__", ""), "")
 
-    def _ask(self, what: str, parameters: dict[str, str], *, optional: bool = False) -> Any:  # noqa: ANN401 - JSON
-        """What the API answers."""
+    def _ask(self, model: TypeAdapter[_Answer[T]], what: str, asked: Labels, *, optional: bool = False) -> T:
+        """What the API answers; nothing of what is optional where the server does not have it."""
         secret, auth = self.address.password(), None
         headers: dict[str, bytes] = {}
         if secret and self.address.user:
             auth = HTTPBasicAuth(self.address.user.encode(), secret.encode())
         elif secret:
             headers["Authorization"] = f"Bearer {secret}".encode()
-        how: dict[str, Any] = {"headers": headers, "auth": auth, "timeout": self.address.timeout_s}
-        url = f"{self._base}/api/v1/{what}"
-        try:
-            # By POST, since selectors are longer than some proxies let addresses be; metadata come by GET alone.
-            if what == "metadata":
-                answer = self._session.get(url, allow_redirects=False, **how)
-            else:
-                answer = self._session.post(url, data=parameters, allow_redirects=False, **how)
-        except requests.RequestException as error:
-            raise self.address.lost(error) from None
-        if answer.status_code in {401, 403}:
-            raise UsageError(
-                f"{self.shown} refuses us ({answer.status_code}). Name the right secret: --secret env:NAME"
-            )
-        if optional and answer.status_code != 200:
-            return None
-        try:
-            body = answer.json()
-        except ValueError:
-            raise self.address.lost(f"status {answer.status_code}, and no JSON") from None
-        if answer.status_code >= 500 or answer.status_code == 429:
-            raise self.address.lost(f"status {answer.status_code}: {body.get('error', '')}")
-        if body.get("status") != "success":
-            raise DataError(f"{self.shown} cannot answer: {str(body.get('error', ''))[:300]}")
-        return body.get("data")
+        # By POST, since selectors are longer than some proxies let addresses be; metadata come by GET alone.
+        how: dict[str, Any] = {} if what == "metadata" else {"data": asked}
+        method = "GET" if what == "metadata" else "POST"
+        answer = self._session.ask(method, f"{self._base}/api/v1/{what}", headers=headers, auth=auth, **how)
+        if answer.status in {401, 403}:
+            raise UsageError(f"{self.shown} refuses us ({answer.status}). Name the right secret: --secret env:NAME")
+        if optional and answer.status != 200:
+            return cast("T", None)
+        if not answer.body.lstrip().startswith(b"{"):
+            raise self.address.lost(f"status {answer.status}, and no JSON")
+        body = parse_answer(model, answer.body, self.shown)
+        if answer.status >= 500 or answer.status == 429:
+            raise self.address.lost(f"status {answer.status}: {body.error}")
+        if body.status != "success":
+            raise DataError(f"{self.shown} cannot answer: {body.error[:300]}")
+        if body.data is None and not optional:
+            raise AnswerError(f"{self.shown} says that all is well, and sends no data. Is it a Prometheus server?")
+        return cast("T", body.data)
 
 
 def _narrow(selector: str, label: str, value: str) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from readbench.cases._channels import conversion
-from readbench.errors import DataError, ReadbenchError, UnknownNameError, UnreachableError, UsageError
+from readbench.errors import DataError, LongAnswerError, ReadbenchError, UnknownNameError, UnreachableError, UsageError
 
 Floats = NDArray[np.float64]
 ChannelKey = tuple[str, str]
@@ -37,6 +37,14 @@ MOST_CATCH_UP_S = 24 * 3600.0
 """Longest time that a follower reads again after a pause."""
 TIMEOUT_S = 10.0
 """Longest wait for an answer, unless the option `timeout` says otherwise."""
+MOST_READINGS = 20_000_000
+"""Readings of one range, of all channels together."""
+MOST_CHANNELS = 100_000
+"""Channels of one range, of all assets together."""
+MOST_NAME = 500
+"""Letters of the name of an asset or of a channel."""
+MOST_HELD = 500_000
+"""Readings that a source sent by itself and that wait to be asked for."""
 _SECRETS = frozenset({"password", "token", "secret", "key", "apikey", "api_key", "u", "p"})
 
 
@@ -100,8 +108,17 @@ class SourceReadings:
         ([100.0, 110.00000000000001, 120.0], ('The unit of p changed from bar to kPa: its readings are in kPa.',))
         """
         found: dict[ChannelKey, SampledChannel] = {}
-        said = list(remarks)
+        said, count = list(remarks), 0
         for key, part in parts:
+            if max(map(len, key)) > MOST_NAME:
+                said.append(f"A channel was left out: its name, or its asset's, is longer than {MOST_NAME} letters.")
+                continue
+            count += len(part.times)
+            if count > MOST_READINGS or len(found) > MOST_CHANNELS:
+                raise LongAnswerError(
+                    f"More than {MOST_READINGS:,} readings or {MOST_CHANNELS:,} channels lie in that range. Give a"
+                    " shorter one, or one asset."
+                )
             if key in found and len(found[key].times):
                 found[key] = _lay_together(found[key], part, key[1], said)
             elif key not in found or len(part.times):
@@ -228,7 +245,7 @@ class PollingFollower:
                 self._last[key] = float(new.times[-1])
         self._since = now
         horizon = now - MOST_CATCH_UP_S
-        self._last = {key: last for key, last in self._last.items() if last >= horizon}
+        self._last = _keep_latest({key: last for key, last in self._last.items() if last >= horizon})
         return SourceReadings(fresh, tuple(said))
 
     def close(self) -> None:
@@ -245,7 +262,7 @@ class QueueFollower:
     """
 
     def __init__(
-        self, most: int = 2_000_000, close: Callable[[], None] = lambda: None, check: Callable[[], None] = lambda: None
+        self, most: int = MOST_HELD, close: Callable[[], None] = lambda: None, check: Callable[[], None] = lambda: None
     ) -> None:
         self._held: deque[tuple[ChannelKey, float, float, str]] = deque(maxlen=most)
         self._lock = Lock()
@@ -256,6 +273,8 @@ class QueueFollower:
 
     def take(self, key: ChannelKey, when: float, value: float, unit: str = "") -> None:
         """A reading that came; from any thread."""
+        if max(map(len, key)) > MOST_NAME:
+            return
         with self._lock:
             self._lost += len(self._held) == self._held.maxlen
             self._held.append((key, when, value, unit))
@@ -278,11 +297,19 @@ class QueueFollower:
         parts = [(key, SampledChannel.of(*columns, unit)) for (key, unit), columns in rows.items()]
         joined = SourceReadings.join(parts, [f"{lost:,} readings came faster than they were read."] if lost else [])
         self._last |= {key: float(own.times[-1]) for key, own in joined.series.items() if len(own.times)}
+        self._last = _keep_latest(self._last)
         return joined
 
     def close(self) -> None:
         """End it."""
         self._close()
+
+
+def _keep_latest(last: dict[ChannelKey, float]) -> dict[ChannelKey, float]:
+    """Times of the last readings, of as many channels as are followed: those that were read last."""
+    if len(last) <= MOST_CHANNELS:
+        return last
+    return dict(sorted(last.items(), key=lambda own: own[1])[-MOST_CHANNELS // 2 :])
 
 
 @dataclass(frozen=True)

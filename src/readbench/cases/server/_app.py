@@ -8,6 +8,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from socket import socket
@@ -26,7 +27,7 @@ from readbench.cases.server import _api as api
 from readbench.cases.server import _grafana as grafana
 from readbench.cases.server import _pages as pages
 from readbench.cases.server import _ranges as ranges
-from readbench.cases.server._bodies import Health
+from readbench.cases.server._bodies import Health, Readiness
 from readbench.cases.server._gate import Gate, Reader
 from readbench.cases.server._keys import AuditLog, KeyFile
 from readbench.cases.server._questions import build_routes
@@ -34,7 +35,9 @@ from readbench.cases.server._reception import MOST_CONNECTIONS, limit_connection
 from readbench.cases.server._service import BusyError, CaseService, Served, Settings, WorkerPool
 from readbench.cases.server._telemetry import LibraryMetrics
 from readbench.cases.server._views import find_author
+from readbench.cases.watch import NoticeLog, note_trouble
 from readbench.common import web
+from readbench.common.supervised import LoopState
 from readbench.errors import (
     ConflictError,
     OverdueError,
@@ -62,7 +65,9 @@ def create_app(
     """
     settings = settings or Settings()
     work = WorkerPool(settings.workers, settings.waiting, settings.timeout_s)
-    pool = SearchPool(library, settings.processes) if settings.processes else None
+    hear = partial(_note_trouble, ranges.find_notices(library, settings))
+    library.hear_loops(hear)
+    pool = SearchPool(library, settings.processes, hear) if settings.processes else None
     service = CaseService(library, settings, keys, audit or AuditLog(None, None), work, pool=pool)
     app = FastAPI(
         title="READ-Bench cases",
@@ -104,6 +109,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await app.state.service.work.close(CLOSE_S)
 
 
+def _note_trouble(notices: NoticeLog | None, loop: LoopState) -> None:
+    """Write down that a background loop fails, or works again, beside what the watch tells."""
+    if notices is not None:
+        notices.write(note_trouble("the service", loop.name, loop.error, loop.since))
+
+
 def _add_watching(app: FastAPI) -> None:
     """What watches a service: is it there, can it answer, what does it count."""
 
@@ -113,15 +124,22 @@ def _add_watching(app: FastAPI) -> None:
         return Health(status="ok")
 
     @app.get("/readyz", tags=["open"], responses={**api.PROBLEMS})
-    async def readyz(service: Served) -> Health:
-        """The library has been read; asked of nobody who works, so that it is answered at once whatever goes on."""
-        return Health(status="ready", cases=service.library.count_known())
+    async def readyz(service: Served, response: Response) -> Readiness:
+        """The library has been read, and no background loop fails; answered at once whatever goes on.
+
+        503 names the loops that fail: the service answers meanwhile, but what came lately may not be learned from.
+        """
+        failing = tuple(loop.name for loop in service.loops if loop.error)
+        response.status_code = 503 if failing else 200
+        status = "failing" if failing else "ready"
+        return Readiness(status=status, cases=service.library.count_known(), failing=failing)
 
     @app.get("/metrics", tags=["read"], response_class=PlainTextResponse, responses={**api.PROBLEMS})
     async def metrics(service: Served, _caller: Reader) -> Response:
         """Counters for Prometheus."""
         service.metrics.running.set(service.work.running)
         service.metrics.cases.set(service.library.count_known())
+        service.metrics.count_loops(service.loops)
         app.state.telemetry.count(service.library.stats_known())
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 

@@ -169,6 +169,12 @@ class Health(ApiModel):
     cases: int | None = None
 
 
+class Readiness(Health):
+    """Whether the service can do all that it is for: names of background loops that fail."""
+
+    failing: tuple[str, ...] = ()
+
+
 def window_of_file(
     name: str,
     content: bytes,

@@ -15,11 +15,11 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Form, Query, Request, Response
 
-from readbench.cases import ReadRecording, attach_context, format_time
+from readbench.cases import Library, ReadRecording, attach_context, format_time
 from readbench.cases.connect import SignalSource, SourceFile, on_clock, parse_moment, parse_range, read_range
 from readbench.cases.server._bodies import ApiModel, check_effort, check_size
 from readbench.cases.server._gate import Reader
-from readbench.cases.server._service import CaseService, HeldFile, Served
+from readbench.cases.server._service import CaseService, HeldFile, Served, Settings
 from readbench.cases.server._showing import fill_recording, look_at, show_page
 from readbench.cases.server._views import DrawnRecording, draw_recording
 from readbench.cases.watch import NoticeLog
@@ -135,8 +135,8 @@ async def look_at_range(
 @router.get("/notices")
 async def notices(request: Request, service: Served, caller: Reader) -> Response:
     """What the watch told, the newest first; the page looks again by itself."""
-    path = _beside(service, service.settings.notices, NOTICES)
-    found = await service.work.do(lambda: [] if path is None else NoticeLog(path).latest(MOST_NOTICES))
+    log = find_notices(service.library, service.settings)
+    found = await service.work.do(lambda: [] if log is None else log.latest(MOST_NOTICES))
     summary = await service.work.do(service.library.stats)
     shown: list[dict[str, Any]] = [{"own": own, "late": own.told - own.onset} for own in found]
     return show_page(request, "notices.html", caller, summary=summary, notices=shown, now=clock.time())
@@ -153,15 +153,21 @@ def read_source(
 
 def sources_of(service: CaseService) -> SourceFile:
     """The sources that may be read."""
-    path = _beside(service, service.settings.sources, SOURCES)
+    path = _beside(service.library, service.settings.sources, SOURCES)
     if path is None:
         raise UsageError("The library is in no folder: start the service with --sources FILE to read sources.")
     return SourceFile(path)
 
 
-def _beside(service: CaseService, given: Path | None, name: str) -> Path | None:
+def find_notices(library: Library, settings: Settings) -> NoticeLog | None:
+    """The log of the notices, where there is a place for one."""
+    path = _beside(library, settings.notices, NOTICES)
+    return None if path is None else NoticeLog(path)
+
+
+def _beside(library: Library, given: Path | None, name: str) -> Path | None:
     """The file that was named, or the one in the library's folder; None where it lies in no folder."""
-    where = service.library.store.where
+    where = library.store.where
     return given or (None if "://" in where else Path(where) / name)
 
 

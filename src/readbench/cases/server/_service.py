@@ -11,7 +11,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -25,6 +25,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from readbench.cases import DEFAULT_METHOD, Library, ReadRecording, SearchPool, sign_changes
 from readbench.cases.server._keys import AuditLog, KeyFile, KeyHolder
 from readbench.common.deadlines import Deadline, set_deadline
+from readbench.common.supervised import LoopState
 from readbench.common.tables import Limits
 from readbench.engine.spec import parse
 from readbench.engine.windows import WindowSet
@@ -113,6 +114,18 @@ class ServiceMetrics:
         )
         self.running = Gauge("readbench_running", "Requests being worked on or waiting.", registry=self.registry)
         self.cases = Gauge("readbench_cases", "Cases in the library.", registry=self.registry)
+        self.loop_up = Gauge(
+            "readbench_loop_up", "1 where a background loop works, 0 where it fails.", ["loop"], registry=self.registry
+        )
+        self.loop_failures = Gauge(
+            "readbench_loop_failures", "Rounds of a background loop that failed.", ["loop"], registry=self.registry
+        )
+
+    def count_loops(self, loops: Iterable[LoopState]) -> None:
+        """Set how the background loops are."""
+        for loop in loops:
+            self.loop_up.labels(loop.name).set(not loop.error)
+            self.loop_failures.labels(loop.name).set(loop.failures)
 
     def text(self) -> bytes:
         """All of them."""
@@ -300,6 +313,11 @@ class CaseService:
     looked_at: HeldFiles = field(default_factory=HeldFiles)
     inflow: Inflow = field(default_factory=Inflow)
     pool: SearchPool | None = None
+
+    @property
+    def loops(self) -> list[LoopState]:
+        """How everything is that goes on in the background."""
+        return [*self.library.loops, *(self.pool.loops if self.pool else ())]
 
     def search(self, asked: WindowSet | ReadRecording | str, **how: Any) -> bytes:  # noqa: ANN401 - as the library takes it
         """An answer as JSON, by a process of its own where there are any; arguments as of `Library.search`."""

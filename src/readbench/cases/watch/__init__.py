@@ -9,8 +9,16 @@ watcher.tick()           # one round: what was told
 ```
 """
 
-from readbench.cases.watch._alerts import AlertListener
-from readbench.cases.watch._notices import Notice, NoticeCase, NoticeEvidence, NoticeFault, NoticeLog, Webhook
+from readbench.cases.watch._alerts import AlertListener, WatchHealth
+from readbench.cases.watch._notices import (
+    Notice,
+    NoticeCase,
+    NoticeEvidence,
+    NoticeFault,
+    NoticeLog,
+    Webhook,
+    note_trouble,
+)
 from readbench.cases.watch._tracks import AssetTrack, WatchedEvent
 from readbench.cases.watch._watcher import LOOKS, Watcher, WatchSettings
 
@@ -23,8 +31,10 @@ __all__ = [
     "NoticeEvidence",
     "NoticeFault",
     "NoticeLog",
+    "WatchHealth",
     "WatchSettings",
     "WatchedEvent",
     "Watcher",
     "Webhook",
+    "note_trouble",
 ]

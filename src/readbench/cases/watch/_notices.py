@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import time as clock
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,14 +19,12 @@ from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-import requests
-
 from readbench.cases._models import Record
-from readbench.cases.connect import read_secret
+from readbench.cases.connect import BoundedSession, read_secret
 from readbench.common.files import digest
 from readbench.errors import DataError, UnreachableError, UsageError
 
-Kind = Literal["fault", "unlike", "unclear"]
+Kind = Literal["fault", "unlike", "unclear", "trouble", "recovered"]
 Shape = Literal["json", "slack", "pagerduty"]
 PAGERDUTY = "https://events.pagerduty.com/v2/enqueue"
 TIMEOUT_S = 10.0
@@ -66,7 +65,8 @@ class Notice(Record):
 
     Args:
         key: the same whenever this event is told.
-        kind: `fault`: it is this, firmly; `unlike`: nothing here is like it; `unclear`: it departs, and nobody knows.
+        kind: `fault`: it is this, firmly; `unlike`: nothing here is like it; `unclear`: it departs, and nobody knows;
+            `trouble`: the watch is blind, or a background loop fails; `recovered`: no longer.
         asset: that departs.
         source: where its signals come from, as it may be shown.
         onset: when it began, in seconds since 1970.
@@ -79,7 +79,8 @@ class Notice(Record):
         remarks: what the reader must know.
         link: to the range on the page; "" where no service was named.
         text: all of it in a sentence or two.
-        follows: key of an earlier notice of the same event, which did not know the fault; "" of the first.
+        follows: key of an earlier notice of the same event, which did not know the fault, or of the trouble that is
+            over; "" of the first.
     """
 
     key: str
@@ -97,6 +98,35 @@ class Notice(Record):
     link: str = ""
     text: str = ""
     follows: str = ""
+
+
+def note_trouble(source: str, what: str, error: str, since: float, now: float | None = None) -> Notice:
+    """A notice that something does not work, or, without an error, that it works again.
+
+    Args:
+        source: whose trouble it is.
+        what: does not work.
+        error: why not; "" where it works again.
+        since: when it began, in seconds since 1970; the notice that it is over says the same.
+        now: seconds since 1970.
+
+    >>> note_trouble("the service", "lends what is learned", "MemoryError", 0.0).text
+    'the service: lends what is learned fails: MemoryError'
+    """
+    now = clock.time() if now is None else now
+    begun = digest("trouble", source, what, since)
+    return Notice(
+        key=begun if error else digest(begun, "recovered"),
+        kind="trouble" if error else "recovered",
+        asset="",
+        source=source,
+        onset=since,
+        seen=since,
+        told=now,
+        trigger=what,
+        text=f"{source}: {what} fails: {error}" if error else f"{source}: {what} works again",
+        follows="" if error else begun,
+    )
 
 
 class NoticeLog:
@@ -207,18 +237,19 @@ class Webhook:
         """Send a notice; `UnreachableError` where nobody answers, `DataError` where it was not taken."""
         secret = self._secret()
         address = self.address if self.shape == "pagerduty" else secret
+        session = BoundedSession(self.shown, TIMEOUT_S, self._lost)
         try:
-            answer = requests.post(
-                address,
-                json=self.body(notice, secret),
-                headers={"Idempotency-Key": notice.key},
-                timeout=TIMEOUT_S,
-                allow_redirects=False,
-            )
-        except requests.RequestException as error:
-            raise UnreachableError(f"{self.shown} does not answer: {type(error).__name__}.") from None
-        if not answer.ok:
-            raise DataError(f"{self.shown} does not take the notice: status {answer.status_code}.")
+            headers = {"Idempotency-Key": notice.key}
+            answer = session.ask("POST", address, json=self.body(notice, secret), headers=headers)
+        finally:
+            session.close()
+        if answer.status >= 400:
+            raise DataError(f"{self.shown} does not take the notice: status {answer.status}.")
+
+    def _lost(self, error: Exception | str) -> UnreachableError:
+        """The error of a receiver that does not answer: its address may be a secret."""
+        words = error if isinstance(error, str) else type(error).__name__
+        return UnreachableError(f"{self.shown} does not answer: {words}.")
 
     def body(self, notice: Notice, key: str = "") -> dict[str, Any]:
         """What is sent, in the shape of the receiver; `key` is PagerDuty's."""
@@ -255,12 +286,12 @@ def _pagerduty(notice: Notice, key: str) -> dict[str, Any]:
     details: Mapping[str, Any] = notice.model_dump(mode="json", include={"faults", "cases", "evidence", "remarks"})
     return {
         "routing_key": key,
-        "event_action": "trigger",
+        "event_action": "resolve" if notice.kind == "recovered" else "trigger",
         "dedup_key": notice.follows or notice.key,
         "payload": {
             "summary": notice.text[:1024],
             "source": notice.asset or notice.source,
-            "severity": "error" if notice.kind == "fault" else "warning",
+            "severity": "error" if notice.kind in {"fault", "trouble"} else "warning",
             "timestamp": datetime.fromtimestamp(notice.onset, UTC).isoformat(),
             "custom_details": json.loads(json.dumps(details)),
         },

@@ -20,6 +20,8 @@ from readbench.errors import DataError
 
 HELD = 2.5
 """Windows of readings that are held of each asset."""
+MOST_TRACKED = 5_000
+"""Channels of one asset."""
 MOST_PENDING = 50_000
 """Readings of a channel that wait for the grid."""
 
@@ -103,9 +105,12 @@ class AssetTrack:
         """Say which step the last column is of; before it nothing is known."""
         self.last = last
 
-    def take(self, readings: Mapping[str, SampledChannel], say: Callable[[str], None]) -> None:
+    def take(self, readings: Mapping[str, SampledChannel], say: Callable[[str], object]) -> None:
         """Readings that came; they wait until the grid has come to them."""
         for name, own in readings.items():
+            if name not in self.channels and len(self.channels) >= MOST_TRACKED:
+                say(f"{self.asset}: channels beyond the first {MOST_TRACKED:,} are left out.")
+                continue
             new = self._in_unit(name, own, say)
             if new is None or not len(new.times):
                 continue
@@ -193,7 +198,7 @@ class AssetTrack:
             if row.any() and not row[-self.window // 2 :].any()
         ]
 
-    def _in_unit(self, name: str, own: SampledChannel, say: Callable[[str], None]) -> SampledChannel | None:
+    def _in_unit(self, name: str, own: SampledChannel, say: Callable[[str], object]) -> SampledChannel | None:
         """Readings in the unit that the channel had first."""
         known = self.units.setdefault(name, own.unit)
         if own.unit and not known:
@@ -207,7 +212,7 @@ class AssetTrack:
             return None
         return SampledChannel(own.times, own.values * factor + offset, known)
 
-    def _add_channel(self, name: str, say: Callable[[str], None]) -> None:
+    def _add_channel(self, name: str, say: Callable[[str], object]) -> None:
         if self.detector is not None:
             say(f"{self.asset}: the channel {name} is new: it is searched with, and not watched for departures.")
         self.channels.append(name)

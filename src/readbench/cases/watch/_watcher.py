@@ -17,10 +17,12 @@ log before the state was written is known by its key.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import time as clock
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Lock
@@ -44,14 +46,27 @@ from readbench.cases.connect import (
     SourceReadings,
     on_clock,
 )
-from readbench.cases.watch._notices import Kind, Notice, NoticeCase, NoticeEvidence, NoticeFault, NoticeLog, Webhook
+from readbench.cases.watch._alerts import WatchHealth
+from readbench.cases.watch._notices import (
+    Kind,
+    Notice,
+    NoticeCase,
+    NoticeEvidence,
+    NoticeFault,
+    NoticeLog,
+    Webhook,
+    note_trouble,
+)
 from readbench.cases.watch._tracks import AssetTrack, WatchedEvent, grid_step
+from readbench.common.deadlines import within_seconds
 from readbench.common.files import digest, write_text
+from readbench.common.supervised import LoopState, SupervisedLoop
 from readbench.common.times import DAY_S
 from readbench.engine.departures import LEAST_BLOCKS, DepartureDetector, find_onset
 from readbench.engine.windows import WindowSet
-from readbench.errors import DataError, ReadbenchError, UnreachableError, UsageError
+from readbench.errors import AnswerError, DataError, OverdueError, ReadbenchError, UnreachableError, UsageError
 
+log = logging.getLogger("readbench.watch")
 LOOKS = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
 """Shares of a usual window after the onset at which the library is asked."""
 LATER = 1.5
@@ -69,6 +84,16 @@ LEARN_LEAST = LEAST_BLOCKS + 2
 SAVE_S = 30.0
 FORGET_S = 7 * DAY_S
 """An asset that has been silent for so long, while others were read, is forgotten."""
+PASSING_S = 3600.0
+"""An asset that has been silent for so long, and was not learned, makes room for a new one."""
+READ_S = 120.0
+"""Longest that the source is read in one round."""
+BLIND_S = 60.0
+"""A source that was not read for so long is told of."""
+MOST_SAID = 50
+"""Sentences of one round."""
+MOST_WORDS = 1000
+"""Letters of a sentence."""
 RETRY_S = (5.0, 300.0)
 MOST_CASES = 5
 MOST_EVIDENCE = 8
@@ -90,6 +115,9 @@ class WatchSettings:
         method: of the grammar.
         link: address of the service, for links.
         name: of the source in links.
+        most_assets: assets that are followed. Those that came first are; when there are so many, a new one takes the
+            place of the one that has been silent longest, for an hour at least, and whose normal operation was not
+            learned; else it is left out, which is told once a day.
     """
 
     false_alarms_a_day: float = 1.0
@@ -102,6 +130,7 @@ class WatchSettings:
     method: str = DEFAULT_METHOD
     link: str = ""
     name: str = ""
+    most_assets: int = 2000
 
 
 class Watcher:
@@ -114,7 +143,7 @@ class Watcher:
         settings: how.
         hooks: where notices are sent, beside the log.
         log: of notices.
-        say: told what goes on, in sentences.
+        say: told what goes on, in sentences; in a round `MOST_SAID` at most.
         now: the clock.
     """
 
@@ -136,7 +165,8 @@ class Watcher:
         self.hooks = hooks
         self.log = log or NoticeLog(folder / "notices.jsonl")
         self.tracks: dict[str, AssetTrack] = {}
-        self._say = say
+        self._speak = say
+        self._room = math.inf
         self._now = now
         self._said: deque[str] = deque(maxlen=10_000)
         self._outbox: list[dict[str, Any]] = []
@@ -145,7 +175,12 @@ class Watcher:
         self._known_alerts = deque[str](heard.get("known", []), MOST_ALERTS)
         self._lock = Lock()
         self._saved = 0.0
-        self._failed = 0
+        self._failed = self._failures = 0
+        self._reason = ""
+        self._read_at = self._blind_since = 0.0
+        self._stumbled: dict[str, str] = {}
+        self._no_room_until = self._full_day = 0.0
+        self._loop = SupervisedLoop("a round of the watch", self._round, self._note_loop)
         self._follower: Any = None
         grid = LibraryGrid.of(library)
         rate = settings.rate or grid.rate
@@ -164,6 +199,7 @@ class Watcher:
         kept = _read_json(self.folder / "state.json")
         learned = _read_json(self.folder / "normals.json")
         self._outbox = list(kept.get("outbox", []))
+        self._read_at, self._blind_since = float(kept.get("read", now)), float(kept.get("blind", 0.0))
         assets = self._list_assets(kept)
         share = self.settings.false_alarms_a_day / max(1, len(assets))
         for asset, names in assets.items():
@@ -183,50 +219,115 @@ class Watcher:
 
     def tick(self) -> list[Notice]:
         """One round; returns what was told."""
-        now = self._now()
-        try:
-            found = self._follower.poll(now)
-            if self._failed:
-                self._say("the source answers again")
-            self._failed = 0
-        except ReadbenchError as error:  # away, or in disorder: a table that is being made anew, a token that ran out
-            self._failed += 1
-            if self._failed == 1:
-                self._say(str(error))
-            found = SourceReadings()
+        now, self._room = self._now(), MOST_SAID
+        found = self._read_source(now)
+        self._stumbled.clear()
         for remark in found.remarks:
             self._say_once(remark)
         by_asset: dict[str, dict[str, Any]] = defaultdict(dict)
         for (asset, name), own in found.series.items():
             by_asset[asset][name] = own
         for asset, series in by_asset.items():
-            self._track(asset).take(series, self._say_once)
+            with self._guarding(asset):
+                track = self._track(asset, now)
+                if track is not None:
+                    track.take(series, self._say_once)
         self._take_alerts()
         told: list[Notice] = []
         until = self._whole_step(now)
         looks = 0
         # While the source is away, time stands still: what it has meanwhile is read when it is back.
         for track in () if self._failed else self.tracks.values():
-            self._set_clock(track, until)
-            made, looks = self._advance(track, until, looks)
-            told += made
+            with self._guarding(track.asset):
+                self._set_clock(track, until)
+                made, looks = self._advance(track, until, looks)
+                told += made
         self._flush(now)
         if now - self._saved >= SAVE_S:
             self._name_silent()
             self._forget_silent()
         self._save(now, at_once=bool(told))
+        if self._room < 0:
+            self._speak(f"and {-self._room:g} more sentences in this round")
         return told
 
     def run(self, stop: Event) -> None:
-        """Go on until told to stop; a round that takes longer than `poll_s` is followed by the next at once."""
-        while not stop.is_set():
-            began = clock.monotonic()
-            self.tick()
-            wait = (
-                self.settings.poll_s * min(2.0 ** min(self._failed, 5), 12.0) if self._failed else self.settings.poll_s
-            )
-            stop.wait(max(0.0, wait - (clock.monotonic() - began)))
+        """Go on until told to stop; a round that takes longer than `poll_s` is followed by the next at once.
+
+        A round that fails, for whatever reason, is told, and tried again later.
+        """
+        self._loop.stopping = stop
+        self._loop.run()
         self.close()
+
+    def _round(self) -> None:
+        began = clock.monotonic()
+        self.tick()
+        wait = self.settings.poll_s * min(2.0 ** min(self._failed, 5), 12.0 if self._failed else 1.0)
+        self._loop.stopping.wait(max(0.0, wait - (clock.monotonic() - began)))
+
+    @property
+    def health(self) -> WatchHealth:
+        """What does not work now, and how often what failed."""
+        troubles = [f"the source is not read: {self._reason}"] if self._failed else []
+        troubles += [f"{asset or 'the asset'}: {words}" for asset, words in list(self._stumbled.items())[:5]]
+        loop = self._loop.state
+        troubles += [f"{loop.name}: {loop.error}"] if loop.error else []
+        loops = [loop, *self.library.loops]
+        troubles += [f"{own.name}: {own.error}" for own in self.library.loops if own.error]
+        failures = {"reads the source": self._failures, **{own.name: own.failures for own in loops}}
+        blind_s = max(0.0, self._now() - self._read_at) if self._failed else 0.0
+        return WatchHealth(len(self.tracks), tuple(troubles), failures, blind_s)
+
+    def _read_source(self, now: float) -> SourceReadings:
+        """What came; nothing where the source is away, in disorder, or answers with what cannot be read."""
+        try:
+            with within_seconds(READ_S):
+                found: SourceReadings = self._follower.poll(now)
+        except Exception as error:
+            self._failed += 1
+            self._failures += 1
+            known = isinstance(error, ReadbenchError)
+            self._reason = str(error) if known else f"{type(error).__name__}: {error}"
+            if self._failed == 1:
+                self._say(self._reason)
+                if not known:
+                    log.exception("the source cannot be read")
+            if not self._blind_since and now - self._read_at >= max(BLIND_S, 3 * self.settings.poll_s):
+                self._blind_since = self._read_at
+                self._note_blind(now, f"nothing was read for {now - self._read_at:.0f} s: {self._reason}")
+            return SourceReadings()
+        if self._failed:
+            self._say("the source answers again")
+        self._failed, self._reason, self._read_at = 0, "", now
+        if self._blind_since:
+            self._note_blind(now, "")
+            self._blind_since = 0.0
+        return found
+
+    def _note_blind(self, now: float, why: str) -> None:
+        self._tell(note_trouble(self.source.shown, "reading the source", why, self._blind_since, now))
+
+    def _note_loop(self, loop: LoopState) -> None:
+        self._tell(note_trouble(self.source.shown, loop.name, loop.error, loop.since, self._now()))
+
+    @contextmanager
+    def _guarding(self, asset: str) -> Iterator[None]:
+        """What one asset makes fail is told, and the others go on."""
+        try:
+            yield
+        except Exception as error:
+            words = f"{type(error).__name__}: {error}"[:MOST_WORDS]
+            self._stumbled[asset] = words
+            self._failures += 1
+            if self._say_once(f"{asset or 'the asset'} is left out of a round: {words}"):
+                log.exception("an asset is left out of a round")
+
+    def _say(self, words: str) -> None:
+        """Say something, unless much was said in this round already."""
+        self._room -= 1
+        if self._room >= 0:
+            self._speak(words)
 
     def close(self) -> None:
         """Write how far it came, and end the connection."""
@@ -252,18 +353,19 @@ class Watcher:
     # Normal operation
 
     def _list_assets(self, kept: dict[str, Any]) -> dict[str, list[str]]:
-        """Channels of each asset of the source, and assets that were followed before."""
-        found: dict[str, list[str]] = defaultdict(list)
+        """Channels of each asset: of those that were followed before, then of others of the source, so many at most."""
+        found: dict[str, list[str]] = {asset: [] for asset in kept.get("assets", {})}
         try:
-            for own in self.source.channels():
-                found[own.asset].append(own.name)
-        except UnreachableError as error:
+            with within_seconds(READ_S):
+                for own in self.source.channels():
+                    found.setdefault(own.asset, []).append(own.name)
+        except (UnreachableError, AnswerError, OverdueError) as error:
             if not kept:
                 raise
             self._say(str(error))
-        for asset in kept.get("assets", {}):
-            _ = found[asset]
-        return dict(found)
+        if len(found) > self.settings.most_assets:
+            self._note_full(self._now())
+        return dict(list(found.items())[: self.settings.most_assets])
 
     def _read_detector(self, kept: Any, share: float) -> DepartureDetector | None:  # noqa: ANN401 - JSON
         """What was learned, with as many false alarms as are stated now; None where it must be learned anew."""
@@ -396,12 +498,41 @@ class Watcher:
         """The last step of the grid of which all readings should be there."""
         return grid_step(now - self.settings.lag_s - SLACK * self.step, self.step)
 
-    def _track(self, asset: str) -> AssetTrack:
-        if asset not in self.tracks:
-            self._say(f"{asset or 'an asset without a name'} is new: it is followed")
-            self.tracks[asset] = AssetTrack(asset, self.step, self.window, None)
-            self.tracks[asset].begin(self._whole_step(self._now()) - 1)
-        return self.tracks[asset]
+    def _track(self, asset: str, now: float) -> AssetTrack | None:
+        """The track of an asset; of a new one where there is room for it."""
+        if asset in self.tracks:
+            return self.tracks[asset]
+        if len(self.tracks) >= self.settings.most_assets and not self._make_room(now):
+            self._note_full(now)
+            return None
+        self._say(f"{asset or 'an asset without a name'} is new: it is followed")
+        track = self.tracks[asset] = AssetTrack(asset, self.step, self.window, None)
+        track.begin(self._whole_step(now) - 1)
+        return track
+
+    def _make_room(self, now: float) -> bool:
+        """Forget the asset that has been silent longest, of those whose normal operation was not learned."""
+        if now < self._no_room_until:
+            return False
+        passing = [own for own in self.tracks.values() if own.detector is None and own.event is None]
+        oldest = min(passing, key=lambda own: own.heard, default=None)
+        if oldest is None or now - oldest.heard < PASSING_S:
+            self._no_room_until = now + 1.0 if oldest is None else min(oldest.heard + PASSING_S, now + SAVE_S)
+            return False
+        del self.tracks[oldest.asset]
+        return True
+
+    def _note_full(self, now: float) -> None:
+        """Once a day: assets are left out."""
+        day = now - now % DAY_S
+        if day == self._full_day:
+            return
+        self._full_day = day
+        words = (
+            f"there are more than {self.settings.most_assets:,}; those that came first are followed. Raise"
+            " --most-assets, or name fewer in the address of the source"
+        )
+        self._tell(note_trouble(self.source.shown, "following every asset", words, day, now))
 
     def _set_clock(self, track: AssetTrack, until: int) -> None:
         """What a clock that ran ahead and was set right made of the grid is undone; a long pause is left out."""
@@ -660,14 +791,18 @@ class Watcher:
             }
             for own in self.tracks.values()
         }
-        state = {"assets": assets, "outbox": self._outbox}
+        state = {"assets": assets, "outbox": self._outbox, "read": self._read_at, "blind": self._blind_since}
         write_text(self.folder / "state.json", json.dumps(state), durable=at_once)
         self._saved = now
 
-    def _say_once(self, words: str) -> None:
-        if words not in self._said:
-            self._said.append(words)
-            self._say(words)
+    def _say_once(self, words: str) -> bool:
+        """Say what was not said lately; False where it was."""
+        words = words[:MOST_WORDS]
+        if words in self._said:
+            return False
+        self._said.append(words)
+        self._say(words)
+        return True
 
 
 def _last_look(looked: float, grown: float) -> float:
