@@ -10,6 +10,8 @@ import pytest
 from readbench.benchmark.metrics import evaluate
 from readbench.benchmark.report import BLOCKS, check_submissions, find_stale, published_bundle, read_results
 from readbench.benchmark.report._blocks import find_blocks
+from readbench.benchmark.report._methods import marks_of
+from readbench.benchmark.report._origins import FEW_NORMALS
 from readbench.benchmark.runs import Cell, PublishedFolder
 
 ROOT = Path(__file__).parents[1]
@@ -75,3 +77,15 @@ def test_every_published_cell_has_a_fingerprint_and_a_task() -> None:
     assert all(tasks[f"{cell.dataset}/seed-{cell.seed}"] for cell in cells)
     computed = folder.read_manifest()["computed_by"]
     assert {cell.method for cell in cells} <= computed.keys()
+
+
+def test_datasets_with_fewer_normals_than_a_level_says_are_marked_wherever_it_is_shown() -> None:
+    results = read_results(RESULTS)
+    short = {name for name in results.datasets if marks_of(results, name).endswith(FEW_NORMALS)}
+    assert short == {"haizhe_auv", "nppad"}
+    for page in ("results.md", "settings.md"):
+        text = (ROOT / "docs" / page).read_text()
+        for name in short:
+            headers = [line for line in text.splitlines() if line.startswith("|") and "20 %" in line and name in line]
+            assert all(f"{name}{marks_of(results, name)}" in line for line in headers)
+    assert all(name in (ROOT / "docs" / "protocol.md").read_text() for name in short)

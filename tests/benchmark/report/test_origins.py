@@ -11,7 +11,7 @@ import pytest
 from readbench.benchmark.metrics import bootstrap_datasets
 from readbench.benchmark.report import Results, TableStudy, overview, read_results
 from readbench.benchmark.report._compare import Side, compare, difference_table
-from readbench.benchmark.report._origins import MARKS, PARTIAL, count_origins, explain_marks, find_real
+from readbench.benchmark.report._origins import FEW_NORMALS, MARKS, PARTIAL, count_origins, explain_marks, find_real
 from readbench.benchmark.report._paper_tables import method_tables, paper_tables
 from readbench.benchmark.report._results import dataset_scores, leaderboard
 from readbench.benchmark.runs import Cell, RunFolder
@@ -32,9 +32,9 @@ def results(folder: Path) -> Results:
 
 
 def test_every_mark_is_another_and_has_a_meaning() -> None:
-    marks = [*MARKS.values(), PARTIAL]
-    assert len(set(marks)) == len(marks) == 4
-    assert [note[0] for note in explain_marks(marks)] == ["†", "‡", "§"]
+    marks = [*MARKS.values(), PARTIAL, FEW_NORMALS]
+    assert len(set(marks)) == len(marks) == 5
+    assert [note[0] for note in explain_marks(marks)] == ["†", "‡", "§", "¶"]
     assert explain_marks(["", ""]) == []
 
 

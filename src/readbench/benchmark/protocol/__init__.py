@@ -9,7 +9,7 @@ from readbench.benchmark.protocol._build import (
     write_windows_of,
 )
 from readbench.benchmark.protocol._clean import fill_missing
-from readbench.benchmark.protocol._compose import Composition, Parts
+from readbench.benchmark.protocol._compose import SHORT_OF_NORMALS, Composition, Parts
 from readbench.benchmark.protocol._cut import rows_before, window_starts, windows_of
 from readbench.benchmark.protocol._describe import (
     PAPER_COMPOSITION,
@@ -58,6 +58,7 @@ __all__ = [
     "PAPER_COMPOSITION",
     "POOLS",
     "SHARES",
+    "SHORT_OF_NORMALS",
     "TASK",
     "BeforeRule",
     "BeforeSource",

@@ -18,6 +18,8 @@ from readbench.errors import DataError
 
 MIN_OWN_NORMALS = 30
 """Fewest normals outside the corpus that make a pool of their own."""
+SHORT_OF_NORMALS = "normal windows for a pollution of"
+"""What every note says about a level that has fewer normals than it should."""
 MIN_RELEVANT, MAX_RELEVANT = 10, 12
 """Corpus items per class where queries are drawn first."""
 
@@ -172,7 +174,7 @@ def _shortfall(draw: Draw, rho: int, wanted: int) -> str:
     """How far a level falls short for want of normals."""
     there = len(draw.normals)
     real = 100 * there / (there + len(draw.corpus))
-    return f"only {there} of {wanted} normal windows for a pollution of {rho} %: the corpus has {real:.0f} %"
+    return f"only {there} of {wanted} {SHORT_OF_NORMALS} {rho} %: the corpus has {real:.0f} %"
 
 
 def pollution_count(anomalies: int, rho: int) -> int:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
-from readbench.benchmark.protocol import PAPER_COMPOSITION
-from readbench.benchmark.report._origins import MARKS, PARTIAL, count_origins
+from readbench.benchmark.protocol import PAPER_COMPOSITION, SHORT_OF_NORMALS
+from readbench.benchmark.report._origins import FEW_NORMALS, MARKS, PARTIAL, count_origins
 from readbench.benchmark.report._paper_values import DATASETS
 from readbench.benchmark.report._results import Results
 from readbench.benchmark.runs import ALL, parse_budget
@@ -172,8 +172,9 @@ def under(results: Results) -> str:
 
 
 def marks_of(results: Results, dataset: str) -> str:
-    """What marks a dataset: where its values come from, and whether it is partial."""
-    return MARKS[results.origins[dataset]] + PARTIAL * is_partial(results, dataset)
+    """What marks a dataset: where its values come from, whether it is partial, whether it is short of normals."""
+    marks = MARKS[results.origins[dataset]] + PARTIAL * is_partial(results, dataset)
+    return marks + FEW_NORMALS * is_short_of_normals(results, dataset)
 
 
 def mark_dataset(results: Results, dataset: str) -> str:
@@ -184,6 +185,12 @@ def mark_dataset(results: Results, dataset: str) -> str:
 def is_partial(results: Results, dataset: str) -> bool:
     """Whether official files of a dataset were missing, or it is not of the paper's size."""
     return _fragment(results, dataset) or _resized(results, dataset)
+
+
+def is_short_of_normals(results: Results, dataset: str) -> bool:
+    """Whether a corpus of a dataset holds fewer normals than its level says, in any split."""
+    notes = (results.manifest["notes"].get(f"{dataset}/seed-{seed}", ()) for seed in results.seeds)
+    return any(SHORT_OF_NORMALS in note for own in notes for note in own)
 
 
 def _fragment(results: Results, dataset: str) -> bool:

@@ -13,12 +13,16 @@ MARKS: dict[DataOrigin, str] = {"real": "", "simulated": "†", "simulated by us
 """Marks of datasets by where their values come from."""
 PARTIAL = "§"
 """Marks datasets of which files are missing, or that differ from the paper's in size or classes."""
+FEW_NORMALS = "¶"
+"""Marks datasets whose corpora hold fewer normals than a level says."""
 NOTES = {
     MARKS["simulated"]: "simulated by others: real plants, machines and hearts may differ.",
     MARKS["simulated by us"]: "simulated by this project, as an embedded simulator or in place of official files: these"
     " numbers say nothing about real plants.",
     PARTIAL: "partial data: official files are missing, or sizes or classes are not those of the paper; see the table"
     " `composition`.",
+    FEW_NORMALS: "too few normals for the highest level: the corpus there holds less than the heading says, and the"
+    " normals that methods know are those of the corpus; the run's notes say how many.",
 }
 """What each mark means."""
 

@@ -119,6 +119,7 @@ ESCAPED = {
     "†": r"$^\dagger$",
     "‡": r"$^\ddagger$",
     "§": r"$^\S$",
+    "¶": r"$^\P$",
 }
 _TRANSLATION = str.maketrans(ESCAPED)
 
