@@ -34,6 +34,7 @@ NO_NUMBERS = (
     "readbench.common.files",  # where things are kept, and that they are written whole
     "readbench.common.processes",
     "readbench.common.progress",
+    "readbench.common.rooms",  # which module a name is imported from
     "readbench.common.provenance",  # a fingerprint of another form is another fingerprint anyway
     "readbench.benchmark.runs._fingerprint",
 )
@@ -235,7 +236,8 @@ def _says_only(node: ast.AST) -> bool:
 
 def _hands_on(node: ast.AST) -> bool:
     """Whether a statement of a room only names what other modules define."""
-    listed = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__"
+    bound = node.targets[0] if isinstance(node, ast.Assign) else None
+    listed = isinstance(bound, ast.Name) and bound.id in ("__all__", "__getattr__")
     return listed or isinstance(node, ast.Import | ast.ImportFrom)
 
 
