@@ -1,0 +1,131 @@
+"""A process that imports what the commands need, once, and forks one for each call that reaches its socket.
+
+What forking does not suit is left to the calls: LanceDB and the ONNX Runtime start threads when they are imported, and
+end badly in a child. Those of a linear algebra library are known to survive.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+IMPORTED = (
+    "numpy",
+    "pandas",
+    "scipy.optimize",
+    "scipy.signal",
+    "scipy.stats",
+    "sklearn.linear_model",
+    "numba",
+    "pyarrow.dataset",
+    "pyarrow.parquet",
+    "matplotlib.figure",
+    "lance_namespace",
+    "readbench.cli",
+    "readbench.benchmark.protocol",
+    "readbench.benchmark.report",
+    "readbench.benchmark.runs",
+    "readbench.benchmark.studies",
+    "readbench.engine.encoders",
+    "readbench.engine.rerankers",
+    "readbench.engine.retrievers",
+)
+"""What commands import that takes long; those that are not installed are passed over."""
+LONGEST_CALL = 1 << 18
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a process is started with."""
+
+    arguments: list[str]
+    folder: str
+    variables: dict[str, str]
+
+
+def import_all() -> None:
+    """Import what is there."""
+    for name in IMPORTED:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError:
+            continue
+    gc.freeze()
+
+
+def await_call(listener: socket.socket) -> Call | None:
+    """In each forked process the call that it answers; none in this one, once its input has ended."""
+    awake, wake = os.pipe2(os.O_NONBLOCK)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    running: dict[int, socket.socket] = {}
+    while True:
+        ready: list[Any] = select.select([listener, awake, 0], [], [])[0]
+        if awake in ready:
+            os.read(awake, 4096)
+            tell_ends(running)
+        if listener in ready:
+            connection = listener.accept()[0]
+            if (pid := fork()) == 0:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for other in (listener, *running.values()):
+                    other.close()
+                return receive(connection)
+            running[pid] = connection
+        elif 0 in ready:
+            return None
+
+
+def fork() -> int:
+    """Fork; idle threads of a linear algebra library are known to survive it, and Python warns of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def tell_ends(running: dict[int, socket.socket]) -> None:
+    """Send the exit codes of the calls that have ended."""
+    for pid in list(running):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            with running.pop(pid) as connection:
+                connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def receive(connection: socket.socket) -> Call:
+    """Read a call and take its streams."""
+    content, streams, _, _ = socket.recv_fds(connection, LONGEST_CALL, 3)
+    connection.close()
+    for standard, given in enumerate(streams):
+        os.dup2(given, standard)
+        os.close(given)
+    return Call(**json.loads(content))
+
+
+def prepare(call: Call) -> None:
+    """Be the process of a call."""
+    os.chdir(call.folder)
+    os.environ.clear()
+    os.environ.update(call.variables)
+    given = call.variables.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:] = [call.folder, *dict.fromkeys(filter(None, [*given, *sys.path[1:]]))]
+    importlib.invalidate_caches()
+    sys.argv = ["readbench", *call.arguments]
+
+
+if __name__ == "__main__":
+    import_all()
+    if (asked := await_call(socket.socket(fileno=int(sys.argv[1])))) is not None:
+        prepare(asked)
+        runpy.run_module("readbench", run_name="__main__", alter_sys=True)
