@@ -96,10 +96,11 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 @pytest.fixture(autouse=True)
 def private_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Tests never touch the user's cache or imported data; all tests of one worker share one."""
-    cache = tmp_path_factory.getbasetemp() / "cache"
+    """Tests never touch the user's cache or imported data; workers share a cache, each has its own imported data."""
+    base = tmp_path_factory.getbasetemp()
+    cache = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
     monkeypatch.setenv("READBENCH_CACHE", str(cache))
-    monkeypatch.setenv("READBENCH_IMPORTED", str(tmp_path_factory.getbasetemp() / "imported"))
+    monkeypatch.setenv("READBENCH_IMPORTED", str(base / "imported"))
     return cache
 
 

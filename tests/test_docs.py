@@ -39,6 +39,7 @@ from readbench.cli import app
 from readbench.engine.registry import SOURCES
 from readbench.engine.spec import parse, split_specs
 from readbench.errors import UsageError
+from tests import warm
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -303,7 +304,7 @@ def environment(folder: Path) -> dict[str, str]:
     """Everything private to the folder; `readbench` and `.venv/bin/readbench` are this package on this interpreter."""
     command = folder / ".venv" / "bin" / "readbench"
     command.parent.mkdir(parents=True)
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m readbench "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(warm.readbench())} "$@"\n')
     command.chmod(0o755)
     kept = {key: value for key, value in os.environ.items() if not key.startswith("READBENCH_")}
     return kept | {

@@ -1,8 +1,8 @@
 """The command line without its start-up: a process that has imported what commands need forks one for each call.
 
-A call has arguments, variables, a folder, streams and an exit code as any process has. What it does not try is starting:
-`tests/test_cli_door.py` and `tests/cli/test_first_days.py` do. Variables that a package reads when it is imported are
-those of the first call.
+A call has arguments, variables, a folder, streams and an exit code as any process has. Not tried is the start, which
+`tests/test_cli_door.py` and `tests/cli/test_first_days.py` try; and variables that a package reads when it is imported
+are those of the first call.
 """
 
 from __future__ import annotations

@@ -69,8 +69,9 @@ def await_call(listener: socket.socket) -> Call | None:
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     running: dict[int, socket.socket] = {}
+    watched: list[Any] = [listener, awake, 0]
     while True:
-        ready: list[Any] = select.select([listener, awake, 0], [], [])[0]
+        ready = select.select(watched, [], [])[0]
         if awake in ready:
             os.read(awake, 4096)
             tell_ends(running)
