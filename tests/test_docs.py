@@ -361,8 +361,9 @@ def test_python_of_a_page_works_in_its_order(page: Path, tmp_path: Path) -> None
     parts = [f"{block.setup}\n# {block.place}\n{block.code}" for block in runnable(PYTHON)[page]]
     (tmp_path / "page.py").write_text("\n".join(parts))
     shows_tests = any("\ndef test_" in part for part in parts)
-    way = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "page.py"] if shows_tests else ["page.py"]
-    printed = run([sys.executable, *way], tmp_path, environment(tmp_path), page.name)
+    tested = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    way = tested if shows_tests else warm.python()
+    printed = run([*way, "page.py"], tmp_path, environment(tmp_path), page.name)
     for shown in (block for block in BLOCKS if block.page == page and block.output):
         assert is_like(printed, shown.code), f"{shown.place} shows\n{shown.code}\nand the page prints\n{printed}"
 

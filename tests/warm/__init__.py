@@ -20,11 +20,20 @@ HERE = Path(__file__).parent
 PLAIN = (sys.executable, "-m", "readbench")
 
 
-@cache
 def readbench() -> tuple[str, ...]:
     """The words that call `readbench`; where forking after imports is not safe, those of a plain start."""
+    return (*_client(), "-m", "readbench")
+
+
+def python() -> tuple[str, ...]:
+    """The words that run a file of Python, likewise."""
+    return _client()
+
+
+@cache
+def _client() -> tuple[str, ...]:
     if sys.platform != "linux":
-        return PLAIN
+        return (sys.executable,)
     folder = Path(tempfile.mkdtemp(prefix="readbench-warm-"))
     address = folder / "socket"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:

@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,7 +101,7 @@ def tell_ends(running: dict[int, socket.socket]) -> None:
     for pid in list(running):
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
-            with running.pop(pid) as connection:
+            with running.pop(pid) as connection, suppress(OSError):  # who asked may be gone
                 connection.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
@@ -114,19 +115,23 @@ def receive(connection: socket.socket) -> Call:
     return Call(**json.loads(content))
 
 
-def prepare(call: Call) -> None:
-    """Be the process of a call."""
+def run(call: Call) -> None:
+    """Be the process of a call: a module after -m, or a file."""
     os.chdir(call.folder)
     os.environ.clear()
     os.environ.update(call.variables)
     given = call.variables.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [call.folder, *dict.fromkeys(filter(None, [*given, *sys.path[1:]]))]
     importlib.invalidate_caches()
-    sys.argv = ["readbench", *call.arguments]
+    if call.arguments[0] == "-m":
+        sys.argv = call.arguments[1:]
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = call.arguments
+        runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 if __name__ == "__main__":
     import_all()
     if (asked := await_call(socket.socket(fileno=int(sys.argv[1])))) is not None:
-        prepare(asked)
-        runpy.run_module("readbench", run_name="__main__", alter_sys=True)
+        run(asked)
