@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from readbench import __version__
 from tests import warm
+from tests.plugins import command_line, install
 
 
 def called(code: str, folder: Path, **given: str) -> subprocess.CompletedProcess[str]:
@@ -49,6 +51,13 @@ def test_however_a_call_ends_the_caller_is_told(code: str, expected: int, tmp_pa
     done = called(code, tmp_path)
     assert done.returncode == expected
     assert ("ValueError: no" in done.stderr) == (expected == 1)
+
+
+def test_a_call_finds_packages_of_its_own_path(tmp_path: Path) -> None:
+    code = "from readbench import register_retriever\n@register_retriever('mine')\nclass Mine: uses_labels = False"
+    install(tmp_path / "site", "their-methods", code)
+    listed = json.loads(command_line(tmp_path / "site", tmp_path)("methods", "--json").stdout)
+    assert {entry["name"]: entry["origin"] for entry in listed}["mine"] == "their-methods 1.2.3"
 
 
 def test_the_command_is_this_package() -> None:

@@ -61,6 +61,8 @@ def import_all() -> None:
             importlib.import_module(name)
         except ModuleNotFoundError:
             continue
+    registry = importlib.import_module("readbench.engine.registry")
+    registry._plugin_origins.cache_clear()  # each call may find other packages
     gc.freeze()
 
 
