@@ -13,6 +13,12 @@ from hypothesis import HealthCheck, settings
 
 from tests.browser import chromium
 
+# Workers fill the cores already: threads of linear algebra beside them would wait for each other. Set before numpy is
+# imported, by the tests or by processes that they start.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Property tests draw the same examples every time, so that a failure is the change's; `make test-random` draws others,
 # more of them, and prints for a failure what has to be put above the test to see it again.
 settings.register_profile(
@@ -96,13 +102,21 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return f"{len(val)} bytes" if isinstance(val, bytes) else None
 
 
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache for the tests of all workers."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+
+
 @pytest.fixture(autouse=True)
-def private_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Tests never touch the user's cache or imported data; all tests of one worker share one."""
-    cache = tmp_path_factory.getbasetemp() / "cache"
-    monkeypatch.setenv("READBENCH_CACHE", str(cache))
+def private_cache(
+    shared_cache: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Tests never touch the user's cache or imported data; those of one worker share what is imported."""
+    monkeypatch.setenv("READBENCH_CACHE", str(shared_cache))
     monkeypatch.setenv("READBENCH_IMPORTED", str(tmp_path_factory.getbasetemp() / "imported"))
-    return cache
+    return shared_cache
 
 
 @pytest.fixture

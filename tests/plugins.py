@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
+
+from tests import warm
 
 Readbench = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -28,13 +29,17 @@ def install(site: Path, name: str, code: str, *, version: str = "1.2.3") -> None
 
 
 def command_line(site: Path, folder: Path) -> Readbench:
-    """The command line in a process of its own that finds the packages in `site` and works in `folder`."""
+    """The command line in a process that finds the packages in `site` and works in `folder`.
+
+    Where `site` holds another `readbench`, that one is imported anew; else the call comes from the warm process.
+    """
+    words = warm.PLAIN if (site / "readbench").exists() else warm.readbench()
     environment = {key: value for key, value in os.environ.items() if key not in {"READBENCH_DATA", "PYTHONWARNINGS"}}
     path = os.pathsep.join([str(site), *filter(None, [environment.get("PYTHONPATH")])])
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "readbench", *arguments],
+            [*words, *arguments],
             env=environment | {"PYTHONPATH": path, "COLUMNS": "200"},
             cwd=folder,
             capture_output=True,

@@ -273,7 +273,7 @@ def small_files(most: int | None) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sound(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Path:
     """A folder with one of everything, all of it in order."""
     pytest.importorskip("lancedb", reason="needs lancedb: pip install 'readbench[cases]'")
     from tests.cases.samples import CHANNELS, filled, window  # noqa: PLC0415 - needs lancedb
@@ -283,7 +283,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         patch.setattr(sys, "argv", sys.argv)
         patch.delenv("READBENCH_DATA", raising=False)
-        patch.setenv("READBENCH_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        patch.setenv("READBENCH_CACHE", str(shared_cache))
         for command in (f"run {QUICK} --out run", "submit run --name one --out sent/one.readbench.zip"):
             with pytest.raises(SystemExit) as ended:
                 type_command(command)

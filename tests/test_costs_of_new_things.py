@@ -81,7 +81,9 @@ def add_as_plugins(site: Path) -> str:
 
 
 def add_inside(site: Path) -> str:
-    shutil.copytree(Path(readbench.__file__).parent, site / "readbench", ignore=shutil.ignore_patterns("__pycache__"))
+    """With the compiled kernels, which know their sources by content and time."""
+    package = Path(readbench.__file__).parent
+    shutil.copytree(package, site / "readbench", ignore=shutil.ignore_patterns("*.pyc*", "*.tmp.*"))
     for name, code in EXAMPLES.items():
         (site / "readbench" / ROOMS[name] / f"_{name.lower().replace('-', '_')}.py").write_text(code)
     return "readbench"

@@ -39,6 +39,7 @@ from readbench.cli import app
 from readbench.engine.registry import SOURCES
 from readbench.engine.spec import parse, split_specs
 from readbench.errors import UsageError
+from tests import warm
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -303,7 +304,7 @@ def environment(folder: Path) -> dict[str, str]:
     """Everything private to the folder; `readbench` and `.venv/bin/readbench` are this package on this interpreter."""
     command = folder / ".venv" / "bin" / "readbench"
     command.parent.mkdir(parents=True)
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m readbench "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(warm.readbench())} "$@"\n')
     command.chmod(0o755)
     kept = {key: value for key, value in os.environ.items() if not key.startswith("READBENCH_")}
     return kept | {
@@ -360,8 +361,9 @@ def test_python_of_a_page_works_in_its_order(page: Path, tmp_path: Path) -> None
     parts = [f"{block.setup}\n# {block.place}\n{block.code}" for block in runnable(PYTHON)[page]]
     (tmp_path / "page.py").write_text("\n".join(parts))
     shows_tests = any("\ndef test_" in part for part in parts)
-    way = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "page.py"] if shows_tests else ["page.py"]
-    printed = run([sys.executable, *way], tmp_path, environment(tmp_path), page.name)
+    tested = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    way = tested if shows_tests else warm.python()
+    printed = run([*way, "page.py"], tmp_path, environment(tmp_path), page.name)
     for shown in (block for block in BLOCKS if block.page == page and block.output):
         assert is_like(printed, shown.code), f"{shown.place} shows\n{shown.code}\nand the page prints\n{printed}"
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+from threadpoolctl import threadpool_info
 
 from tests.conftest import SLOW_PLACES
 
@@ -99,3 +103,9 @@ def test_a_test_that_asserts_nothing_is_found(tmp_path: Path) -> None:
 
 def test_places_called_slow_exist() -> None:
     assert not [place for place in SLOW_PLACES if not (TESTS / place).exists()]
+
+
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="one process may use all cores")
+def test_linear_algebra_of_a_worker_has_one_thread() -> None:
+    pytest.importorskip("scipy.linalg")
+    assert all(pool["num_threads"] == 1 for pool in threadpool_info() if pool["user_api"] == "blas")

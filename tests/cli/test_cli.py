@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from readbench.cli.report import _find_documents
+from tests import warm
 
 COMMANDS = [
     "run",
@@ -26,8 +26,7 @@ COMMANDS = [
 
 
 def readbench(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "readbench", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run([*warm.readbench(), *arguments], capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")

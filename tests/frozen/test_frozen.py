@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.frozen import recipes
 from tests.frozen.recipes import GOLDEN, PACKED, environment, keyed, readbench, unpack
 
@@ -363,8 +364,7 @@ def test_a_submission_of_the_state_before_is_believed(tmp_path: Path) -> None:
 
 def test_a_plugin_loads_and_scores_as_before(tmp_path: Path) -> None:
     site = recipes.install_plugin(tmp_path / "site")
-    command = [sys.executable, "-m", "readbench"]
-    run = [*command, "run", *recipes.PLUGGED_RUN, "--out", str(tmp_path / "run")]
+    run = [*warm.readbench(), "run", *recipes.PLUGGED_RUN, "--out", str(tmp_path / "run")]
     ended = subprocess.run(run, env=recipes.with_site(site), capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "could not be loaded" not in ended.stderr

@@ -24,10 +24,10 @@ BUDGETS = ("0", "5", "50")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Path:
     folder = tmp_path_factory.mktemp("budgets")
     plan = small_plan(methods=METHODS, labels=BUDGETS, seeds=(0, 1), levels=(0,))
-    run(plan, folder, cache=tmp_path_factory.getbasetemp() / "cache")
+    run(plan, folder, cache=shared_cache)
     return folder
 
 
@@ -112,12 +112,12 @@ def test_a_folder_of_another_version_is_no_run_folder(tmp_path: Path, private_ca
 
 
 @pytest.fixture(scope="module")
-def hard(tmp_path_factory: pytest.TempPathFactory) -> Results:
+def hard(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Results:
     """A run over wrong labels and many levels."""
     folder = tmp_path_factory.mktemp("hard")
     methods = ("euclidean", "euclidean+majvote")
     plan = small_plan(methods=methods, labels=("all", "all~30%"), seeds=(0, 1), levels=(0, 10, 20, 30))
-    run(plan, folder, cache=tmp_path_factory.getbasetemp() / "cache")
+    run(plan, folder, cache=shared_cache)
     return read_results(folder)
 
 

@@ -73,8 +73,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> TableStudy:
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> TableStudy:
-    folder, cache = tmp_path_factory.mktemp("real"), tmp_path_factory.getbasetemp() / "cache"
+def real(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> TableStudy:
+    folder, cache = tmp_path_factory.mktemp("real"), shared_cache
     run(small_plan(methods=("stats", "euclidean")), folder, cache=cache)
     results = read_results(folder)
     assert not keep_gallery(results, tasks_of(results, cache=cache))

@@ -35,9 +35,9 @@ PLAN = small_plan(methods=("random", "euclidean"))
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Path:
     """A run folder whose report was made."""
-    folder, cache = tmp_path_factory.mktemp("gallery"), tmp_path_factory.getbasetemp() / "cache"
+    folder, cache = tmp_path_factory.mktemp("gallery"), shared_cache
     run(PLAN, folder, cache=cache)
     assert not (folder / NAME).exists()
     assert not keep(folder, cache)

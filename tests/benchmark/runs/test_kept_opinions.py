@@ -29,9 +29,9 @@ ROUNDING = 1e-5
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Path:
     folder = tmp_path_factory.mktemp("run")
-    run(PLAN, folder, cache=tmp_path_factory.getbasetemp() / "cache")
+    run(PLAN, folder, cache=shared_cache)
     return folder
 
 

@@ -33,9 +33,9 @@ METHOD = require_opinions("raw+verdict").spec
 
 
 @pytest.fixture(scope="module")
-def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
+def task(shared_cache: Path) -> Task:
     settings = Composition(corpus_cap=200, query_cap=40)
-    return load_task(Ecg(), seed=0, cache=tmp_path_factory.getbasetemp() / "cache", settings=settings)
+    return load_task(Ecg(), seed=0, cache=shared_cache, settings=settings)
 
 
 def test_with_all_labels_both_orders_are_the_method_itself(

@@ -22,8 +22,8 @@ METHOD = require_opinions("raw|raw(norm=window)+verdict").spec
 
 
 @pytest.fixture(scope="module")
-def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
-    return load_task(Ecg(), seed=0, cache=tmp_path_factory.getbasetemp() / "cache")
+def task(shared_cache: Path) -> Task:
+    return load_task(Ecg(), seed=0, cache=shared_cache)
 
 
 def test_a_fault_held_out_is_gone_from_every_level_and_nothing_else_is(task: Task) -> None:

@@ -13,9 +13,12 @@ Configure = Callable[..., Path]
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What one test pays for is no other test's; no proxy stands before the loopback."""
-    cache = tmp_path / "cache"
+def own_cache(tmp_path: Path, private_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What one test pays for is no other test's, only windows are everybody's; no proxy stands before the loopback."""
+    cache, windows = tmp_path / "cache", private_cache / "windows"
+    windows.mkdir(parents=True, exist_ok=True)
+    cache.mkdir()
+    (cache / "windows").symlink_to(windows)
     monkeypatch.setenv("READBENCH_CACHE", str(cache))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("READBENCH_LLM", raising=False)

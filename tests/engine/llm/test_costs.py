@@ -71,10 +71,11 @@ def test_pictures_are_part_of_the_forecast(configure: Configure, tmp_path: Path,
 
 
 def test_finished_cells_cost_nothing_and_other_methods_build_nothing(
-    configure: Configure, tmp_path: Path, own_cache: Path
+    configure: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("READBENCH_CACHE", str(tmp_path / "unused"))
     assert forecasts(plan("euclidean"), tmp_path / "run") == []
-    assert not own_cache.exists()
+    assert not (tmp_path / "unused").exists()
     with serving(backwards) as loopback:
         configure("m", provider="anthropic", base_url=loopback.url, **PRICES)
         assert forecasts(plan(LIST), tmp_path / "run")[0].most.calls == 100

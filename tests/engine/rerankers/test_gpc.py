@@ -54,11 +54,12 @@ def random_problem(rng: np.random.Generator, shape: str) -> tuple[np.ndarray, np
     return points[:size], classes, points[size:]
 
 
-def test_probabilities_of_a_thousand_pools_are_those_of_scikit_learn() -> None:
+@pytest.mark.parametrize("count", [66, pytest.param(334, marks=pytest.mark.long)])
+def test_probabilities_of_many_pools_are_those_of_scikit_learn(count: int) -> None:
     """All problems in one stack: pools of different size lie side by side, the missing points left out."""
     rng = np.random.default_rng(0)
     for kernel in KERNELS:
-        problems = [random_problem(rng, SHAPES[i % len(SHAPES)]) for i in range(334)]
+        problems = [random_problem(rng, SHAPES[i % len(SHAPES)]) for i in range(count)]
         classes = np.full((len(problems), LARGEST), -1)
         square, cross = np.ones((len(problems), LARGEST, LARGEST)), np.ones((len(problems), LARGEST, 2))
         prior = np.empty((len(problems), 2))
