@@ -162,7 +162,7 @@ class Context:
             facts=self.facts[:, named],
         )
 
-    def anonymous(self) -> Context:
+    def separate(self) -> Context:
         """A copy whose numbers, order and memory say nothing of the set it came from.
 
         Each window has its `before` to itself, one after the other in one buffer: how many windows share a recording,

@@ -324,7 +324,7 @@ class WindowSet:
 
     def _apart(self) -> WindowSet:
         """A copy that shares no memory with any other set, nor one window with another."""
-        context = None if self.context is None else self.context.anonymous()
+        context = None if self.context is None else self.context.separate()
         return replace(self.with_context(None).compact(), context=context)
 
     def with_stats(self, stats: ChannelStats | None) -> WindowSet:
