@@ -229,7 +229,7 @@ def prometheus_server(folder: Path, plant: SimulatedPlant, last: int, now: float
 
 def _serve(library: Path, address: str) -> list[str]:
     host, _, port = address.partition(":")
-    return [sys.executable, "-m", "readbench", "cases", "serve", str(library), "--host", host, "--port", port]
+    return [sys.executable, "-m", "readbench", "cases", "serve", str(library), "--host", host, "--port", port, "--open"]
 
 
 @contextmanager

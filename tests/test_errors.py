@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import inspect
 import re
+import time
 
 import pytest
 
 from readbench import errors
-from readbench.errors import ReadbenchError, SpecError, UnknownNameError, UsageError
+from readbench.errors import ReadbenchError, SpecError, UnknownNameError, UsageError, suggest_names
 
 
 def drawn_parents() -> dict[str, str]:
@@ -58,3 +59,14 @@ def test_without_a_near_name_all_known_ones_are_listed() -> None:
 
 def test_without_any_known_name_the_message_still_reads() -> None:
     assert str(UnknownNameError("encoder", "x", [])) == "Unknown encoder 'x'. Known: none."
+
+
+def test_suggestions_take_little_whatever_name_is_asked_for() -> None:
+    began = time.thread_time()
+    known = [f"case-{number:06d}" for number in range(100_000)]
+    for name in ("x" * 30_000_000, "case-0000zz", "y"):
+        error = UnknownNameError("case", name, known)
+        assert len(str(error)) < 5000
+    assert str(error).endswith("and 99,900 more.")
+    assert suggest_names("Case-000012", known)[0] == "case-000012"
+    assert time.thread_time() - began < 5

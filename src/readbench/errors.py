@@ -15,6 +15,7 @@ ReadbenchError
 │   └── StoreError           a case library that cannot be reached, is full or is damaged
 │       └── DamageError      a window or context of a case library that is lost, or not what came in
 ├── ConflictError            what was to be replaced is not what its writer saw
+├── RoleError                a deed that the role of its caller does not include
 ├── MethodError              a method broke its contract
 ├── OverdueError             work that was ended because its time was over
 └── RunError                 a run folder that cannot be used
@@ -25,8 +26,39 @@ Each message says what was wrong, where, and what to do next.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import islice
+
+MOST_QUOTED = 200
+"""Characters of a name that an error repeats; nothing is suggested for a longer one."""
+MOST_COMPARED = 5000
+"""Known names that a wrong one is compared with."""
+MOST_LISTED = 100
+"""Known names that an error lists."""
+
+
+def suggest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """The known names that are spelled most like another one, the nearest first.
+
+    What is compared is bounded, as it takes time and memory with the square of the length: a name may come from a
+    stranger, and there may be very many.
+
+    >>> suggest_names("euclidian", ["euclidean", "random"]), suggest_names("x" * 10**7, ["x"])
+    (['euclidean'], [])
+    """
+    if len(name) > MOST_QUOTED:
+        return []
+    likely = (own for own in known if len(own) <= MOST_QUOTED and 0.3 * len(own) <= len(name) <= 3.4 * len(own))
+    spelled = {own.lower(): own for own in sorted(islice(likely, MOST_COMPARED))}
+    return [spelled[own] for own in get_close_matches(name.lower(), spelled, n=count, cutoff=0.5)]
+
+
+def _list_names(known: list[str]) -> str:
+    listed = ", ".join(own[:MOST_QUOTED] for own in heapq.nsmallest(MOST_LISTED, known))
+    more = len(known) - MOST_LISTED
+    return f"{listed} and {more:,} more" if more > 0 else listed or "none"
 
 
 class ReadbenchError(Exception):
@@ -45,15 +77,14 @@ class UnknownNameError(UsageError):
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        known = sorted(known)
+        known = list(known)
         self.name = name
-        spelled = {k.lower(): k for k in known}
-        self.suggestions = [spelled[k] for k in get_close_matches(name.lower(), spelled, n=3, cutoff=0.5)]
+        self.suggestions = suggest_names(name, known)
         if self.suggestions:
             hint = f"Did you mean {' or '.join(repr(s) for s in self.suggestions)}?"
         else:
-            hint = f"Known: {', '.join(known) or 'none'}."
-        super().__init__(f"Unknown {kind} {name!r}. {hint}")
+            hint = f"Known: {_list_names(known)}."
+        super().__init__(f"Unknown {kind} {name[:MOST_QUOTED]!r}. {hint}")
 
 
 class SpecError(UsageError):
@@ -113,6 +144,10 @@ class ConflictError(ReadbenchError):
         super().__init__(sentence)
         self.name = name
         self.seen = seen
+
+
+class RoleError(ReadbenchError):
+    """A deed that the role of its caller does not include."""
 
 
 class OverdueError(ReadbenchError):

@@ -138,6 +138,43 @@ def test_what_is_small_and_becomes_large_is_refused_with_little_memory(made: Mad
         tracemalloc.stop()
 
 
+def book(sheet: bytes, shared: bytes = b"<sst/>") -> bytes:
+    """A workbook of documents as they are."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("xl/worksheets/sheet1.xml", sheet)
+        file.writestr("xl/sharedStrings.xml", shared)
+    return content.getvalue()
+
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (("a.csv.gz", gzip.compress(b"t,flow\n" + b"1,2\n" * 25 * MIB, 6)), "over 100 times as many"),
+        (("a.csv", b"a,b\n" + b"1,2\n" * 120_000), "rows, more than"),
+        (("a.csv", b",".join(b"c%d" % i for i in range(2000)) + b"\n" + (b"1," * 1999 + b"1\n") * 1500), "cells, more"),
+        (("a.xlsx", book(b"<worksheet><row>" + b"<c/>" * 8 * MIB + b"</row></worksheet>")), "parts"),
+        (("a.xlsx", book(b"<worksheet/>", b"<sst><si>" + b"<t>a</t>" * 4 * MIB + b"</si></sst>")), "parts"),
+        (("a.xlsx", book(b"<worksheet a='" + b"x" * 64 * MIB + b"'/>")), "a text or an attribute"),
+        (("a.xlsx", book(b"<worksheet><!--" + b"x" * 64 * MIB + b"--></worksheet>")), "a text or an attribute"),
+    ],
+)
+def test_what_unpacks_to_very_much_is_refused_soon_with_bounded_memory(made: Made, words: str) -> None:
+    limits = Limits(max_bytes=128 * MIB, max_rows=100_000, max_columns=2010, max_cells=2_000_000)
+    tracemalloc.start()
+    began = time.thread_time()
+    try:
+        with pytest.raises(DataError, match=words):
+            read_recording(made, limits=limits)
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+        assert time.thread_time() - began < 10
+    finally:
+        tracemalloc.stop()
+
+
 def test_what_nobody_asked_for_in_a_workbook_is_forgotten() -> None:
     made = ("a.xlsx", workbook("<x><y/></x>" * 50_000 + f"<row>{CELL}{CELL}</row>" * 3))
     tracemalloc.start()

@@ -20,6 +20,7 @@ from readbench.cases import _journal as journal
 from readbench.cases._channels import ChannelNames, check_unit
 from readbench.cases._intake import check_case, facts_of
 from readbench.cases._models import Case
+from readbench.cases.roles import Deed, check_deed
 from readbench.common.tables import Given, Limits, Table
 from readbench.engine.window_tables import Packed, read_packed, write_windows
 from readbench.engine.windows import UNLABELLED, concatenate
@@ -46,6 +47,7 @@ def export_library(library: Library, path: Path, *, history: bool = False) -> in
         path: of the file.
         history: write all windows that ever were, and all changes.
     """
+    check_deed(Deed.EXPORT)
     if history:
         return _export_history(library, path)
     snapshot = library.snapshot()

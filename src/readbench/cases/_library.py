@@ -60,6 +60,7 @@ from readbench.cases._plausibility import LibraryProfile, check_window
 from readbench.cases._questions import QUESTIONS
 from readbench.cases._search import EXACT_CASES, SHORTLIST, Engine, Review
 from readbench.cases._store import LibraryVectors, Store, open_store
+from readbench.cases.roles import Deed, check_deed
 from readbench.common.progress import SILENT, Progress
 from readbench.common.supervised import Hear, LoopState
 from readbench.common.tables import split_header
@@ -387,6 +388,7 @@ class Library:
         for alias in aliases:
             base, own = split_header(alias)
             entries.append((base, name, check_unit(own) or unit))
+        check_deed(Deed.NAME_CHANNELS)
         with self.store.writing():
             self.store.file_naming(entries)
 
@@ -716,6 +718,7 @@ class Library:
         once: bool = False,
     ) -> list[str]:
         """Add windows; of one that comes `once`, the name of the case that has it already."""
+        check_deed(Deed.ADD)
         own = self.prepare(windows)
         facts = [check_case(_unlabel(case) if flag else case) for case, flag in zip(facts, normal, strict=True)]
         what: What = "normals" if normal and all(normal) else "add"
@@ -739,6 +742,7 @@ class Library:
 
     def _change(self, names: list[str], what: What, new: Callable[[Case], Case]) -> None:
         """One row for each of the cases, in one atomic step."""
+        check_deed(Deed.DELETE if what == journal.DELETE else Deed.EDIT)
         with self._writing() as state:
             known = state.cases | state.normals
             for name in names:
@@ -756,6 +760,7 @@ class Library:
             if not chosen:
                 number = "" if change is None else f"{change} "
                 raise UsageError(f"There is no change {number}to take back. `history` lists the changes.")
+            check_deed(_deed_of_revert(chosen[-1], state.changes))
             rows = journal.revert(self.store.journal(), chosen[-1].number, state.change + 1, state.next_stamp())
             self.store.append(rows)
         return chosen[-1]
@@ -774,6 +779,12 @@ class Library:
         if label is None:
             raise UsageError(f"Case {case!r} has no label yet. Label it first.")
         return label
+
+
+def _deed_of_revert(change: Change, changes: Sequence[Change]) -> Deed:
+    """What it is to take a change back; who takes back an undo makes the change again that it took back."""
+    made = next((own for own in changes if own.number == change.takes_back), change)
+    return Deed.REVERT_EDIT if made.what == journal.EDIT else Deed.REVERT
 
 
 def _summarise(snapshot: Snapshot) -> Summary:

@@ -338,6 +338,6 @@ def _format_time(time: float | None, zone: str = "") -> str:
     return format_time(time, zone)
 
 
-def shorten_note(note: str) -> str:
+def shorten_note(note: str, most: int = NOTE) -> str:
     """A note as a table shows it."""
-    return note if len(note) <= NOTE else f"{note[: NOTE - 3]}..."
+    return note if len(note) <= most else f"{note[: most - 3]}..."

@@ -23,6 +23,7 @@ from readbench.errors import UsageError
 if TYPE_CHECKING:
     from readbench.benchmark.protocol import Task
     from readbench.cases import Case, Library
+    from readbench.cases.server import KeyFile
     from readbench.engine.windows import WindowSet
 
 SOURCE = "sim_tanks(difficulty=0.5)"
@@ -63,6 +64,10 @@ def serve_command(
     host: Annotated[str, typer.Option(help="Address to listen on; other than loopback only with keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free, and says which.")] = 8000,
     keys: KeyFileOption = None,
+    open_: Annotated[
+        bool,
+        typer.Option("--open", help="Without keys: everybody on this machine may do everything, and nobody else."),
+    ] = False,
     audit: Annotated[
         Path | None, typer.Option(help="File of the audit log.", show_default="audit.jsonl in the library's folder")
     ] = None,
@@ -92,14 +97,13 @@ def serve_command(
         Path | None, typer.Option(help="File of the notices.", show_default="notices.jsonl in the library's folder")
     ] = None,
 ) -> None:
-    """Serve a library over HTTP: a page for people, JSON for programs.
+    """Serve a library over HTTP: a page for people, JSON for programs. The demo needs no keys.
 
     Example: `readbench cases serve --demo`, then open http://127.0.0.1:8000
     """
     _require("fastapi")
     from readbench.cases.server import (
         AuditLog,
-        KeyFile,
         Place,
         Settings,
         check_place,
@@ -112,11 +116,15 @@ def serve_command(
         raise UsageError("Give a library, or --demo for one that is made up.")
     folder = str(cache_root() / "demo-library") if demo else where
     place = Place(host, port, certificate, private_key, proxies)
-    key_file = KeyFile(_beside(folder, keys, KEYS))
-    check_place(place, guarded=bool(key_file.all()))
+    key_file = _choose_keys(folder, keys, open_=open_, demo=demo)
+    record = AuditLog(_beside(folder, audit, AUDIT))
     console = Console(stderr=True)
     with Terminal(console) as progress:
-        library = demo_library(Path(folder), progress) if demo else open_library(folder, background=True)
+        library = None if demo else open_library(folder, background=True)
+        check_place(place, key_file)
+        if library is None:
+            library = demo_library(Path(folder), progress)
+        record.begin()
         methods = tuple(method or (LIBRARY_METHOD,))
         with during(progress, f"learning from {len(library)} cases, so that the first search is fast"):
             library.warm(methods[0], progress)
@@ -135,23 +143,45 @@ def serve_command(
     def announce(address: str) -> None:
         console.print(f"{len(library)} cases at {address} (stop with Ctrl-C)", highlight=False, markup=False)
 
-    serve(library, place, settings, key_file, AuditLog(_beside(folder, audit, AUDIT)), announce)
+    serve(library, place, settings, key_file, record, announce)
+
+
+def _choose_keys(folder: str, keys: Path | None, *, open_: bool, demo: bool) -> KeyFile | None:
+    """The keys of a service; None only where somebody said so, and there are none: `--open`, or the demo."""
+    from readbench.cases.server import KeyFile
+
+    if not open_ and not (demo and keys is None):
+        return KeyFile(_beside(folder, keys, KEYS))
+    beside = None if "://" in folder else Path(folder) / KEYS
+    found = keys or (beside if beside is not None and beside.exists() else None)
+    if found is not None and open_:
+        raise UsageError(f"The service has keys, {found}: leave --open out, or move them away to serve without keys.")
+    return None if found is None else KeyFile(found)
 
 
 def mcp_command(
     where: Where,
     *,
     write: Annotated[bool, typer.Option("--write", help="Also let the agent add and label cases.")] = False,
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--root",
+            help="Folder whose recordings the agent may read, again for more.",
+            show_default="no files: the agent sends values",
+        ),
+    ] = None,
     method: Method = LIBRARY_METHOD,
 ) -> None:
     """Serve a library to an agent: the Model Context Protocol on standard input and output; read-only by default.
 
-    Example: `readbench cases mcp plant`
+    Example: `readbench cases mcp plant --root recordings`
     """
     _require("mcp")
-    from readbench.cases.mcp import agent_server
+    from readbench.cases.mcp import agent_server, check_folder
 
-    agent_server(open_library(where, background=True), method=method, writable=write).run("stdio")
+    roots = [check_folder(folder) for folder in root or ()]
+    agent_server(open_library(where, background=True), method=method, writable=write, roots=roots).run("stdio")
 
 
 @keys_app.command("add")

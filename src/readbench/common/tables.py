@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from readbench.common.layouts import DECIMAL_DOT, MOST_NAME, NumberStyle, read_text
+from readbench.common.layouts import DECIMAL_DOT, DELIMITERS, MOST_NAME, NumberStyle, read_text
 from readbench.common.times import ReadTimes, TimeUnit, read_times
 from readbench.common.workbooks import read_workbook
 from readbench.errors import DataError, UnknownNameError
@@ -192,17 +192,27 @@ def _texts(values: Any) -> Any:  # noqa: ANN401 - an Arrow array, whole or in ch
     return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
+LINES_ABOVE = 10_000
+"""Lines of a text that may stand above its table or between its rows."""
+MOST_RATIO = 100
+"""How many times its size a packed text may have unpacked: recordings have 3 to 30."""
+ANY_UNPACKED = 64 * 2**20
+"""Bytes up to which any ratio is right."""
 Given = Path | str | tuple[str, bytes]
 """A file, or the name and content of one that was sent."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Most bytes (unpacked), rows and columns of one file; what is larger is refused before it fills the memory."""
+    """Most bytes (unpacked), rows, columns and cells of one file; more is refused before it fills the memory.
+
+    A cell of a text takes some ten times its bytes while it is read.
+    """
 
     max_bytes: int = 4 * 2**30
     max_rows: int = 50_000_000
     max_columns: int = 10_000
+    max_cells: int = 500_000_000
 
     def check_bytes(self, name: str, size: int) -> None:
         """Raise `DataError` where a file is larger than this, unpacked."""
@@ -215,6 +225,21 @@ class Limits:
     def check_columns(self, name: str, columns: int) -> None:
         """Raise `DataError` where a table has more columns than this."""
         self._check(name, columns, self.max_columns, "columns")
+
+    def check_text(self, name: str, content: bytes) -> None:
+        """Raise `DataError` where a text has more lines or cells than this; they are counted, not read."""
+        lines = max(content.count(b"\n"), content.count(b"\r"))
+        self.check_rows(name, lines - LINES_ABOVE)
+        marks = max(content.count(mark.encode()) for mark in f"{DELIMITERS} ")
+        self._check(name, marks + lines, self.max_cells, "cells")
+
+    def check_ratio(self, name: str, packed: int, unpacked: int) -> None:
+        """Raise `DataError` where a packed file holds so much that it is hardly a recording."""
+        if unpacked > max(ANY_UNPACKED, MOST_RATIO * packed):
+            raise DataError(
+                f"{name}: {packed:,} bytes unpack to {unpacked:,} or more, over {MOST_RATIO} times as many. If that is"
+                " right, unpack the file yourself and give what it holds."
+            )
 
     @staticmethod
     def _check(name: str, found: int, most: int, what: str) -> None:
@@ -234,7 +259,7 @@ def open_given(given: Given, limits: Limits) -> tuple[str, pa.NativeFile]:
     file = _open(given, limits)
     if not name.lower().endswith(".gz"):
         return name, file
-    return name[: -len(".gz")], pa.BufferReader(_unpacked(name, file, limits))
+    return name[: -len(".gz")], pa.BufferReader(_unpacked(name, file.read(), limits))
 
 
 def _open(given: Path | tuple[str, bytes], limits: Limits) -> pa.NativeFile:
@@ -250,14 +275,16 @@ def _open(given: Path | tuple[str, bytes], limits: Limits) -> pa.NativeFile:
         raise DataError(f"{given}: cannot be opened ({error.strerror or error}). Check the path.") from error
 
 
-def _unpacked(name: str, file: pa.NativeFile, limits: Limits) -> bytes:
-    """At most one byte more than the limit is ever unpacked."""
+def _unpacked(name: str, packed: bytes, limits: Limits) -> bytes:
+    """At most one byte more than the limits is ever unpacked."""
+    most = min(limits.max_bytes, max(ANY_UNPACKED, MOST_RATIO * len(packed)))
     try:
-        with gzip.GzipFile(fileobj=BytesIO(file.read())) as unpacker:
-            content = unpacker.read(limits.max_bytes + 1)
+        with gzip.GzipFile(fileobj=BytesIO(packed)) as unpacker:
+            content = unpacker.read(most + 1)
     except (EOFError, OSError, zlib.error) as error:
         raise DataError(f"{name}: cannot be unpacked ({error}). The file is damaged: get it again.") from error
     limits.check_bytes(name, len(content))
+    limits.check_ratio(name, len(packed), len(content))
     return content
 
 
@@ -322,7 +349,7 @@ def read_table(given: Given, limits: Limits | None = None) -> Table:
     if ending in TEXT_ENDINGS:
         table = _read_text(name, file.read(), limits)
     elif ending == ".xlsx":
-        most = limits.max_bytes, limits.max_rows, limits.max_columns
+        most = limits.max_bytes, limits.max_rows, limits.max_columns, limits.max_cells
         table = _read_text(name, read_workbook(name, file, *most).encode(), limits)
     elif ending == ".parquet":
         table = Table(name, read_parquet(name, file, limits))
@@ -337,6 +364,7 @@ def read_table(given: Given, limits: Limits | None = None) -> Table:
 
 
 def _read_text(name: str, content: bytes, limits: Limits) -> Table:
+    limits.check_text(name, content)
     found = read_text(name, content, limits.max_columns)
     return Table(name, found.data, found.style, found.units, found.zone, found.remarks)
 

@@ -13,8 +13,8 @@ import zlib
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from io import StringIO
-from typing import IO
-from xml.etree.ElementTree import Element, ParseError, iterparse
+from typing import IO, Any, cast
+from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 from readbench.common.deadlines import check_deadline
 from readbench.errors import DataError
@@ -27,11 +27,20 @@ _MOST_COLUMNS = 16_384
 """Columns that a sheet can have."""
 _MOST_DEPTH = 64
 """Elements within each other in any sensible sheet."""
+_BLOCK = 2**16
+_MOST_SILENT = 2**22
+"""Bytes of a document in which no element begins or ends: the parser reads them again with every block."""
+_PARTS = 6
+"""Elements of one cell: itself, its value, and a text in it."""
+_MOST_PARTS = 100_000
+"""Elements of one text or of all styles."""
 _MOST_FORMAT = 255
 """Characters of a format of numbers."""
 
 
-def read_workbook(name: str, file: IO[bytes], most_bytes: int, most_rows: int, most_columns: int) -> str:
+def read_workbook(
+    name: str, file: IO[bytes], most_bytes: int, most_rows: int, most_columns: int, most_cells: int
+) -> str:
     """The sheet with the most cells, as CSV with tabs.
 
     Args:
@@ -40,6 +49,7 @@ def read_workbook(name: str, file: IO[bytes], most_bytes: int, most_rows: int, m
         most_bytes: unpacked size, and length of the text, above which it is refused.
         most_rows: rows above which it is refused.
         most_columns: columns above which it is refused.
+        most_cells: cells, and texts that they share, above which it is refused.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -51,12 +61,16 @@ def read_workbook(name: str, file: IO[bytes], most_bytes: int, most_rows: int, m
             )
             if not sheets:
                 raise DataError(f"{name}: no sheet in this workbook. Save it as .xlsx, or as CSV.")
-            texts, dated = _shared_texts(archive), _date_styles(archive)
+            texts, dated = _shared_texts(name, archive, most_cells), _date_styles(archive)
             sink = StringIO()
             writer = csv.writer(sink, delimiter="\t", lineterminator="\n")
-            for number, row in enumerate(_rows(archive, sheets[0].filename, texts, dated)):
+            cells = 0
+            most_parts = _PARTS * most_columns
+            for number, row in enumerate(_rows(archive, sheets[0].filename, texts, dated, most_parts)):
+                cells += len(row)
                 _check(name, len(row), most_columns, "columns")
                 _check(name, number, most_rows, "rows")
+                _check(name, cells, most_cells, "cells")
                 writer.writerow(row)
                 _check(name, sink.tell(), most_bytes, "bytes")  # one long text may stand in every cell
             return sink.getvalue()
@@ -71,39 +85,66 @@ def _check(name: str, found: int, most: int, what: str) -> None:
         raise DataError(f"{name}: {found:,} {what}, more than the {most:,} that are read. Split the file.")
 
 
-def _elements(archive: zipfile.ZipFile, member: str, wanted: str) -> Iterator[Element]:
-    """Elements of a name in a document; each is forgotten when the next comes, and so is everything around them."""
+def _elements(archive: zipfile.ZipFile, member: str, wanted: str, most_parts: int = _MOST_PARTS) -> Iterator[Element]:
+    """Elements of a name in a document; each is forgotten when the next comes, and so is everything around them.
+
+    One that has more than so many parts is refused before it is whole.
+    """
     if member not in archive.namelist():
         return
     with archive.open(member) as head:
         if b"<!DOCTYPE" in head.read(4096) or b"<!ENTITY" in head.read(4096):
             raise ValueError(f"{member} defines entities, which are never read")
     path: list[Element] = []
-    inside = 0
+    inside = parts = 0
+    for event, element in _events(archive, member):
+        own = _tag(element) == wanted
+        if event == "start":
+            path.append(element)
+            inside += own
+            parts = 0 if own else parts + 1
+            if inside and parts > most_parts:
+                raise ValueError(f"an element {wanted} of {member} has more than {most_parts:,} parts")
+            if len(path) > _MOST_DEPTH:
+                raise ValueError(f"{member} is nested more than {_MOST_DEPTH} deep")
+            continue
+        path.pop()
+        inside -= own
+        if own:
+            yield element
+        if not inside and path:
+            path[-1].remove(element)
+
+
+def _events(archive: zipfile.ZipFile, member: str) -> Iterator[tuple[str, Element]]:
+    """Beginnings and ends of the elements of a document, which is parsed a block at a time."""
+    parser: XMLPullParser[Any] = XMLPullParser(("start", "end"))  # entities were refused
+    silent = 0
     with archive.open(member) as file:
-        for event, element in iterparse(file, ("start", "end")):  # noqa: S314 - entities are refused above
-            own = _tag(element) == wanted
-            if event == "start":
-                check_deadline()
-                path.append(element)
-                inside += own
-                if len(path) > _MOST_DEPTH:
-                    raise ValueError(f"{member} is nested more than {_MOST_DEPTH} deep")
-                continue
-            path.pop()
-            inside -= own
-            if own:
-                yield element
-            if not inside and path:
-                path[-1].remove(element)
+        while block := file.read(_BLOCK):
+            check_deadline()
+            parser.feed(block)
+            silent += len(block)
+            for happened in parser.read_events():
+                silent = 0
+                yield cast("tuple[str, Element]", happened)
+            if silent > _MOST_SILENT:
+                raise ValueError(f"{member} has a text or an attribute of more than {_MOST_SILENT:,} bytes")
+    parser.close()
+    for happened in parser.read_events():
+        yield cast("tuple[str, Element]", happened)
 
 
 def _tag(element: Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def _shared_texts(archive: zipfile.ZipFile) -> list[str]:
-    return [_text(element) for element in _elements(archive, "xl/sharedStrings.xml", "si")]
+def _shared_texts(name: str, archive: zipfile.ZipFile, most: int) -> list[str]:
+    texts: list[str] = []
+    for element in _elements(archive, "xl/sharedStrings.xml", "si"):
+        texts.append(_text(element))
+        _check(name, len(texts), most, "texts")
+    return texts
 
 
 def _text(element: Element) -> str:
@@ -130,8 +171,10 @@ def _shows_dates(code: str) -> bool:
     return bool(re.search(r"[dyhms]", bare, re.IGNORECASE))
 
 
-def _rows(archive: zipfile.ZipFile, member: str, texts: list[str], dated: list[bool]) -> Iterator[list[str]]:
-    for row in _elements(archive, member, "row"):
+def _rows(
+    archive: zipfile.ZipFile, member: str, texts: list[str], dated: list[bool], most_parts: int
+) -> Iterator[list[str]]:
+    for row in _elements(archive, member, "row", most_parts):
         cells: list[str] = []
         for cell in row:
             place = _column(cell.get("r", ""), len(cells))

@@ -215,13 +215,14 @@ def join_contexts(parts: Sequence[tuple[int, Context | None]]) -> Context | None
     known = [Context.unknown(count) if context is None else context for count, context in parts]
     names = tuple(dict.fromkeys(name for context in known for name in context.fact_names))
     units = tuple(dict.fromkeys(own for context in known for own in context.unit_sets))
+    places = {own: i for i, own in enumerate(units)}
     shifts = np.cumsum([0] + [len(context.befores) for context in known])
     return Context(
         befores=tuple(before for context in known for before in context.befores),
         before=np.concatenate([_shift(c.before, int(s)) for c, s in zip(known, shifts, strict=False)]),
         rates=np.concatenate([context.rates for context in known]),
         unit_sets=units,
-        unit_set=np.concatenate([_renumber(c.unit_set, [units.index(own) for own in c.unit_sets]) for c in known]),
+        unit_set=np.concatenate([_renumber(c.unit_set, [places[own] for own in c.unit_sets]) for c in known]),
         fact_names=names,
         facts=np.concatenate([_facts_under(context, names) for context in known]),
         lent=np.concatenate([context.lent for context in known]),
@@ -331,5 +332,6 @@ def _renumber(numbers: NDArray[np.int32], places: list[int]) -> NDArray[np.int32
 
 def _facts_under(context: Context, names: tuple[str, ...]) -> NDArray[np.float64]:
     table = np.full((len(context), len(names)), np.nan)
-    table[:, [names.index(name) for name in context.fact_names]] = context.facts
+    places = {name: i for i, name in enumerate(names)}
+    table[:, [places[name] for name in context.fact_names]] = context.facts
     return table

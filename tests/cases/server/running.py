@@ -42,8 +42,10 @@ def served(app: FastAPI) -> Iterator[str]:
 
 
 def start(library: Path, port: int, *options: str) -> subprocess.Popen[bytes]:
-    """`readbench cases serve` as a process of its own, once it answers."""
+    """`readbench cases serve` as a process of its own, once it answers; without keys where there are none."""
     command = [sys.executable, "-m", "readbench", "cases", "serve", str(library), "--port", str(port), *options]
+    if not (library / "keys.json").exists() and "--keys" not in options:
+        command.append("--open")
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ.copy())
     await_health(f"http://127.0.0.1:{port}", process)
     return process

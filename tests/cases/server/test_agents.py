@@ -50,6 +50,7 @@ def test_an_agent_finds_explains_and_reads(library: Library, tmp_path: Path) -> 
     library.edit("w0", notes="Replaced the seal.")
     (tmp_path / "new.csv").write_bytes(csv("leak"))
     command = ["-m", "readbench", "cases", "mcp", str(tmp_path / "library"), "--method", FAST]
+    command += ["--root", str(tmp_path)]
     tools, (found, match, case, unknown, refused) = talk(
         mcp.StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ)),
         ("find_similar_cases", {"file": str(tmp_path / "new.csv"), "time_column": "t", "k": 3}),
@@ -86,7 +87,7 @@ def test_an_agent_is_told_what_to_label_and_what_to_check(library: Library) -> N
 def test_an_agent_that_may_write_adds_and_labels(library: Library, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_bytes(csv("noise"))
     given = {"file": str(tmp_path / "new.csv"), "time_column": "t", "asset": "pump 7"}
-    server = agent_server(library, method=FAST, writable=True)
+    server = agent_server(library, roots=[tmp_path], method=FAST, writable=True)
     tools, (added, labelled) = talk(server, ("add_case", given), ("label_case", {"case": "w1", "fault": "noise"}))
     assert tools == sorted([*READING, "add_case", "label_case", "undo_change"])
     assert library.case(added.structured_content["id"]).asset == "pump 7"
@@ -151,7 +152,7 @@ def test_an_agent_chooses_an_interval_and_columns_and_the_time_is_kept(library: 
         "channels": ["pressure", "flow"],
     }
     _, (added, again, found) = talk(
-        agent_server(library, method=FAST, writable=True),
+        agent_server(library, roots=[tmp_path], method=FAST, writable=True),
         ("add_case", told | {"notes": "wet floor"}),
         ("add_case", told),
         ("find", {"text": "floor"}),
@@ -239,7 +240,7 @@ def test_an_agent_says_by_which_clock(library: Library, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("\n".join([header, *dated]))
     told = {"file": str(tmp_path / "new.csv"), "zone": "+01:00", "first": "2025-06-01 12:05"}
     _, (added, wrong) = talk(
-        agent_server(library, method=FAST, writable=True),
+        agent_server(library, roots=[tmp_path], method=FAST, writable=True),
         ("add_case", told),
         ("find_similar_cases", told | {"zone": "Atlantis"}),
     )
@@ -252,7 +253,7 @@ def test_an_agent_says_when_it_began(library: Library, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_bytes(csv("leak"))
     told = {"file": str(tmp_path / "new.csv"), "time_column": "t", "onset": "10", "facts": {"speed": 29.5}}
     _, (found, match, added, wrong) = talk(
-        agent_server(library, method=FAST, writable=True),
+        agent_server(library, roots=[tmp_path], method=FAST, writable=True),
         ("find_similar_cases", told),
         ("explain_match", told | {"like": "w0"}),
         ("add_case", told | {"rate": 10.0}),

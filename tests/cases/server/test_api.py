@@ -166,7 +166,7 @@ def test_watching(client: TestClient) -> None:
         ("search", {"window": {"channels": ["flow"], "values": [[None, None]]}}, 400, "no reading at all"),
         ("search", {"window": {"channels": ["flow"], "values": [[0] * 20_001]}}, 400, "more than 20,000"),
         ("search", {"window": {"channels": list(map(str, range(61))), "values": [[0]] * 61}}, 400, "61 channels"),
-        ("search", {"window": {"channels": ["x" * 501], "values": [[0, 1]]}}, 400, "501 characters"),
+        ("search", {"window": {"channels": ["x" * 501], "values": [[0, 1]]}}, 422, "500 characters"),
         ("explain", {"case": "w0", "like": "nobody"}, 404, "Unknown case"),
         ("label", {"case": "w0", "label": "unlike anything here"}, 400, "is no name of a fault"),
         ("cases", {"window": {"channels": ["flow"], "values": [[1, 2]]}, "id": "w0"}, 409, "already"),

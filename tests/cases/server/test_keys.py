@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from typer.testing import CliRunner
 
 from readbench.cases import Library
-from readbench.cases.server import KeyFile, Place, Role, check_place
+from readbench.cases.server import AuditLog, KeyFile, Place, Role, Settings, check_place, serve
+from readbench.cli import app
 from readbench.errors import DataError, UnknownNameError, UsageError
 from tests.cases.server.test_api import csv, sent
 
@@ -37,7 +39,7 @@ WRITES: Routes = [
 ADMINISTERS: Routes = [
     ("DELETE", "/api/v1/cases/w0", None),
     ("GET", "/api/v1/export", None),
-    ("POST", "/api/v1/undo", None),
+    ("POST", "/api/v1/undo?change=1", None),
 ]
 
 
@@ -144,13 +146,77 @@ def test_another_sites_page_cannot_write(guarded: TestClient, keys: dict[str, st
     assert guarded.post("/api/v1/label", json=body, headers=here).status_code == 200
 
 
-def test_without_keys_only_this_machine_is_served(client: TestClient) -> None:
+def test_without_keys_only_this_machine_is_served(client: TestClient, tmp_path: Path) -> None:
+    keys = KeyFile(tmp_path / "keys.json")
+    keys.add("desk", Role.READ)
     assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 403
     assert client.get("/healthz", headers={"Host": "[::1]:8000"}).status_code == 200
     for host in ("0.0.0.0", "192.168.1.4", "::", "cases.example"):  # noqa: S104 - must be refused
         with pytest.raises(UsageError, match="Make a key first"):
-            check_place(Place(host), guarded=False)
-        check_place(Place(host), guarded=True)
-    check_place(Place("127.0.0.1"), guarded=False)
+            check_place(Place(host), None)
+        check_place(Place(host), keys)
+    check_place(Place("127.0.0.1"), None)
     with pytest.raises(UsageError, match="both the certificate"):
-        check_place(Place(certificate=Path("a.pem")), guarded=True)
+        check_place(Place(certificate=Path("a.pem")), keys)
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{}"])
+def test_a_named_file_of_keys_without_a_key_refuses_to_serve(library: Library, tmp_path: Path, content: str) -> None:
+    file = tmp_path / "typo.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises((UsageError, DataError), match=r"typo\.json"):
+        serve(library, Place(), Settings(), KeyFile(file), AuditLog(None, None))
+    for options in (["--keys", str(file)], ["--keys", str(file), "--demo"], []):
+        where = [] if "--demo" in options else [str(tmp_path / "library")]
+        result = CliRunner().invoke(app, ["cases", "serve", *where, *options])
+        assert isinstance(result.exception, UsageError | DataError), options
+        assert "\n" not in str(result.exception)
+
+
+def test_keys_and_open_contradict_each_other(library: Library, keys: dict[str, str], tmp_path: Path) -> None:
+    assert library
+    assert keys
+    (tmp_path / "library" / "keys.json").write_bytes((tmp_path / "keys.json").read_bytes())
+    for options in ([], ["--keys", str(tmp_path / "keys.json")]):
+        result = CliRunner().invoke(app, ["cases", "serve", str(tmp_path / "library"), "--open", *options])
+        assert "leave --open out" in str(result.exception)
+
+
+def test_a_file_of_keys_that_is_emptied_lets_nobody_in(guarded: TestClient, tmp_path: Path) -> None:
+    (tmp_path / "keys.json").write_text("[]")
+    assert guarded.post("/api/v1/undo", headers={"Host": "localhost"}).status_code == 401
+    (tmp_path / "keys.json").unlink()
+    assert guarded.post("/api/v1/undo", headers={"Host": "localhost"}).status_code == 401
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via", "X-Forwarded-Host"])
+def test_without_keys_nothing_that_was_forwarded_is_answered(
+    client: TestClient, guarded: TestClient, keys: dict[str, str], header: str
+) -> None:
+    refused = client.get("/api/v1/stats", headers={header: "127.0.0.1"})
+    assert (refused.status_code, "was forwarded" in refused.json()["detail"]) == (403, True)
+    allowed = guarded.get("/api/v1/stats", headers={header: "127.0.0.1"} | bearer(keys["read"]))
+    assert allowed.status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "http://[bad"}, {"Host": "[::1"}, {"Host": "[::1", "Origin": "x"}])
+def test_malformed_addresses_of_a_sender_are_refused(
+    client: TestClient, guarded: TestClient, headers: dict[str, str]
+) -> None:
+    for own in (client, guarded):
+        assert own.post("/api/v1/label", content=b"x", headers=headers).status_code == 400
+
+
+def test_the_proxy_tells_the_service_its_own_name_alone() -> None:
+    text = (Path(__file__).parents[3] / "deploy" / "nginx.conf").read_text()
+    blocks = text.split("server {")[1:]
+    for port in ("443 ssl", "80"):
+        default = next(block for block in blocks if f"listen {port} default_server;" in block)
+        assert "proxy_pass" not in default
+        assert "ssl_reject_handshake on" in default or "return 444" in default
+    passing = [block for block in blocks if "proxy_pass" in block]
+    assert len(passing) == 1
+    assert passing[0].count("proxy_set_header Host ") == passing[0].count("proxy_set_header Host $server_name;") == 1
+    assert "$host != $server_name" in passing[0]
+    assert "X-Forwarded-For" in passing[0]

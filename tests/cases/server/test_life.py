@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from readbench.cases import Library
 from readbench.cases.server import AuditLog
-from readbench.cases.server._keys import Event
+from readbench.cases.server._audit import Event
 from readbench.cases.server.load import Asker, measure
 from readbench.cli import app
 from readbench.errors import UsageError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from readbench.engine.abilities import UsesContext
-from readbench.engine.context import Context, check_before, find_still
+from readbench.engine.context import Context, check_before, find_still, join_contexts
 from readbench.engine.legs import conceal
 from readbench.engine.method import Method
 from readbench.engine.preparation import Scaler, lend_before
@@ -303,3 +304,16 @@ def test_an_object_sees_context_only_where_it_declares_its_use(declared: bool) -
     assert isinstance(copy, Spy)
     assert len(copy.seen) == 3
     assert {own.context is not None for own in copy.seen} == {declared}
+
+
+def test_joining_contexts_of_very_many_facts_and_units_takes_time_that_grows_as_they_do() -> None:
+    names = [f"f{number}" for number in range(100_000)]
+    one = Context.of(1, facts=[dict.fromkeys(names, 1.0)])
+    many = Context.of(20_000, units=[(f"u{number}",) for number in range(20_000)])
+    began = time.thread_time()
+    facts = join_contexts([(1, one), (1, one)])
+    units = join_contexts([(20_000, many), (20_000, many)])
+    assert time.thread_time() - began < 5
+    assert facts is not None
+    assert units is not None
+    assert (len(facts.fact_names), len(units.unit_sets)) == (100_000, 20_000)

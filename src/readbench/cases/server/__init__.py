@@ -1,7 +1,9 @@
 """The service: one case library for a team, over HTTP, with a web page; needs the extra `service` as a whole."""
 
+from readbench.cases.roles import Role
 from readbench.cases.server._app import Place, check_place, serve
-from readbench.cases.server._keys import AuditLog, KeyFile, Role
+from readbench.cases.server._audit import AuditLog
+from readbench.cases.server._keys import KeyFile
 from readbench.cases.server._service import Settings, count_search_processes, share_processors
 
 __all__ = [

@@ -15,9 +15,9 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
 from readbench.cases.mcp import agent_server
+from readbench.cases.roles import Deed
 from readbench.cases.server._bodies import check_effort, check_size
-from readbench.cases.server._gate import caller_of, check_role
-from readbench.cases.server._keys import Role
+from readbench.cases.server._gate import caller_of, check_caller
 from readbench.cases.server._service import BusyError, CaseService
 from readbench.errors import UsageError
 
@@ -26,14 +26,14 @@ MOST_BYTES = 4 * 2**20
 
 
 class AgentDoor:
-    """The tools of a service as one ASGI endpoint; `path` and `role` are what the gate asks of a route.
+    """The tools of a service as one ASGI endpoint; `path` and `deed` are what the gate asks of a route.
 
     Args:
         service: that is asked.
     """
 
     path = "/mcp"
-    role = Role.READ
+    deed = Deed.READ
 
     def __init__(self, service: CaseService) -> None:
         self.service = service
@@ -46,7 +46,6 @@ class AgentDoor:
             service.library,
             method=service.settings.choose_method(""),
             writable=True,
-            files=False,
             run=self._run,
             check=lambda windows: check_effort(check_size(windows, service.settings), service),
         )
@@ -69,18 +68,16 @@ class AgentDoor:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One message."""
         scope["route"] = self
-        check_role(caller_of(Request(scope), self.service), self.role)
+        check_caller(caller_of(Request(scope), self.service), self.deed)
         if self._manager is None:
             raise HTTPException(503, "The service has not begun to listen. Try again in a moment.")
         await self._manager.handle_request(scope, receive, send)
 
     async def _run(self, call: Callable[[], Any], request: Any, writes: bool) -> Any:  # noqa: ANN401, FBT001
-        """Work on a call as on those of programs: changes need the role `write` and are signed by the key."""
+        """Work on a call as on those of programs: changes are made in the role of the key, and signed by it."""
         try:
             if not writes:
                 return await self.service.work.do(call)
-            caller = caller_of(request, self.service)
-            check_role(caller, Role.WRITE)
-            return await self.service.write(caller, call)
-        except (BusyError, HTTPException) as error:
-            raise UsageError(str(getattr(error, "detail", error))) from error
+            return await self.service.act(caller_of(request, self.service), call)
+        except BusyError as error:
+            raise UsageError(str(error)) from error

@@ -1,11 +1,13 @@
 """Routes for programs, beside those of the declared questions (`_questions`).
 
-To read, a key with the role `read` is enough; `write` adds, labels and edits; `admin` deletes, takes back and copies.
+`readbench.cases.roles` says which role a deed needs.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Annotated
@@ -14,9 +16,10 @@ from fastapi import APIRouter, BackgroundTasks, Depends, Form, Header, HTTPExcep
 from fastapi.responses import FileResponse
 from pydantic import Field
 
-from readbench.cases import UNSEEN, AddedCase, Answer, Case, Change, Filter, export_library
+from readbench.cases import UNSEEN, AddedCase, Answer, Case, Change, export_library
 from readbench.cases.server._bodies import (
     Asked,
+    CaseFilter,
     CasePage,
     Edits,
     FormContext,
@@ -30,10 +33,13 @@ from readbench.cases.server._bodies import (
     SeenBody,
     Stored,
     check_effort,
+    check_size,
     windows_of_bodies,
 )
-from readbench.cases.server._gate import Admin, Reader, Writer
-from readbench.cases.server._reception import JsonRoute
+from readbench.cases.server._fields import MAX_PAGE_TEXT, Name, Notes
+from readbench.cases.server._fields import Query as WantedText
+from readbench.cases.server._gate import Adder, Deleter, Editor, Exporter, Reader, Reverter
+from readbench.cases.server._reception import JsonRoute, check_answer
 from readbench.cases.server._service import CaseService, Served
 from readbench.engine.windows import WindowSet
 from readbench.errors import UsageError
@@ -45,33 +51,36 @@ MOST_LISTED = 1000
 JSON = "application/json"
 
 
-class ListQuery(Filter):
+class ListQuery(CaseFilter):
     """Which cases are listed: a filter, words of the notes, and a part of the list."""
 
-    text: str = ""
+    text: WantedText = ""
     offset: int = Field(0, ge=0)
     limit: int = Field(100, ge=1, le=MOST_LISTED)
 
 
 @read_router.get("/cases")
 async def cases(service: Served, _caller: Reader, query: Annotated[ListQuery, Query()]) -> CasePage:
-    """Cases in the order in which they came; those whose notes match the text best first."""
+    """Cases in the order in which they came; those whose notes match the text best first.
+
+    A page has fewer than `limit` where their texts are very long: go on at `offset` plus what it has.
+    """
     return await service.work.do(lambda: list_cases(service, query))
 
 
 @read_router.get("/cases/{case:path}")
-async def case(service: Served, _caller: Reader, case: str, response: Response) -> Case:
+async def case(service: Served, _caller: Reader, case: Name, response: Response) -> Case:
     """What is known of a case; its `ETag` says which version that is."""
     found = await service.work.do(lambda: service.library.case(case))
     return tag(response, found)
 
 
 @read_router.get("/windows/{case:path}")
-async def window(service: Served, _caller: Reader, case: str) -> Stored:
+async def window(service: Served, _caller: Reader, case: Name) -> Stored:
     """The readings of a case, and what its window brought along."""
 
     def read() -> Stored:
-        own = service.library.window(case)[0]
+        own = check_size(service.library.window(case), service.settings)[0]
         return Stored(
             case=service.library.case(case),
             channels=own.channels,
@@ -96,16 +105,27 @@ async def search(service: Served, _caller: Reader, body: SearchBody) -> Response
     return Response(await service.work.do(find), media_type=JSON)
 
 
-@read_router.post("/search-many")
-async def search_many(service: Served, _caller: Reader, body: SearchManyBody) -> list[Answer]:
+@read_router.post("/search-many", response_model=list[Answer])
+async def search_many(service: Served, _caller: Reader, body: SearchManyBody) -> Response:
     """The same for several windows at once."""
 
-    def find() -> list[Answer]:
+    def find() -> bytes:
         windows = check_effort(windows_of_bodies(body.windows, service.settings), service)
         method = service.settings.choose_method(body.method)
-        return service.library.search_many(windows, k=hits(body.k, service), method=method, where=body.where)
+        found = service.library.search_many(windows, k=hits(body.k, service), method=method, where=body.where)
+        return b"[" + b",".join(_write_within(found)) + b"]"
 
-    return await service.work.do(find)
+    return Response(await service.work.do(find), media_type=JSON)
+
+
+def _write_within(answers: list[Answer]) -> Iterator[bytes]:
+    """Answers as JSON; the first that is too much ends the work."""
+    size = 0
+    for answer in answers:
+        content = answer.model_dump_json().encode()
+        size += len(content)
+        check_answer(size)
+        yield content
 
 
 @read_router.post("/search-file", response_model=Answer)
@@ -116,7 +136,7 @@ async def search_file(
     sent: FormFile,
     context: FormContext,
     k: Annotated[int, Form(ge=1)] = 10,
-    method: Annotated[str, Form()] = "",
+    method: Annotated[WantedText, Form()] = "",
 ) -> Response:
     """The same for the window in a file; nothing of it is kept."""
 
@@ -136,7 +156,13 @@ def list_cases(service: CaseService, query: ListQuery) -> CasePage:
         found = [case for case in library.find(query.text, MOST_LISTED) if query.admits(case)]
     else:
         found = library.cases(query)
-    return CasePage(total=len(found), cases=tuple(found[query.offset : query.offset + query.limit]))
+    return CasePage(total=len(found), cases=tuple(_cut_page(found[query.offset : query.offset + query.limit])))
+
+
+def _cut_page(cases: list[Case]) -> list[Case]:
+    """The first of some cases, so many as have `MAX_PAGE_TEXT` characters together, and at least one."""
+    sizes = accumulate(len(own.notes) + sum(map(len, (*own.tags, *own.links, *own.rejected))) for own in cases)
+    return cases[: max(1, sum(size <= MAX_PAGE_TEXT for size in sizes))]
 
 
 def requested_window(body: Asked, service: CaseService) -> WindowSet | str:
@@ -163,7 +189,7 @@ def tag(response: Response, case: Case) -> Case:
 
 async def read_match(
     if_match: Annotated[
-        str, Header(description="`ETag` of the case as it was seen; `*` replaces whatever is there.")
+        Name, Header(description="`ETag` of the case as it was seen; `*` replaces whatever is there.")
     ] = "",
 ) -> float | None:
     """What a writer saw: a version, `UNSEEN` without any, None for `*`."""
@@ -188,7 +214,7 @@ write_router = APIRouter(prefix="/api/v1", tags=["write"], route_class=JsonRoute
 
 
 @write_router.post("/cases", status_code=201)
-async def add(service: Served, caller: Writer, body: NewCase) -> AddedCase:
+async def add(service: Served, caller: Adder, body: NewCase) -> AddedCase:
     """Add a case; what is odd about its window comes with the answer."""
 
     def store() -> AddedCase:
@@ -196,18 +222,18 @@ async def add(service: Served, caller: Writer, body: NewCase) -> AddedCase:
         facts = body.model_dump(exclude={"window"}) | {"asset": body.window.asset}
         return add_case(service, windows, Case(**facts))
 
-    return await service.write(caller, store)
+    return await service.act(caller, store)
 
 
 @write_router.post("/files", status_code=201)
 async def add_file(
     *,
     service: Served,
-    caller: Writer,
+    caller: Adder,
     sent: FormFile,
     context: FormContext,
-    label: Annotated[str, Form()] = "",
-    notes: Annotated[str, Form()] = "",
+    label: Annotated[Name, Form()] = "",
+    notes: Annotated[Notes, Form()] = "",
 ) -> AddedCase:
     """Add the case in a file; what was understood of it, and what is odd about its window, come with the answer."""
 
@@ -216,67 +242,70 @@ async def add_file(
         case = Case(id="", asset=sent.asset, label=label or None, notes=notes, **read.dates())
         return add_case(service, read.windows, case, read.remarks)
 
-    return await service.write(caller, store)
+    return await service.act(caller, store)
 
 
 @write_router.patch("/cases/{case:path}")
-async def edit(service: Served, caller: Writer, case: str, body: Edits, seen: Seen, response: Response) -> Case:
+async def edit(service: Served, caller: Editor, case: Name, body: Edits, seen: Seen, response: Response) -> Case:
     """Replace some of what is known of a case."""
     given, saw = body.model_dump(exclude_unset=True, exclude={"seen"}), choose_seen(body, seen)
-    return tag(response, await service.write(caller, lambda: service.library.edit(case, seen=saw, **given)))
+    return tag(response, await service.act(caller, lambda: service.library.edit(case, seen=saw, **given)))
 
 
 @write_router.post("/label")
-async def label(service: Served, caller: Writer, body: LabelBody, seen: Seen, response: Response) -> Case:
+async def label(service: Served, caller: Editor, body: LabelBody, seen: Seen, response: Response) -> Case:
     """Say what a case was; the next search knows it."""
     saw = choose_seen(body, seen)
-    return tag(response, await service.write(caller, lambda: service.library.label(body.case, body.label, seen=saw)))
+    return tag(response, await service.act(caller, lambda: service.library.label(body.case, body.label, seen=saw)))
 
 
 @write_router.post("/confirm")
-async def confirm(service: Served, caller: Writer, body: PairBody, seen: Seen, response: Response) -> Case:
+async def confirm(service: Served, caller: Editor, body: PairBody, seen: Seen, response: Response) -> Case:
     """Say that a case has the fault of another one."""
     saw = choose_seen(body, seen)
-    return tag(response, await service.write(caller, lambda: service.library.confirm(body.case, body.like, seen=saw)))
+    return tag(response, await service.act(caller, lambda: service.library.confirm(body.case, body.like, seen=saw)))
 
 
 @write_router.post("/reject")
-async def reject(service: Served, caller: Writer, body: PairBody, seen: Seen, response: Response) -> Case:
+async def reject(service: Served, caller: Editor, body: PairBody, seen: Seen, response: Response) -> Case:
     """Say that a case does not have the fault of another one."""
     saw = choose_seen(body, seen)
-    return tag(response, await service.write(caller, lambda: service.library.reject(body.case, body.like, seen=saw)))
+    return tag(response, await service.act(caller, lambda: service.library.reject(body.case, body.like, seen=saw)))
 
 
 @write_router.delete("/cases/{case:path}", status_code=204, tags=["admin"])
-async def delete(service: Served, caller: Admin, case: str, seen: Seen) -> None:
+async def delete(service: Served, caller: Deleter, case: Name, seen: Seen) -> None:
     """Take a case out; undo brings it back."""
-    await service.write(caller, lambda: service.library.delete([case], seen=seen))
+    await service.act(caller, lambda: service.library.delete([case], seen=seen))
 
 
-@write_router.post("/undo", tags=["admin"])
+@write_router.post("/undo")
 async def undo(
-    service: Served, caller: Admin, change: Annotated[int | None, Query(description="its number")] = None
+    service: Served, caller: Reverter, change: Annotated[int | None, Query(description="its number")] = None
 ) -> Change:
-    """Take the last change back that still stands, or a certain one; what later ones said of its cases stays."""
-    return await service.write(caller, lambda: service.library.undo(change))
+    """Take the last change back that still stands, or a certain one; what later ones said of its cases stays.
+
+    Who may edit may take edits back; other changes need the role `admin`.
+    """
+    return await service.act(caller, lambda: service.library.undo(change))
 
 
-@write_router.post("/redo", tags=["admin"])
+@write_router.post("/redo")
 async def redo(
-    service: Served, caller: Admin, change: Annotated[int | None, Query(description="its number")] = None
+    service: Served, caller: Reverter, change: Annotated[int | None, Query(description="its number")] = None
 ) -> Change:
     """Make the change again that was taken back last, or a certain one."""
-    return await service.write(caller, lambda: service.library.redo(change))
+    return await service.act(caller, lambda: service.library.redo(change))
 
 
 @write_router.get("/export", response_class=FileResponse, tags=["admin"])
-async def export(service: Served, _caller: Admin, after: BackgroundTasks) -> FileResponse:
+async def export(service: Served, caller: Exporter, after: BackgroundTasks) -> FileResponse:
     """The whole library as one Parquet file."""
     folder = Path(mkdtemp(prefix="readbench-"))
     path = folder / "cases.parquet"
     after.add_task(_remove, path)
     try:
-        await service.work.do(lambda: export_library(service.library, path))
+        await service.act(caller, lambda: export_library(service.library, path))
     except BaseException:
         _remove(path)
         raise

@@ -27,9 +27,10 @@ from readbench.cases.server import _api as api
 from readbench.cases.server import _grafana as grafana
 from readbench.cases.server import _pages as pages
 from readbench.cases.server import _ranges as ranges
+from readbench.cases.server._audit import AuditLog, LimitedLog, describe_path
 from readbench.cases.server._bodies import Health, Readiness
 from readbench.cases.server._gate import Gate, Reader
-from readbench.cases.server._keys import AuditLog, KeyFile
+from readbench.cases.server._keys import KeyFile
 from readbench.cases.server._questions import build_routes
 from readbench.cases.server._reception import MOST_CONNECTIONS, limit_connections
 from readbench.cases.server._service import BusyError, CaseService, Served, Settings, WorkerPool
@@ -42,6 +43,7 @@ from readbench.errors import (
     ConflictError,
     OverdueError,
     ReadbenchError,
+    RoleError,
     StoreError,
     UnknownNameError,
     UsageError,
@@ -49,6 +51,18 @@ from readbench.errors import (
 from readbench.version import __version__
 
 STATIC = Path(__file__).parent / "static"
+ROUTERS = (
+    build_routes(),
+    api.read_router,
+    api.write_router,
+    grafana.router,
+    grafana.links_router,
+    pages.router,
+    ranges.router,
+)
+"""All routes but those that watch the service."""
+STATUSES: dict[type[ReadbenchError], int] = {StoreError: 503, UnknownNameError: 404, RoleError: 403}
+"""Statuses of errors on purpose; of the others it is 400."""
 log = logging.getLogger("readbench.service")
 
 
@@ -60,7 +74,7 @@ def create_app(
     Args:
         library: that is served.
         settings: limits and methods.
-        keys: who may do what; None lets everybody in who can reach localhost.
+        keys: who may do what; None lets everybody on this machine do everything.
         audit: who did what; None keeps no record.
     """
     settings = settings or Settings()
@@ -81,13 +95,8 @@ def create_app(
     app.state.telemetry = LibraryMetrics(service.metrics.registry)
     library.heard = app.state.telemetry.hear
     app.add_middleware(Gate, service=service)
-    app.include_router(build_routes())
-    app.include_router(api.read_router)
-    app.include_router(api.write_router)
-    app.include_router(grafana.router)
-    app.include_router(grafana.links_router)
-    app.include_router(pages.router)
-    app.include_router(ranges.router)
+    for router in ROUTERS:
+        app.include_router(router)
     app.mount("/static", StaticFiles(directory=STATIC, packages=[(web.PACKAGE, web.FOLDER)]), name="static")
     if find_spec("mcp") is not None:
         from readbench.cases.server._agents import AgentDoor  # noqa: PLC0415 - optional package
@@ -104,6 +113,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Let agents in, and what is running end before the process does."""
     async with app.state.agents.open() if hasattr(app.state, "agents") else nullcontext():
         yield
+    app.state.service.audit.close()
     if app.state.service.pool:
         app.state.service.pool.close()
     await app.state.service.work.close(CLOSE_S)
@@ -149,7 +159,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(ReadbenchError)
     async def refuse(request: Request, error: ReadbenchError) -> Response:
-        status = 503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownNameError) else 400
+        status = next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 400)
         return _problem(request, status, str(error))
 
     @app.exception_handler(ConflictError)
@@ -182,7 +192,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def excuse(request: Request, error: Exception) -> Response:
-        log.error("unforeseen error at %s", request.url.path, exc_info=error)
+        log.error("unforeseen error at %s", describe_path(request.url.path), exc_info=error)
         return _problem(request, 500, "Something went wrong here; the log of the service says what.")
 
 
@@ -242,7 +252,7 @@ def serve(
     library: Library,
     place: Place,
     settings: Settings,
-    keys: KeyFile,
+    keys: KeyFile | None,
     audit: AuditLog,
     announce: Callable[[str], None] = lambda _: None,
 ) -> None:
@@ -252,14 +262,16 @@ def serve(
         library: that is served.
         place: where it listens.
         settings: limits and methods.
-        keys: who may do what.
+        keys: who may do what; there must be one. None serves everybody on this machine, and nobody else.
         audit: who did what.
         announce: told the address once it can be reached.
     """
-    guarded = bool(keys.all())
-    check_place(place, guarded=guarded)
+    check_place(place, keys)
+    audit.begin()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    app = create_app(library, settings, keys if guarded else None, audit)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(LimitedLog())
+    app = create_app(library, settings, keys, audit)
     config = uvicorn.Config(
         app,
         host=place.host,
@@ -284,12 +296,14 @@ def serve(
             os._exit(1)  # the interpreter would wait for its threads; what they write is whole or not there
 
 
-def check_place(place: Place, *, guarded: bool) -> None:
-    """Refuse to be reachable from other machines without keys.
+def check_place(place: Place, keys: KeyFile | None) -> None:
+    """Refuse to be reachable from other machines without keys, and a file of keys that holds none.
 
-    >>> check_place(Place("0.0.0.0"), guarded=True)
+    >>> check_place(Place("127.0.0.1"), None)
     """
-    if not guarded and not is_loopback(place.host):
+    if keys is not None:
+        keys.require()
+    elif not is_loopback(place.host):
         raise UsageError(
             f"Without keys the service listens on this machine only, not on {place.host}. Make a key first:"
             " readbench cases key add LIBRARY NAME --role write"

@@ -21,8 +21,23 @@ from readbench.cases import (
     parse_facts,
     read_recording,
 )
+from readbench.cases.limits import MAX_NAME
+from readbench.cases.server._fields import (
+    MAX_WINDOWS,
+    ChannelName,
+    Channels,
+    FactNumbers,
+    FactTexts,
+    Links,
+    Name,
+    Notes,
+    Query,
+    Rejected,
+    Rows,
+    Tags,
+    Units,
+)
 from readbench.cases.server._service import CaseService, Settings
-from readbench.common.layouts import MOST_NAME
 from readbench.engine.window_tables import Roles
 from readbench.engine.windows import WindowSet, concatenate
 from readbench.errors import DataError, UsageError
@@ -31,8 +46,6 @@ LONG_CASE = 4096
 """Steps that hardly any case has more of: what is soon compared with such cases needs no closer look."""
 MOST_COMPARED = 2000
 """Cases that a method compares at most; of a larger library it gets a shortlist."""
-Rows = tuple[tuple[float | None, ...], ...]
-"""Readings by channel; null where one is missing."""
 
 
 class ApiModel(BaseModel):
@@ -48,9 +61,9 @@ class WindowBody(ApiModel):
     and facts.
     """
 
-    channels: tuple[str, ...] = Field(min_length=1, examples=[["pressure", "flow"]])
+    channels: Channels = Field(min_length=1, examples=[["pressure", "flow"]])
     values: Rows = Field(min_length=1, examples=[[[1.0, 1.2, 0.7], [5.0, 5.0, 6.5]]])
-    asset: str = ""
+    asset: Name = ""
     before: Rows | None = Field(
         None,
         description="Readings of the same asset in the time before, a row for each channel of the window.",
@@ -60,54 +73,62 @@ class WindowBody(ApiModel):
         None, ge=1, description="Step of `values` at which it began: those before become `before`.", examples=[2]
     )
     rate: float | None = Field(None, gt=0, description="Samples a second.", examples=[10.0])
-    units: tuple[str, ...] = Field((), description="Of the channels, empty where unknown.", examples=[["bar", ""]])
-    facts: dict[str, float] = Field(
+    units: Units = Field((), description="Of the channels, empty where unknown.", examples=[["bar", ""]])
+    facts: FactNumbers = Field(
         {}, description="Numbers that are known beforehand, by name.", examples=[{"speed": 29.5}]
     )
+
+
+class CaseFilter(Filter):
+    """Which cases are listed, as a request says it."""
+
+    asset: Name | None = None
+    label: Name | None = None
+    tag: Name | None = None
 
 
 class Asked(ApiModel):
     """What is asked about: a window, or the name of a stored case; exactly one of them."""
 
     window: WindowBody | None = None
-    case: str | None = None
+    case: Name | None = None
 
 
 class SearchBody(Asked):
     """A search: `where` says which cases are listed; an empty `method` is the service's first one."""
 
     k: int = Field(10, ge=1)
-    method: str = ""
-    where: Filter = Filter()
+    method: Query = ""
+    where: CaseFilter = CaseFilter()
 
 
 class SearchManyBody(ApiModel):
     """A search for several windows."""
 
-    windows: tuple[WindowBody, ...] = Field(min_length=1)
+    windows: tuple[WindowBody, ...] = Field(min_length=1, max_length=MAX_WINDOWS)
     k: int = Field(10, ge=1)
-    method: str = ""
-    where: Filter = Filter()
+    method: Query = ""
+    where: CaseFilter = CaseFilter()
 
 
 class CaseFields(ApiModel):
     """What may be known of a case."""
 
-    label: str | None = None
+    label: Name | None = None
     time: float | None = None
     end: float | None = None
-    zone: str = ""
-    group: str = ""
-    notes: str = ""
-    tags: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
+    zone: Name = ""
+    group: Name = ""
+    notes: Notes = ""
+    tags: Tags = ()
+    links: Links = ()
 
 
 class NewCase(CaseFields):
     """A case to add; without an id it gets a name."""
 
     window: WindowBody
-    id: str = ""
+    id: Name = ""
 
 
 class SeenBody(ApiModel):
@@ -119,22 +140,22 @@ class SeenBody(ApiModel):
 class Edits(CaseFields, SeenBody):
     """Fields of a case to replace; those left out stay."""
 
-    asset: str = ""
-    rejected: tuple[str, ...] = ()
+    asset: Name = ""
+    rejected: Rejected = ()
 
 
 class LabelBody(SeenBody):
     """A case and what it was; null where nobody knows."""
 
-    case: str
-    label: str | None
+    case: Name
+    label: Name | None
 
 
 class PairBody(SeenBody):
     """A case, and the stored one that it is or is not like."""
 
-    case: str
-    like: str
+    case: Name
+    like: Name
 
 
 class CasePage(ApiModel):
@@ -203,7 +224,7 @@ def window_of_file(
     >>> window_of_file("../a.csv", b"t,flow\n0,1\n1,2\n", Settings()).windows.channels(0)
     ('flow',)
     """
-    own = PurePosixPath(name.replace("\\", "/")).name or "file"
+    own = PurePosixPath(name.replace("\\", "/")).name[-MAX_NAME:] or "file"
     given = (own, content)
     roles = Roles(time=time, onset=onset_column, zone=zone)
     read = read_recording(given, roles, interval, settings.file_limits, told or ToldContext())
@@ -250,11 +271,11 @@ class SentFile:
 async def receive_file(
     file: Annotated[UploadFile, File(description="CSV, Excel, Parquet or NPZ")],
     *,
-    asset: Annotated[str, Form()] = "",
-    time: Annotated[str, Form(description="column of the time")] = "",
-    zone: Annotated[str, Form(description="of dates that name none: +01:00, Europe/Berlin ...")] = "",
-    first: Annotated[str, Form(description="first time of the window: seconds, a date, or a row")] = "",
-    last: Annotated[str, Form()] = "",
+    asset: Annotated[Name, Form()] = "",
+    time: Annotated[ChannelName, Form(description="column of the time")] = "",
+    zone: Annotated[Name, Form(description="of dates that name none: +01:00, Europe/Berlin ...")] = "",
+    first: Annotated[Name, Form(description="first time of the window: seconds, a date, or a row")] = "",
+    last: Annotated[Name, Form()] = "",
 ) -> SentFile:
     """The file of a form."""
     return SentFile(file.filename or "", await file.read(), asset, time, zone, (first, last))
@@ -270,11 +291,11 @@ class SentContext:
 
 async def receive_context(
     *,
-    onset: Annotated[str, Form(description="when it began: rows before are the time before the window")] = "",
-    onset_column: Annotated[str, Form(description="column that marks the rows from the onset on")] = "",
+    onset: Annotated[Name, Form(description="when it began: rows before are the time before the window")] = "",
+    onset_column: Annotated[ChannelName, Form(description="column that marks the rows from the onset on")] = "",
     before: Annotated[UploadFile | None, File(description="a table with the time before the window")] = None,
     rate: Annotated[float | None, Form(gt=0, description="samples a second")] = None,
-    fact: Annotated[list[str], Form(description="a number known beforehand, such as speed=29.5")] = [],  # noqa: B006
+    fact: Annotated[FactTexts, Form(description="a number known beforehand, such as speed=29.5")] = [],  # noqa: B006
 ) -> SentContext:
     """The context of a form."""
     earlier = None if before is None else (PurePosixPath(before.filename or "before").name, await before.read())
@@ -353,8 +374,6 @@ def _matrix(values: Rows, channels: tuple[str, ...], what: str) -> np.ndarray:
         raise UsageError(f"{what} has the same number of readings in all channels; put null where one is missing.")
     if len(set(channels)) != len(channels):
         raise UsageError(f"Two channels of {what.lower()} have the same name. Rename one.")
-    if (longest := max(map(len, channels))) > MOST_NAME:
-        raise UsageError(f"The name of a channel has {longest:,} characters: at most {MOST_NAME} are taken.")
     if not values[0]:
         raise UsageError(f"{what} has no readings.")
     rows = [[np.nan if value is None else value for value in row] for row in values]

@@ -5,7 +5,6 @@ The role that a route asks for is looked at before its body is received (`_recep
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -16,15 +15,20 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from readbench.cases.server._keys import LOCAL, NOBODY, Event, KeyHolder, Role
+from readbench.cases.roles import ROLES, Deed, Role, check_deed
+from readbench.cases.server._audit import Event, describe_path
+from readbench.cases.server._keys import LOCAL, NOBODY, KeyHolder
 from readbench.cases.server._reception import ReceivedBody
 from readbench.cases.server._service import CHANGES, CaseService, Served
 from readbench.common import web
-from readbench.errors import ReadbenchError
+from readbench.errors import ReadbenchError, RoleError
 
-log = logging.getLogger("readbench.service")
 SAFE = ("GET", "HEAD", "OPTIONS")
+METHODS = frozenset((*SAFE, "POST", "PUT", "PATCH", "DELETE"))
+"""Methods that are counted by name."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+"""Headers by which a proxy says that a request comes from elsewhere."""
 MOST_LISTED = 20
 """Changes of one request that its line in the record names."""
 UNRECORDED = ("/static/", "/healthz", "/readyz", "/metrics")
@@ -82,6 +86,8 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if changes:
+                    record()  # raises where it cannot: nobody is told that a change went well which is not recorded
                 _complete(MutableHeaders(scope=message), scope)
             elif message["type"] == "http.response.body" and not message.get("more_body", False):
                 record()  # who has the whole answer finds it in the log, whatever happens next
@@ -89,7 +95,6 @@ class Gate:
 
         try:
             self._check_sender(scope)
-            self._check_record(scope)
             await self.app(scope, body, answer)
         except RefusedError as refused:
             await JSONResponse({"detail": str(refused)}, refused.status)(scope, receive, answer)
@@ -100,55 +105,62 @@ class Gate:
     def _check_sender(self, scope: Scope) -> None:
         """No other site's page may write here, and without keys only this machine's names lead here."""
         headers = Headers(scope=scope)
-        host = urlsplit(f"//{headers.get('host', '')}")
-        if self.service.keys is None and _hostname(host.netloc) not in LOOPBACK:
-            raise RefusedError(403, "Without keys, this service answers on localhost only.")
-        origin = headers.get("origin")
-        if origin and scope["method"] not in SAFE and urlsplit(origin).netloc != host.netloc:
-            raise RefusedError(403, "The request comes from a page of another site.")
-
-    def _check_record(self, scope: Scope) -> None:
-        """Nothing is done that could not be recorded."""
-        if scope["path"].startswith(UNRECORDED):
-            return
         try:
-            self.service.audit.check()
-        except OSError as error:
-            raise RefusedError(
-                503,
-                f"The audit log cannot be written ({error.strerror}), so nothing is done. Ask its operator.",
-            ) from error
+            host, hostname = urlsplit(f"//{headers.get('host', '')}").netloc, _hostname(headers.get("host", ""))
+            origin = urlsplit(headers.get("origin", "")).netloc
+        except ValueError as error:
+            raise RefusedError(400, "The header Host or Origin is no address.") from error
+        if self.service.keys is None:
+            _check_local(headers, hostname)
+        if headers.get("origin") and scope["method"] not in SAFE and origin != host:
+            raise RefusedError(403, "The request comes from a page of another site.")
 
     def _admit(self, scope: Scope) -> bool:
         """Refuse a body that its sender may not bring to its route; whether the route needs a key."""
-        needed = role_needed(scope.get("route"))
+        deed = deed_of(scope.get("route"))
+        if deed is None:
+            return False
         try:
-            check_role(caller_of(Request(scope), self.service), needed)
+            check_caller(caller_of(Request(scope), self.service), deed)
+        except RoleError as error:
+            raise HTTPException(403, str(error)) from error
         except ReadbenchError as error:
             raise HTTPException(400, str(error)) from error
-        return needed is not Role.NONE
+        return True
 
     def _record(self, scope: Scope, status: int, seconds: float, received: int, changes: list[str]) -> None:
         matched = scope.get("route")  # none for what no route of the application answered
         route = matched.path if matched else "other"
-        self.service.metrics.requests.labels(scope["method"], route, status).inc()
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self.service.metrics.requests.labels(method, route, status).inc()
         self.service.metrics.seconds.labels(route).observe(seconds)
         if not scope["path"].startswith(UNRECORDED):
             caller = scope.get("state", {}).get("caller", NOBODY)
             event = Event(
                 time=round(time.time(), 3),
                 key=caller.name,
-                method=scope["method"],
-                path=scope["path"],
+                method=method,
+                path=describe_path(scope["path"]),
                 status=status,
                 ms=round(1000 * seconds, 1),
                 received=received,
                 changes=tuple(changes[:MOST_LISTED]),
             )
-            try:
-                self.service.audit.record(event)
-            except OSError:
-                log.exception("the line of %s %s is not in the audit log", event.method, event.path)
+            self._keep(event)
+
+    def _keep(self, event: Event) -> None:
+        if not event.changes:
+            self.service.audit.try_to_record(event)
+            return
+        try:
+            self.service.audit.record(event)
+        except OSError as error:
+            self.service.audit.try_to_record(event)
+            raise RefusedError(
+                503,
+                f"The change was made ({', '.join(event.changes)}), but the audit log could not be written"
+                f" ({error.strerror}). Tell its operator.",
+            ) from error
 
 
 def _complete(headers: MutableHeaders, scope: Scope) -> None:
@@ -159,10 +171,19 @@ def _complete(headers: MutableHeaders, scope: Scope) -> None:
 
 
 def _hostname(netloc: str) -> str:
-    try:
-        return urlsplit(f"//{netloc}").hostname or ""
-    except ValueError:
-        return ""
+    return urlsplit(f"//{netloc}").hostname or ""
+
+
+def _check_local(headers: Headers, hostname: str) -> None:
+    """Without keys everybody on this machine may do everything, and nobody else anything."""
+    if hostname not in LOOPBACK:
+        raise RefusedError(403, "Without keys, this service answers on localhost only.")
+    if forwarded := next((name for name in FORWARDED if name in headers), None):
+        raise RefusedError(
+            403,
+            f"Without keys, this service answers requests of this machine only; this one was forwarded ({forwarded})."
+            " Make a key: readbench cases key add LIBRARY NAME --role admin",
+        )
 
 
 COOKIE = "readbench_key"
@@ -186,10 +207,8 @@ def _find_caller(request: Request, service: CaseService) -> KeyHolder:
     return service.keys.caller(token.strip()) if token.strip() else NOBODY
 
 
-def check_role(caller: KeyHolder, needed: Role) -> None:
-    """Refuse with 401 who has no key that is known, and with 403 whose key may not do this."""
-    if caller.role >= needed:
-        return
+def check_caller(caller: KeyHolder, deed: Deed) -> None:
+    """Refuse with 401 who has no key that is known, and with `RoleError` whose key may not do this."""
     if caller.role is Role.NONE:
         raise HTTPException(
             401,
@@ -197,28 +216,29 @@ def check_role(caller: KeyHolder, needed: Role) -> None:
             " `readbench cases key add`.",
             {"WWW-Authenticate": "Bearer"},
         )
-    wanted, own = needed.name.lower(), caller.role.name.lower()
-    raise HTTPException(403, f"This needs a key with the role {wanted}; yours has the role {own}.")
+    check_deed(deed, caller.role)
 
 
-def role_needed(route: object) -> Role:
-    """The role that a route asks for, itself or by one of its dependencies; none where it asks for no key."""
-    if isinstance(own := getattr(route, "role", None), Role):
-        return own
+def deed_of(route: object) -> Deed | None:
+    """The deed that a route asks for, itself or by one of its dependencies; None where it asks for no key."""
+    if isinstance(deed := getattr(route, "deed", None), Deed):
+        return deed
     dependant = getattr(route, "dependant", None)
     calls = [] if dependant is None else [own.call for own in dependant.dependencies]
-    return max((call.role for call in calls if isinstance(call, Needs)), default=Role.NONE)
+    return max((call.deed for call in calls if isinstance(call, Needs)), key=ROLES.__getitem__, default=None)
 
 
 class Needs:
-    """A dependency that lets pass who has a role.
+    """A dependency that lets pass who may do a deed.
+
+    Where a route may do several, it is the one that needs least; the library looks at the others when it does them.
 
     Args:
-        role: the lowest that is enough.
+        deed: that the route is for.
     """
 
-    def __init__(self, role: Role) -> None:
-        self.role = role
+    def __init__(self, deed: Deed) -> None:
+        self.deed = deed
 
     async def __call__(  # a plain function would cost each request a way through another thread
         self,
@@ -228,10 +248,13 @@ class Needs:
     ) -> KeyHolder:
         """The caller, or 401 without a key that is known, or 403 where it may not do this."""
         caller = caller_of(request, service)
-        check_role(caller, self.role)
+        check_caller(caller, self.deed)
         return caller
 
 
-Reader = Annotated[KeyHolder, Depends(Needs(Role.READ))]
-Writer = Annotated[KeyHolder, Depends(Needs(Role.WRITE))]
-Admin = Annotated[KeyHolder, Depends(Needs(Role.ADMIN))]
+Reader = Annotated[KeyHolder, Depends(Needs(Deed.READ))]
+Adder = Annotated[KeyHolder, Depends(Needs(Deed.ADD))]
+Editor = Annotated[KeyHolder, Depends(Needs(Deed.EDIT))]
+Reverter = Annotated[KeyHolder, Depends(Needs(Deed.REVERT_EDIT))]
+Deleter = Annotated[KeyHolder, Depends(Needs(Deed.DELETE))]
+Exporter = Annotated[KeyHolder, Depends(Needs(Deed.EXPORT))]

@@ -19,23 +19,46 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from readbench.cases import Answer, Case, Filter, link_case
+from readbench.cases import Answer, Case, Filter, link_case, shorten_note
 from readbench.cases.server._api import hits
+from readbench.cases.server._fields import MAX_TARGETS, Name
+from readbench.cases.server._fields import Query as WantedText
 from readbench.cases.server._gate import Reader
 from readbench.cases.server._ranges import read_source, sources_of
-from readbench.cases.server._reception import JsonRoute
+from readbench.cases.server._reception import SmallJsonRoute
 from readbench.cases.server._service import CaseService, Served
 from readbench.errors import UnknownNameError, UsageError
 
 MOST_LISTED = 1000
 """Cases of one table; the latest count."""
+MOST_ROWS = 5000
+"""Cases of all tables of a panel."""
+MOST_VALUES = 10_000
+"""Values of one variable."""
+MOST_OPTIONS = 50
+"""Options of a query, or fields of an annotation."""
+MOST_ANNOTATION = 4096
+"""Characters of the annotation that is sent back with every case."""
+NOTE = 500
+"""Characters of a note in a table."""
+SHOWN_TAGS = 10
 DEFAULT_HITS = 10
 KEYS = ("asset", "label", "tag")
 """What a dashboard may filter cases by."""
-router = APIRouter(prefix="/grafana", tags=["read"], route_class=JsonRoute, include_in_schema=False)
+router = APIRouter(prefix="/grafana", tags=["read"], route_class=SmallJsonRoute, include_in_schema=False)
 links_router = APIRouter(include_in_schema=False)
+
+
+def _check_length(annotation: dict[str, Any]) -> dict[str, Any]:
+    if len(str(annotation)) > MOST_ANNOTATION:
+        raise ValueError(f"has more than {MOST_ANNOTATION} characters")
+    return annotation
+
+
+Payload = Annotated[dict[Name, Any], Field(max_length=MOST_OPTIONS)]
+Annotation = Annotated[dict[Name, Any], Field(max_length=MOST_OPTIONS), AfterValidator(_check_length)]
 
 
 class GrafanaBody(BaseModel):
@@ -59,8 +82,8 @@ class PanelRange(GrafanaBody):
 class PanelTarget(GrafanaBody):
     """One query of a panel; a version of the plug-in sends the payload as a text where it is none."""
 
-    target: str | None = ""
-    payload: dict[str, Any] | str | None = None
+    target: Name | None = ""
+    payload: Payload | WantedText | None = None
     hide: bool = False
 
     @property
@@ -74,34 +97,34 @@ class PanelTarget(GrafanaBody):
 class AdhocFilter(GrafanaBody):
     """A filter of a dashboard."""
 
-    key: str
-    operator: str = "="
-    value: str = ""
+    key: Name
+    operator: Name = "="
+    value: Name = ""
 
 
 class PanelQuery(GrafanaBody):
     """A request for the data of a panel."""
 
     range: PanelRange
-    targets: list[PanelTarget] = Field(default_factory=list)
-    adhoc: list[AdhocFilter] = Field(default_factory=list, alias="adhocFilters")
+    targets: list[PanelTarget] = Field(default_factory=list, max_length=MAX_TARGETS)
+    adhoc: list[AdhocFilter] = Field(default_factory=list, max_length=MAX_TARGETS, alias="adhocFilters")
 
 
 class AnnotationQuery(GrafanaBody):
     """A request for annotations, as older versions send it."""
 
     range: PanelRange
-    annotation: dict[str, Any] = Field(default_factory=dict)
+    annotation: Annotation = Field(default_factory=dict)
 
 
 class PayloadQuery(GrafanaBody):
     """A request for the choices of an option, or for the values of a variable or filter."""
 
-    metric: str = ""
-    name: str = ""
-    key: str = ""
-    target: str = ""
-    payload: dict[str, Any] | str | None = None
+    metric: Name = ""
+    name: Name = ""
+    key: Name = ""
+    target: Name = ""
+    payload: Payload | WantedText | None = None
 
     @property
     def wanted(self) -> str:
@@ -190,7 +213,8 @@ async def query(request: Request, service: Served, _caller: Reader, body: PanelQ
 
     def find() -> list[PanelTable]:
         asked = [target for target in body.targets if not target.hide]
-        return [answer_target(service, target, body, address) for target in asked]
+        most = min(MOST_LISTED, MOST_ROWS // max(1, len(asked)))
+        return [answer_target(service, target, body, address, most) for target in asked]
 
     return await service.work.do(find)
 
@@ -212,11 +236,11 @@ class ListedRange(BaseModel):
 
     begin: float = Field(alias="from")
     end: float = Field(alias="to")
-    asset: str = ""
-    label: str = ""
-    tag: str = ""
-    source: str = ""
-    case: str = ""
+    asset: Name = ""
+    label: Name = ""
+    tag: Name = ""
+    source: Name = ""
+    case: Name = ""
     k: int = Field(DEFAULT_HITS, ge=1)
 
     @property
@@ -269,10 +293,12 @@ def list_values(service: CaseService, key: str) -> list[str]:
     cases = service.library.cases()
     found = {"asset": {case.asset for case in cases}, "label": {case.label or "" for case in cases}}
     values = found[key] if key in found else {tag for case in cases for tag in case.tags}
-    return sorted(values - {""})
+    return sorted(values - {""})[:MOST_VALUES]
 
 
-def find_cases(service: CaseService, seconds: tuple[float, float], where: Filter) -> list[Case]:
+def find_cases(
+    service: CaseService, seconds: tuple[float, float], where: Filter, most: int = MOST_LISTED
+) -> list[Case]:
     """The cases that overlap a range, in the order of their times; of very many the latest."""
     begin, end = seconds
     found = [
@@ -280,7 +306,7 @@ def find_cases(service: CaseService, seconds: tuple[float, float], where: Filter
         for case in service.library.cases(where)
         if case.time is not None and case.time <= end and (case.end or case.time) >= begin
     ]
-    return sorted(found, key=lambda case: case.time or 0.0)[-MOST_LISTED:]
+    return sorted(found, key=lambda case: case.time or 0.0)[-most:]
 
 
 def choose_case(service: CaseService, seconds: tuple[float, float], where: Filter, name: str = "") -> Case | None:
@@ -330,7 +356,7 @@ def ask(
     return PanelAnswer(case.id, link_case("", case.id), case.id, service.library.search(case.id, k=k, method=method))
 
 
-def answer_target(service: CaseService, target: PanelTarget, body: PanelQuery, address: str) -> PanelTable:
+def answer_target(service: CaseService, target: PanelTarget, body: PanelQuery, address: str, most: int) -> PanelTable:
     """The table of one query of a panel."""
     name, options = target.target or "cases", target.options
     if name not in METRICS:
@@ -338,7 +364,7 @@ def answer_target(service: CaseService, target: PanelTarget, body: PanelQuery, a
     where = read_filter(options, body.adhoc)
     seconds = body.range.seconds
     if name in TABLES:
-        table = TABLES[name](find_cases(service, seconds, where), address)
+        table = TABLES[name](find_cases(service, seconds, where, most), address)
     else:
         count = options.get("k", str(DEFAULT_HITS))
         if not count.isdigit() or not int(count):
@@ -367,7 +393,7 @@ def case_table(cases: Sequence[Case], address: str) -> PanelTable:
             case.id,
             case.label or "open",
             case.asset,
-            case.notes,
+            shorten_note(case.notes, NOTE),
             link_case(address, case.id),
         ]
         for case in cases
@@ -381,8 +407,8 @@ def annotation_table(cases: Sequence[Case], address: str) -> PanelTable:
     rows = []
     for case in cases:
         link = f'<a href="{link_case(address, case.id)}">{_plain(case.id)}</a>'
-        words = " · ".join(part for part in (_plain(case.asset), _plain(case.notes)) if part)
-        tags = [part for part in (case.label or "open", case.asset, *case.tags) if part]
+        words = " · ".join(part for part in (_plain(case.asset), _plain(shorten_note(case.notes, NOTE))) if part)
+        tags = [part for part in (case.label or "open", case.asset, *case.tags[:SHOWN_TAGS]) if part]
         rows.append([_ms(case.time), _ms(case.end), case.label or "open case", f"{words} {link}".strip(), tags])
     return PanelTable(columns=columns, rows=rows)
 
@@ -396,7 +422,7 @@ def similar_table(own: PanelAnswer | None, address: str) -> PanelTable:
     rows = []
     for hit in own.answer.hits if own else ():
         case = hit.case
-        known = [case.label or "open", hit.probability, case.asset, _ms(case.time), case.notes]
+        known = [case.label or "open", hit.probability, case.asset, _ms(case.time), shorten_note(case.notes, NOTE)]
         link = link_case(address, own.case, case.id) if own and own.case else link_case(address, case.id)
         rows.append([hit.place, case.id, *known, link, own.asked if own else ""])
     return PanelTable(columns=columns, rows=rows)

@@ -1,54 +1,24 @@
-"""Who may do what, and who did what.
-
-Keys: who may read, write or administer. A key is a random token; only its hash is ever kept.
-
-Who did what and when, as JSON lines: never what was in it.
-"""
+"""Keys: who may read, write or administer. A key is a random token; only its hash is ever kept."""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import hmac
 import json
-import os
 import secrets
-import sys
 import time
-from enum import IntEnum
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TextIO
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from readbench.cases.roles import Role
 from readbench.common.files import SHORT_WAIT_S, exclusive, write_text
 from readbench.errors import DataError, UnknownNameError, UsageError
 
 PREFIX = "rb_"
 TOKEN_BYTES = 32
-LEAST_FREE = 2**16
-"""Bytes on the disk of the record below which it counts as full."""
 MOST_NAME = 80
-
-
-class Role(IntEnum):
-    """What a key may do; each role includes those before it.
-
-    `READ` searches and reads. `WRITE` adds, labels and edits. `ADMIN` deletes, takes back and copies the library.
-    """
-
-    NONE = 0
-    READ = 1
-    WRITE = 2
-    ADMIN = 3
-
-    @classmethod
-    def parse(cls, text: str) -> Role:
-        """The role of a name: `read`, `write` or `admin`."""
-        names = [role.name.lower() for role in cls if role]
-        if text.lower() not in names:
-            raise UnknownNameError("role", text, names)
-        return cls[text.upper()]
 
 
 class Key(BaseModel):
@@ -113,6 +83,15 @@ class KeyFile:
             self._keys, self._stamp = self._read(), stamp
         return self._keys
 
+    def require(self) -> None:
+        """Raise `UsageError` where there is no key: a service that was given a file of keys never goes without."""
+        if not self.all():
+            found = "holds no key" if self.path.exists() else "is not there"
+            raise UsageError(
+                f"The file of keys {self.path} {found}. Make a key first: readbench cases key add LIBRARY NAME --role"
+                " admin. Or serve this machine alone, without keys: --open"
+            )
+
     def add(self, name: str, role: Role) -> str:
         """Make a key; the token that is returned is shown this once and kept nowhere."""
         if not name.strip() or len(name) > MOST_NAME or not name.isprintable():
@@ -163,72 +142,3 @@ class KeyFile:
 def digest(token: str) -> str:
     """What is kept of a token."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-class Event(BaseModel):
-    """One request.
-
-    Args:
-        time: seconds since the epoch.
-        key: name of the key; "" without one.
-        method: of HTTP.
-        path: without the query.
-        status: of the answer.
-        ms: how long it took.
-        received: bytes of the request's body.
-        changes: what it changed, by number, kind and case, such as `12: edit of w0`; `history` has the rest.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    time: float
-    key: str
-    method: str
-    path: str
-    status: int
-    ms: float
-    received: int
-    changes: tuple[str, ...] = ()
-
-
-class AuditLog:
-    """Appends one line for each request; the file may be moved away at any time, as log rotation does.
-
-    Args:
-        path: of the file; None keeps none.
-        echo: where the same lines go for the operator; None for nowhere.
-    """
-
-    def __init__(self, path: Path | None, echo: TextIO | None = sys.stderr) -> None:
-        self.path = path
-        self.echo = echo
-
-    def check(self) -> None:
-        """Raise `OSError` where no line could be written: asked before a request is worked on, not after."""
-        if self.path is None:
-            return
-        with self.path.open("ab"):
-            pass
-        if hasattr(os, "statvfs"):
-            folder = os.statvfs(self.path.parent)
-            if folder.f_bavail * folder.f_frsize < LEAST_FREE:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def record(self, event: Event) -> None:
-        """Write one line; one that a killed process left unfinished is ended first."""
-        line = json.dumps(event.model_dump(), separators=(",", ":")) + "\n"
-        if self.path is not None:
-            with self.path.open("ab+") as file:
-                whole = _ends_with_a_line(file)
-                file.write((line if whole else f"\n{line}").encode())
-        if self.echo is not None:
-            self.echo.write(line)
-            self.echo.flush()
-
-
-def _ends_with_a_line(file: BinaryIO) -> bool:
-    """Whether the last line of a file is finished; so is that of an empty one."""
-    if file.seek(0, os.SEEK_END) == 0:
-        return True
-    file.seek(-1, os.SEEK_END)
-    return file.read(1) == b"\n"

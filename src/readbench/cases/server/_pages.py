@@ -21,11 +21,14 @@ from readbench.cases import (
     ToldContext,
     parse_facts,
 )
+from readbench.cases.roles import Role
 from readbench.cases.server import _views as words
 from readbench.cases.server._api import ListQuery, list_cases
-from readbench.cases.server._bodies import FormFile, begin_at, check_effort
-from readbench.cases.server._gate import COOKIE, Admin, Reader, Writer, caller_of
-from readbench.cases.server._keys import NOBODY, KeyHolder, Role
+from readbench.cases.server._bodies import CaseFilter, FormFile, begin_at, check_effort
+from readbench.cases.server._fields import Name, Notes, TagText
+from readbench.cases.server._fields import Query as WantedText
+from readbench.cases.server._gate import COOKIE, Adder, Deleter, Editor, Reader, Reverter, caller_of
+from readbench.cases.server._keys import NOBODY, KeyHolder
 from readbench.cases.server._questions import ask_in_words
 from readbench.cases.server._service import CaseService, HeldFile, Served
 from readbench.cases.server._showing import fill_recording, keep_held, look_at, show_page, to_case
@@ -53,13 +56,13 @@ WEEK_S = 7 * 24 * 3600
 router = APIRouter(include_in_schema=False)
 
 
-class Page(Filter):
+class Page(CaseFilter):
     """What a case page is asked to list; an empty text is no filter."""
 
-    method: str = ""
+    method: WantedText = ""
     done: int = 0
     """Number of the change that led here: the page offers to take it back."""
-    file: str = ""
+    file: Name = ""
     """Secret name of the file that was just kept: the page says what was read of it."""
 
     @property
@@ -89,7 +92,7 @@ async def cases(request: Request, service: Served, caller: Reader, query: Annota
 
 @router.get("/cases/{case:path}")
 async def case(
-    request: Request, service: Served, caller: Reader, case: str, page: Annotated[Page, Query()]
+    request: Request, service: Served, caller: Reader, case: Name, page: Annotated[Page, Query()]
 ) -> Response:
     """One case: its signals, the cases like it, its notes and history."""
 
@@ -114,9 +117,9 @@ async def look_at_file(
     service: Served,
     caller: Reader,
     sent: FormFile,
-    onset: Annotated[str, Form()] = "",
-    facts: Annotated[str, Form()] = "",
-    keep: Annotated[str, Form()] = "",
+    onset: Annotated[Name, Form()] = "",
+    facts: Annotated[TagText, Form()] = "",
+    keep: Annotated[Name, Form()] = "",
 ) -> Response:
     """Search with a file: kept as an open case, or only looked at; `onset` is a step of it."""
     told = ToldContext(facts=parse_facts([text for text in facts.split(",") if text.strip()]) or None)
@@ -132,7 +135,7 @@ async def look_at_file(
 
 
 @router.get("/looked/{token}")
-async def looked(request: Request, service: Served, caller: Reader, token: str) -> Response:
+async def looked(request: Request, service: Served, caller: Reader, token: Name) -> Response:
     """A file that was looked at and not kept; its address leads back to it for a while."""
     held = _held(service, token)
 
@@ -148,7 +151,7 @@ async def looked(request: Request, service: Served, caller: Reader, token: str) 
 
 
 @router.post("/keep")
-async def keep(service: Served, caller: Writer, token: Annotated[str, Form()]) -> Response:
+async def keep(service: Served, caller: Adder, token: Annotated[Name, Form()]) -> Response:
     """Keep a file that was looked at as an open case."""
     return await keep_held(service, caller, _held(service, token), token)
 
@@ -160,8 +163,8 @@ async def signals(
     _caller: Reader,
     first: Annotated[int, Query()],
     last: Annotated[int, Query()],
-    case: Annotated[str, Query()] = "",
-    file: Annotated[str, Query()] = "",
+    case: Annotated[Name, Query()] = "",
+    file: Annotated[Name, Query()] = "",
 ) -> DrawnPart:
     """A part of a case, or of a file that was looked at, closer."""
 
@@ -194,11 +197,11 @@ async def feedback(
     *,
     request: Request,
     service: Served,
-    caller: Writer,
-    case: Annotated[str, Form()],
-    like: Annotated[str, Form()],
+    caller: Editor,
+    case: Annotated[Name, Form()],
+    like: Annotated[Name, Form()],
     same: Annotated[bool, Form()],
-    seen: Annotated[str, Form()] = "",
+    seen: Annotated[Name, Form()] = "",
 ) -> Response:
     """Confirm or reject: the case has, or has not, the fault of another one."""
     library, saw = service.library, words.read_seen(seen)
@@ -214,21 +217,15 @@ async def feedback(
 @router.post("/revert")
 async def revert(
     service: Served,
-    caller: Writer,
-    case: Annotated[str, Form()],
+    caller: Reverter,
+    case: Annotated[Name, Form()],
     change: Annotated[int, Form()],
     *,
     again: Annotated[bool, Form()] = False,
 ) -> Response:
     """Take one change of a case back, or make it `again`; who may edit may do so with edits, others need an admin."""
-
-    def take_back() -> None:
-        own = next((own for own in service.library.history() if own.number == change), None)
-        if (own is None or own.what != "edit") and caller.role < Role.ADMIN:
-            raise HTTPException(403, f"To take change {change} back needs a key with the role admin.")
-        (service.library.redo if again else service.library.undo)(change)
-
-    await service.write(caller, take_back)
+    do = service.library.redo if again else service.library.undo
+    await service.act(caller, lambda: do(change))
     return to_case(case)
 
 
@@ -237,13 +234,13 @@ async def facts(
     *,
     request: Request,
     service: Served,
-    caller: Writer,
-    case: Annotated[str, Form()],
-    label: Annotated[str, Form()] = "",
-    asset: Annotated[str, Form()] = "",
-    notes: Annotated[str, Form()] = "",
-    tags: Annotated[str, Form()] = "",
-    seen: Annotated[str, Form()] = "",
+    caller: Editor,
+    case: Annotated[Name, Form()],
+    label: Annotated[Name, Form()] = "",
+    asset: Annotated[Name, Form()] = "",
+    notes: Annotated[Notes, Form()] = "",
+    tags: Annotated[TagText, Form()] = "",
+    seen: Annotated[Name, Form()] = "",
 ) -> Response:
     """Replace what is known of a case."""
     given = tuple(tag.strip() for tag in tags.split(",") if tag.strip())
@@ -260,10 +257,10 @@ async def label_case(
     *,
     request: Request,
     service: Served,
-    caller: Writer,
-    case: Annotated[str, Form()],
-    label: Annotated[str, Form()],
-    seen: Annotated[str, Form()] = "",
+    caller: Editor,
+    case: Annotated[Name, Form()],
+    label: Annotated[Name, Form()],
+    seen: Annotated[Name, Form()] = "",
 ) -> Response:
     """Say what a case on the list of the overview was; the list is made anew."""
     form = WrittenForm("/label", {"case": case, "label": label}, {"label": label}, "/overview#next")
@@ -273,7 +270,11 @@ async def label_case(
 
 @router.post("/delete")
 async def delete(
-    request: Request, service: Served, caller: Admin, case: Annotated[str, Form()], seen: Annotated[str, Form()] = ""
+    request: Request,
+    service: Served,
+    caller: Deleter,
+    case: Annotated[Name, Form()],
+    seen: Annotated[Name, Form()] = "",
 ) -> Response:
     """Take a case out."""
     form = WrittenForm("/delete", {"case": case}, {"label": "take it out"}, "/overview#changes")
@@ -283,11 +284,11 @@ async def delete(
 
 @router.post("/undo")
 async def undo(
-    service: Served, caller: Admin, change: Annotated[int, Form()] = 0, *, again: Annotated[bool, Form()] = False
+    service: Served, caller: Reverter, change: Annotated[int, Form()] = 0, *, again: Annotated[bool, Form()] = False
 ) -> Response:
     """Take the last change or a certain one back, or make it `again`."""
     do = service.library.redo if again else service.library.undo
-    await service.write(caller, lambda: do(change or None))
+    await service.act(caller, lambda: do(change or None))
     return RedirectResponse("/overview#changes", 303)
 
 
@@ -311,7 +312,7 @@ async def overview(request: Request, service: Served, caller: Reader) -> Respons
 
 
 @router.get("/ask/{name}")
-async def ask(request: Request, service: Served, caller: Reader, name: str) -> Response:
+async def ask(request: Request, service: Served, caller: Reader, name: Name) -> Response:
     """Any declared question, with its parameters in the address."""
     given = dict(request.query_params)
     question, answer = await service.work.do(lambda: ask_in_words(service, name, given))
@@ -341,7 +342,7 @@ async def sample(service: Served, _caller: Reader) -> Response:
 
 
 @router.get("/login")
-async def login(request: Request, next: str = "/") -> Response:  # noqa: A002 - name of the query
+async def login(request: Request, next: WantedText = "/") -> Response:  # noqa: A002 - name of the query
     """Ask for a key."""
     return show_page(request, "login.html", NOBODY, next=_local(next), wrong=False)
 
@@ -350,8 +351,8 @@ async def login(request: Request, next: str = "/") -> Response:  # noqa: A002 - 
 async def log_in(
     request: Request,
     service: Served,
-    key: Annotated[str, Form()],
-    next: Annotated[str, Form()] = "/",  # noqa: A002
+    key: Annotated[Name, Form()],
+    next: Annotated[WantedText, Form()] = "/",  # noqa: A002
 ) -> Response:
     """Keep a key in a cookie that scripts cannot read and other sites cannot send."""
     if service.keys is not None and service.keys.caller(key.strip()).role is Role.NONE:
@@ -426,7 +427,7 @@ async def _write(
         return service.library.history()[-1].number
 
     try:
-        number = await service.write(caller, act)
+        number = await service.act(caller, act)
     except ConflictError:
         return await _show_conflict(request, service, caller, form)
     return RedirectResponse(form.then, 303) if form.then else to_case(case, done=number)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, create_model
 from readbench.cases import QUESTIONS, GivenBy, Question, QuestionParameter
 from readbench.cases.server._api import PROBLEMS, requested_window
 from readbench.cases.server._bodies import Asked
+from readbench.cases.server._fields import MAX_QUERY
 from readbench.cases.server._gate import Reader
 from readbench.cases.server._keys import KeyHolder
 from readbench.cases.server._reception import JsonRoute
@@ -113,7 +114,8 @@ def _bounds(own: QuestionParameter) -> dict[str, Any]:
     low, high = (interval.low, interval.high) if interval else (-math.inf, math.inf)
     high = high if own.most is None else min(high, own.most)
     ends = {name: end for name, end in (("ge", low), ("le", high)) if math.isfinite(end)}
-    return ends | {"description": own.help or None}
+    text = {"max_length": MAX_QUERY} if own.hint is str else {}
+    return ends | text | {"description": own.help or None}
 
 
 def _check_most(own: QuestionParameter, value: Any) -> Any:  # noqa: ANN401

@@ -18,6 +18,7 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from readbench.cases import Library, ReadRecording, attach_context, format_time
 from readbench.cases.connect import SignalSource, SourceFile, on_clock, parse_moment, parse_range, read_range
 from readbench.cases.server._bodies import ApiModel, check_effort, check_size
+from readbench.cases.server._fields import Name
 from readbench.cases.server._gate import Reader
 from readbench.cases.server._service import CaseService, HeldFile, Served, Settings
 from readbench.cases.server._showing import fill_recording, look_at, show_page
@@ -64,7 +65,7 @@ async def choose_range(request: Request, service: Served, caller: Reader) -> Res
 
 
 @router.get("/ranges/assets")
-async def list_assets(service: Served, _caller: Reader, source: Annotated[str, Query()]) -> list[str]:
+async def list_assets(service: Served, _caller: Reader, source: Annotated[Name, Query()]) -> list[str]:
     """The assets of a source."""
 
     def look() -> list[str]:
@@ -79,10 +80,10 @@ async def draw_range(
     *,
     service: Served,
     _caller: Reader,
-    source: Annotated[str, Query()],
-    start: Annotated[str, Query()],
-    end: Annotated[str, Query()] = "",
-    asset: Annotated[str, Query()] = "",
+    source: Annotated[Name, Query()],
+    start: Annotated[Name, Query()],
+    end: Annotated[Name, Query()] = "",
+    asset: Annotated[Name, Query()] = "",
 ) -> DrawnRange:
     """The overview of a range."""
 
@@ -114,12 +115,12 @@ async def look_at_range(
     *,
     service: Served,
     caller: Reader,
-    source: Annotated[str, Form()],
-    start: Annotated[str, Form()],
-    end: Annotated[str, Form()] = "",
-    asset: Annotated[str, Form()] = "",
-    onset: Annotated[str, Form()] = "",
-    keep: Annotated[str, Form()] = "",
+    source: Annotated[Name, Form()],
+    start: Annotated[Name, Form()],
+    end: Annotated[Name, Form()] = "",
+    asset: Annotated[Name, Form()] = "",
+    onset: Annotated[Name, Form()] = "",
+    keep: Annotated[Name, Form()] = "",
 ) -> Response:
     """Search with a range, with the time before it from the same source."""
 

@@ -20,7 +20,9 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from readbench.cases.server._fields import MAX_ANSWER_BYTES, MAX_FORM_BYTES
 from readbench.cases.server._service import BusyError, CaseService, service_of
+from readbench.errors import UsageError
 
 HEAD_S = 10.0
 """Longest that a connection may take to send the head of a request, or the rest of one that was refused."""
@@ -85,8 +87,11 @@ class ReceivedBody:
         """Look at the key, then at the size that is told."""
         guarded = self._admit()
         limits = self._service.settings
-        self._most = limits.max_bytes if guarded else min(OPEN_BYTES, limits.max_bytes)
-        told = Headers(scope=self._scope).get("content-length", "0")
+        headers = Headers(scope=self._scope)
+        form = headers.get("content-type", "").lower().startswith("application/x-www-form-urlencoded")
+        most = MAX_FORM_BYTES if form else getattr(self._scope.get("route"), "most_bytes", limits.max_bytes)
+        self._most = min(most if guarded else OPEN_BYTES, limits.max_bytes)
+        told = headers.get("content-length", "0")
         size = int(told) if told.isdigit() else 0
         if size > self._most:
             raise HTTPException(413, f"The request has {size:,} bytes; at most {self._most:,} are taken.")
@@ -117,9 +122,23 @@ class JsonRoute(APIRoute):
         adapter = None if self.body_field is None else TypeAdapter(self.body_field.field_info.annotation)
 
         async def handle_parsed(request: Request) -> Response:
-            return await handle(request if adapter is None else _JsonRequest(request, adapter))
+            response = await handle(request if adapter is None else _JsonRequest(request, adapter))
+            check_answer(len(getattr(response, "body", b"")))
+            return response
 
         return handle_parsed
+
+
+class SmallJsonRoute(JsonRoute):
+    """The same for requests that bring no readings."""
+
+    most_bytes = MAX_FORM_BYTES
+
+
+def check_answer(size: int) -> None:
+    """Refuse to send an answer of so many bytes, if that is too much."""
+    if size > MAX_ANSWER_BYTES:
+        raise UsageError(f"The answer has more than {MAX_ANSWER_BYTES:,} bytes. Ask for less at once.")
 
 
 class _JsonRequest(Request):

@@ -23,13 +23,15 @@ from fastapi import Depends, Request
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from readbench.cases import DEFAULT_METHOD, Library, ReadRecording, SearchPool, sign_changes
-from readbench.cases.server._keys import AuditLog, KeyFile, KeyHolder
+from readbench.cases.roles import Role, act_as
+from readbench.cases.server._audit import AuditLog
+from readbench.cases.server._keys import KeyFile, KeyHolder
 from readbench.common.deadlines import Deadline, set_deadline
 from readbench.common.supervised import LoopState
 from readbench.common.tables import Limits
 from readbench.engine.spec import parse
 from readbench.engine.windows import WindowSet
-from readbench.errors import UsageError
+from readbench.errors import StoreError, UsageError
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,12 @@ class Settings:
     @property
     def file_limits(self) -> Limits:
         """Limits of sent files; unpacked, they may be a few times larger than what was sent."""
-        return Limits(max_bytes=8 * self.max_bytes, max_rows=self.max_points, max_columns=self.max_channels + 10)
+        return Limits(
+            max_bytes=4 * self.max_bytes,
+            max_rows=self.max_points,
+            max_columns=self.max_channels + 10,
+            max_cells=4 * self.max_points,
+        )
 
     def choose_method(self, method: str) -> str:
         """The method that is asked for, if it may be; the first one for ""."""
@@ -195,7 +202,7 @@ class WorkerPool:
         deadline = Deadline(time.monotonic() + self.timeout_s)
 
         def work() -> Result:
-            with set_deadline(deadline):
+            with set_deadline(deadline), act_as(Role.READ):
                 return call()
 
         future = asyncio.get_running_loop().run_in_executor(self._pool, work)
@@ -324,11 +331,20 @@ class CaseService:
         found = self.pool.search(asked, **how) if self.pool else None
         return found if found is not None else self.library.search(asked, **how).model_dump_json().encode()
 
-    async def write(self, caller: KeyHolder, call: Callable[[], Result]) -> Result:
-        """Run a call that changes the library, in the name of who asked for it."""
+    async def act(self, caller: KeyHolder, call: Callable[[], Result]) -> Result:
+        """Run a call that changes or copies the library, in the name and the role of who asked for it.
+
+        Nothing is done that could not be recorded.
+        """
+        try:
+            self.audit.check()
+        except OSError as error:
+            raise StoreError(
+                f"The audit log cannot be written ({error.strerror}), so nothing is changed. Ask its operator."
+            ) from error
 
         def signed() -> tuple[Result, list[str]]:
-            with sign_changes("" if self.keys is None else caller.name) as made:
+            with act_as(caller.role), sign_changes("" if self.keys is None else caller.name) as made:
                 return call(), made
 
         result, made = await self.work.do(signed)

@@ -12,10 +12,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from readbench.cases import Case, ReadRecording, Summary, format_time
+from readbench.cases.roles import Role
 from readbench.cases.server import _views as words
 from readbench.cases.server._api import add_case
 from readbench.cases.server._gate import IMPORT_MAP
-from readbench.cases.server._keys import KeyHolder, Role
+from readbench.cases.server._keys import KeyHolder
 from readbench.cases.server._service import CaseService, HeldFile
 from readbench.cases.server._views import Gaps, find_gaps
 from readbench.engine.windows import Window
@@ -86,7 +87,7 @@ async def look_at(service: CaseService, caller: KeyHolder, held: HeldFile, *, ke
 async def keep_held(service: CaseService, caller: KeyHolder, held: HeldFile, token: str) -> Response:
     """Keep what is held under a token as an open case, and go on to it."""
     case = Case(id="", asset=held.asset, **held.read.dates())
-    kept = await service.write(caller, lambda: add_case(service, held.read.windows, case, held.read.remarks))
+    kept = await service.act(caller, lambda: add_case(service, held.read.windows, case, held.read.remarks))
     return to_case(kept.id, file=token)
 
 

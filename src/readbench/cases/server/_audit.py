@@ -1,0 +1,257 @@
+"""Who did what and when, as JSON lines: never what was in it, and never more than a disk or a terminal can take.
+
+A line has a bounded length and a file a bounded size. Of those who bring no key, so many lines a minute are written;
+the rest is counted in one line.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from pydantic import BaseModel, ConfigDict
+
+from readbench.errors import UsageError
+
+LEAST_FREE = 2**16
+"""Bytes on the disk of the record below which it counts as full."""
+MOST_PATH = 200
+"""Characters of a path in the record."""
+LARGEST_FILE = 64 * 2**20
+"""Bytes of a file of the record; then a new one is begun."""
+OLDER_FILES = 8
+"""Files of the record that are kept beside the one that is written."""
+STRANGERS_LINES = 30
+"""Lines a minute for requests without a key."""
+ECHOED_LINES = 3000
+"""Lines a minute that the operator's terminal gets."""
+LOGGED_LINES = 300
+"""Messages a minute in the log of the process."""
+HELD_FILES = "/looked/"
+"""What follows is the secret name of a file."""
+log = logging.getLogger("readbench.service")
+
+
+class Event(BaseModel):
+    """One request, or many that brought no key.
+
+    Args:
+        time: seconds since the epoch.
+        key: name of the key; "" without one.
+        method: of HTTP; `*` of many requests.
+        path: without the query, cut to `MOST_PATH` characters; `*` of many requests.
+        status: of the answer; 0 of many requests.
+        ms: how long it took.
+        received: bytes of the request's body.
+        changes: what it changed, by number, kind and case, such as `12: edit of w0`; `history` has the rest.
+        count: requests that the line stands for.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    time: float
+    key: str
+    method: str
+    path: str
+    status: int
+    ms: float
+    received: int
+    changes: tuple[str, ...] = ()
+    count: int = 1
+
+    def write_line(self) -> str:
+        """The line that stands in the record."""
+        left_out = {"count"} if self.count == 1 else None
+        return json.dumps(self.model_dump(exclude=left_out), separators=(",", ":")) + "\n"
+
+
+def describe_path(path: str) -> str:
+    """A path as records and logs show it: short, and without the secret name of a file.
+
+    >>> describe_path("/cases/w0"), describe_path("/looked/x7Rt"), len(describe_path("/" * 60_000))
+    ('/cases/w0', '/looked/...', 200)
+    """
+    if path.startswith(HELD_FILES):
+        return f"{HELD_FILES}..."
+    return path if len(path) <= MOST_PATH else f"{path[: MOST_PATH - 3]}..."
+
+
+class LineBudget:
+    """Admits so many lines a minute, and counts the others.
+
+    Args:
+        most: lines in a minute.
+        clock: seconds, for tests.
+
+    >>> budget = LineBudget(2, clock=lambda: 0.0)
+    >>> [budget.admit() for _ in range(4)], budget.left_out
+    ([True, True, False, False], 2)
+    """
+
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.most = most
+        self.left_out = 0
+        self._clock = clock
+        self._begun = clock()
+        self._admitted = 0
+
+    def admit(self) -> bool:
+        """Whether one more line is written in this minute."""
+        if self.over():
+            self._begun, self._admitted = self._clock(), 0
+        self._admitted += 1
+        if self._admitted <= self.most:
+            return True
+        self.left_out += 1
+        return False
+
+    def over(self) -> bool:
+        """Whether the minute is over."""
+        return self._clock() - self._begun >= 60.0
+
+    def take_left_out(self) -> int:
+        """How many were left out since this was asked last."""
+        left_out, self.left_out = self.left_out, 0
+        return left_out
+
+
+class LimitedLog(logging.Filter):
+    """Lets so many messages a minute into a log, and says in the next one how many were left out."""
+
+    def __init__(self, most: int = LOGGED_LINES) -> None:
+        super().__init__()
+        self._budget = LineBudget(most)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a message is written."""
+        if not self._budget.admit():
+            return False
+        if left_out := self._budget.take_left_out():
+            record.msg, record.args = f"{record.getMessage()} ({left_out} messages before it were left out)", None
+        return True
+
+
+class AuditLog:
+    """Appends a line for each request; the file may be moved away at any time, as log rotation does.
+
+    A file that has `largest` bytes becomes `NAME.1`, and so on up to `NAME.8`: the oldest goes.
+
+    Args:
+        path: of the file; None keeps none.
+        echo: where the same lines go for the operator; None for nowhere.
+        largest: bytes of one file.
+    """
+
+    def __init__(self, path: Path | None, echo: TextIO | None = sys.stderr, *, largest: int = LARGEST_FILE) -> None:
+        self.path = path
+        self.echo = echo
+        self.largest = largest
+        self._strangers = LineBudget(STRANGERS_LINES)
+        self._echoed = LineBudget(ECHOED_LINES)
+        self._failures = LineBudget(1)
+        self._received = 0
+
+    def begin(self) -> None:
+        """Raise `UsageError` where no record can be kept: asked before a service starts."""
+        if self.path is None:
+            return
+        try:
+            self.check()
+        except OSError as error:
+            raise UsageError(
+                f"The audit log {self.path} cannot be written ({error.strerror or error}). Name a file in a folder that"
+                " can be written, with --audit."
+            ) from error
+
+    def check(self) -> None:
+        """Raise `OSError` where no line could be written: asked before a change is made, not after."""
+        if self.path is None:
+            return
+        with _open(self.path):
+            pass
+        if hasattr(os, "statvfs"):
+            folder = os.statvfs(self.path.parent)
+            if folder.f_bavail * folder.f_frsize < LEAST_FREE:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def record(self, event: Event) -> None:
+        """Write one line, or count a request without a key; raises `OSError` where it cannot be written."""
+        if not event.key and not self._admit(event):
+            return
+        self._write(event)
+
+    def try_to_record(self, event: Event) -> None:
+        """The same for what changed nothing: where it cannot be written, the log of the process says so once a minute.
+
+        Reading goes on when the disk is full.
+        """
+        try:
+            self.record(event)
+        except OSError as error:
+            if self._failures.admit():
+                log.error("requests are missing in the audit log %s (%s)", self.path, error.strerror)  # noqa: TRY400
+
+    def close(self) -> None:
+        """Write what was only counted so far."""
+        self._tell_left_out(force=True)
+
+    def _admit(self, event: Event) -> bool:
+        self._tell_left_out()
+        admitted = self._strangers.admit()
+        self._received += 0 if admitted else event.received
+        return admitted
+
+    def _tell_left_out(self, *, force: bool = False) -> None:
+        if not self._strangers.left_out or not (force or self._strangers.over()):
+            return
+        count, received = self._strangers.take_left_out(), self._received
+        self._received = 0
+        now = round(time.time(), 3)
+        self._write(Event(time=now, key="", method="*", path="*", status=0, ms=0.0, received=received, count=count))
+
+    def _write(self, event: Event) -> None:
+        line = event.write_line()
+        if self.path is not None:
+            self._append(self.path, line)
+        if self.echo is not None and self._echoed.admit():
+            self.echo.write(line)
+            self.echo.flush()
+
+    def _append(self, path: Path, line: str) -> None:
+        """Write one line; one that a killed process left unfinished is ended first."""
+        with _open(path) as file:
+            size, whole = _measure(file)
+            if size + len(line) <= self.largest:
+                file.write((line if whole else f"\n{line}").encode())
+                return
+        for number in range(OLDER_FILES, 0, -1):
+            newer = path.with_name(f"{path.name}.{number - 1}") if number > 1 else path
+            if newer.exists():
+                newer.replace(path.with_name(f"{path.name}.{number}"))
+        with _open(path) as file:
+            file.write(line.encode())
+
+
+def _open(path: Path) -> BinaryIO:
+    """The file for appending; a new one can be read by its owner only."""
+    if path.exists() and not path.is_file():  # a device may swallow lines without a word
+        raise OSError(errno.EINVAL, "no plain file")
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
+    return os.fdopen(descriptor, "ab+")
+
+
+def _measure(file: BinaryIO) -> tuple[int, bool]:
+    """Bytes of a file, and whether its last line is finished; so is that of an empty one."""
+    size = file.seek(0, os.SEEK_END)
+    if size == 0:
+        return 0, True
+    file.seek(-1, os.SEEK_END)
+    return size, file.read(1) == b"\n"

@@ -1,0 +1,55 @@
+"""Fields of requests: what each may hold at most, so that nothing larger is ever worked on.
+
+What a library keeps at most stands in `readbench.cases.limits`; this is what else a request may say.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import Field, StringConstraints
+
+from readbench.cases.limits import (
+    MAX_CHANNEL_NAME,
+    MAX_CHANNELS,
+    MAX_FACTS,
+    MAX_LINK,
+    MAX_LINKS,
+    MAX_NAME,
+    MAX_READINGS,
+    MAX_REJECTED,
+    MAX_TAGS,
+    MAX_TEXT,
+    MAX_UNITS,
+)
+
+MAX_QUERY: Final = 1000
+"""Characters of words that are looked for, of a method, of an address, or of a list in a form."""
+MAX_WINDOWS: Final = 1000
+"""Windows of one request; a service may allow fewer."""
+MAX_TARGETS: Final = 26
+"""Queries of one panel: Grafana numbers them from A to Z."""
+MAX_FORM_BYTES: Final = 2**20
+"""Of a request that brings neither a window nor a file."""
+MAX_ANSWER_BYTES: Final = 64 * 2**20
+"""Of an answer that is no file."""
+MAX_PAGE_TEXT: Final = 8 * 2**20
+"""Characters of the cases of one page of a list."""
+
+Name = Annotated[str, StringConstraints(max_length=MAX_NAME)]
+ChannelName = Annotated[str, StringConstraints(max_length=MAX_CHANNEL_NAME)]
+Query = Annotated[str, StringConstraints(max_length=MAX_QUERY)]
+Notes = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
+Link = Annotated[str, StringConstraints(max_length=MAX_LINK)]
+Tags = Annotated[tuple[Name, ...], Field(max_length=MAX_TAGS)]
+TagText = Annotated[str, StringConstraints(max_length=MAX_TAGS * (MAX_NAME + 2))]
+"""All tags of a case in one field of a form."""
+Links = Annotated[tuple[Link, ...], Field(max_length=MAX_LINKS)]
+Rejected = Annotated[tuple[Name, ...], Field(max_length=MAX_REJECTED)]
+Channels = Annotated[tuple[ChannelName, ...], Field(max_length=MAX_CHANNELS)]
+Units = Annotated[tuple[Name, ...], Field(max_length=MAX_UNITS)]
+FactNumbers = Annotated[dict[Name, float], Field(max_length=MAX_FACTS)]
+FactTexts = Annotated[list[Query], Field(max_length=MAX_FACTS)]
+Row = Annotated[tuple[float | None, ...], Field(max_length=MAX_READINGS)]
+Rows = Annotated[tuple[Row, ...], Field(max_length=MAX_CHANNELS)]
+"""Readings by channel; null where one is missing."""
