@@ -236,9 +236,11 @@ def _says_only(node: ast.AST) -> bool:
 
 def _hands_on(node: ast.AST) -> bool:
     """Whether a statement of a room only names what other modules define."""
-    bound = node.targets[0] if isinstance(node, ast.Assign) else None
-    listed = isinstance(bound, ast.Name) and bound.id in ("__all__", "__getattr__")
-    return listed or isinstance(node, ast.Import | ast.ImportFrom)
+    if isinstance(node, ast.Assign):  # `__all__ = [...]` or `__getattr__ = open_room(__name__)`
+        called = node.value.func if isinstance(node.value, ast.Call) else None
+        named = {part.id for part in (called, *node.targets) if isinstance(part, ast.Name)}
+        return not named.isdisjoint(("__all__", "open_room"))
+    return isinstance(node, ast.Import | ast.ImportFrom)
 
 
 def _imported(node: ast.Import | ast.ImportFrom, room: str) -> Iterator[tuple[str, Symbol]]:
