@@ -19,10 +19,10 @@ RUNNER = CliRunner()
 
 
 def said(*words: str | Path) -> str:
-    """What a command prints."""
+    """What a command prints; how far it has come, said on a busy machine, is apart from that."""
     result = RUNNER.invoke(app, ["cases", *map(str, words)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    return result.output
+    return result.stdout
 
 
 def write_csv(path: Path, values: np.ndarray) -> Path:
