@@ -150,12 +150,21 @@ def book(sheet: bytes, shared: bytes = b"<sst/>") -> bytes:
 MIB = 2**20
 
 
+def repeated(text: str, rows: int) -> bytes:
+    """A Parquet file with one text in every row, which is in it once."""
+    content = io.BytesIO()
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([text]))
+    pq.write_table(pa.table({"a": column}), content)
+    return content.getvalue()
+
+
 @pytest.mark.parametrize(
     ("made", "words"),
     [
         (("a.csv.gz", gzip.compress(b"t,flow\n" + b"1,2\n" * 25 * MIB, 6)), "over 100 times as many"),
         (("a.csv", b"a,b\n" + b"1,2\n" * 120_000), "rows, more than"),
         (("a.csv", b",".join(b"c%d" % i for i in range(2000)) + b"\n" + (b"1," * 1999 + b"1\n") * 1500), "cells, more"),
+        (("a.parquet", repeated("x" * MIB, 90_000)), "no column"),
         (("a.xlsx", book(b"<worksheet><row>" + b"<c/>" * 8 * MIB + b"</row></worksheet>")), "parts"),
         (("a.xlsx", book(b"<worksheet/>", b"<sst><si>" + b"<t>a</t>" * 4 * MIB + b"</si></sst>")), "parts"),
         (("a.xlsx", book(b"<worksheet a='" + b"x" * 64 * MIB + b"'/>")), "a text or an attribute"),

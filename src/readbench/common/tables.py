@@ -105,6 +105,8 @@ class Table:
             zone: of dates that name none; otherwise the table's.
         """
         values = self._column(column)
+        if _measure_texts(values) > MOST_TEXTS:
+            return None
         found = read_times(values, column, unit, zone or self.zone)
         if found is None and not _is_number(values.type) and self._is_numeric(column):
             found = read_times(pa.chunked_array([self.numbers(column)]), column, unit, zone or self.zone)
@@ -118,6 +120,8 @@ class Table:
 
     def _is_numeric(self, column: str) -> bool:
         values = self.data[column]
+        if _measure_texts(values) > MOST_TEXTS:
+            return False
         if pa.types.is_string(values.type) or pa.types.is_dictionary(values.type):
             return self.style.read(_texts(values)) is not None
         return _is_number(values.type)
@@ -180,6 +184,8 @@ def _is_number(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
 def _texts(values: Any) -> Any:  # noqa: ANN401 - an Arrow array, whole or in chunks
     """A column as trimmed texts, null where there is none."""
     if pa.types.is_dictionary(values.type):
+        if (size := _measure_texts(values)) > MOST_TEXTS:
+            raise DataError(f"A column holds {size:,} bytes of text, too much for numbers. Leave it out.")
         values = values.cast(values.type.value_type)
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
@@ -384,6 +390,22 @@ def read_parquet(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
         return pyarrow.parquet.ParquetFile(file, read_dictionary=texts).read(use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{name}: no Parquet that can be read ({error}). The file is damaged: get it again.") from error
+
+
+MOST_TEXTS = 2**30
+"""Bytes of the texts of a column that is read as numbers or times."""
+
+
+def _measure_texts(column: Any) -> int:  # noqa: ANN401 - a chunked Arrow array
+    """Bytes of the texts of a dictionary once they stand in every row that names them."""
+    if not pa.types.is_dictionary(column.type):
+        return 0
+    size = 0
+    for chunk in column.chunks:
+        lengths = pc.fill_null(pc.binary_length(chunk.dictionary.cast(pa.string())), 0).to_numpy(zero_copy_only=False)
+        rows = np.bincount(chunk.indices.drop_null().to_numpy(zero_copy_only=False), minlength=len(lengths))
+        size += int((rows * lengths.astype(np.int64)).sum())
+    return size
 
 
 def _read_npz(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:

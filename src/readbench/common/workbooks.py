@@ -27,8 +27,8 @@ _MOST_COLUMNS = 16_384
 """Columns that a sheet can have."""
 _MOST_DEPTH = 64
 """Elements within each other in any sensible sheet."""
-_BLOCK = 2**16
-_MOST_SILENT = 2**22
+_BLOCK = 2**14
+_MOST_SILENT = 2**20
 """Bytes of a document in which no element begins or ends: the parser reads them again with every block."""
 _PARTS = 6
 """Elements of one cell: itself, its value, and a text in it."""
