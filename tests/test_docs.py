@@ -45,7 +45,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
-    *(ROOT / "results" / f"{name}.md" for name in ("claims", "settings", "tables")),
+    *(ROOT / "results" / f"{name}.md" for name in ("audit", "claims", "settings", "tables")),
     ROOT / "research" / "training" / "ABLATIONS.md",
 ]
 SHELL, PYTHON = ("sh", "bash", "shell", "console"), ("python", "py")
