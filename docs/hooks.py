@@ -4,7 +4,8 @@ The pages are written for the repository, where their links work as they are. `m
 
 * `index.md` is README.md, `changelog.md` is CHANGELOG.md; other files that pages lead to come along;
 * `api.md` gets the docstrings of every public name, `cli.md` every command with its arguments and options, `methods.md`
-  every method and part with its parameters, `sources.md` what the code says of each source;
+  every method and part with its parameters, `datasets.md` what the code says of each source, `connect.md` the
+  addresses of live sources;
 * comments that tell the tests how to run a block are left out;
 * a page that the navigation does not name stands under "How-to".
 """
@@ -77,7 +78,7 @@ def on_files(files: Any, config: Any) -> Any:  # noqa: ANN401
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401
     """Lead links to their targets here, leave out what is meant for the tests, bring the generated references."""
     name = page.file.src_uri
-    folder = ROOT / "docs" if (ROOT / "docs" / name).exists() else ROOT
+    folder = _folder_of(name)
     markdown = LINK.sub(lambda match: _link_here(match, folder), markdown)
     markdown = re.sub(r"<!--.*?-->\n?", "", markdown, flags=re.DOTALL)
     if name == "changelog.md":  # it tells of pages as they were; their headings may be gone
@@ -88,8 +89,10 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401
         markdown += "\n" + "\n".join(describe_commands())
     if name == "methods.md":
         markdown += "\n" + "\n".join(describe_methods())
-    if name == "sources.md":
-        markdown += "\n" + "\n".join([*describe_sources(), *describe_live_sources()])
+    if name == "datasets.md":
+        markdown += "\n" + "\n".join(describe_sources())
+    if name == "connect.md":
+        markdown += "\n" + "\n".join(describe_live_sources())
     return markdown
 
 
@@ -99,15 +102,26 @@ def on_page_content(html: str, **_: Any) -> str:  # noqa: ANN401
     return re.sub(r"<th([^>]*)></th>", r"<td\1></td>", html)
 
 
+def _folder_of(page: str) -> Path:
+    """The folder of the repository that holds the file of a page, from which its links lead."""
+    if (ROOT / "docs" / page).exists():
+        return ROOT / "docs"
+    return (ROOT / page).parent if (ROOT / page).parent.is_dir() else ROOT
+
+
 def _link_here(match: re.Match[str], folder: Path) -> str:
     """A link of a page that stands in a folder of the repository, as it is on the site; to a folder, its text alone."""
     target = match["target"]
     origin = _repository_file(folder, target)
+    up = "" if folder in (ROOT, ROOT / "docs") else "../" * len(folder.relative_to(ROOT).parts)
     if origin:
-        return f"{match['before']}{_place_of(origin)}"
+        return f"{match['before']}{up}{_place_of(origin)}"
     if (folder / target).is_dir():
-        return f"{match['before']}architecture.md"
-    return match["before"] + (target.removeprefix("docs/") if folder == ROOT else target)
+        return f"{match['before']}{up}architecture.md"
+    path = (folder / target).resolve()
+    if "://" in target or ROOT / "docs" not in path.parents:
+        return match[0]
+    return match["before"] + up + path.relative_to(ROOT / "docs").as_posix()
 
 
 def _repository_file(folder: Path, target: str) -> str:
@@ -178,7 +192,7 @@ def describe_sources() -> Iterator[str]:
     for name in SOURCES.names():
         source = build_source(name)
         info = source.info
-        yield f"\n## {name}\n"
+        yield f"\n### {name}\n"
         yield f"*{info.title}; {info.domain}.* {info.description}\n"
         sizes = [f"{len(info.channels) or 'varying'} channels", f"windows of {info.protocol.length or 'varying'} steps"]
         faults = f"{len(info.faults)} fault types" if info.faults else "fault types by file"
@@ -198,7 +212,6 @@ def describe_sources() -> Iterator[str]:
 
 def describe_live_sources() -> Iterator[str]:
     """What the modules of `readbench cases connect` say of their addresses and options; read, not imported."""
-    yield "\n## Live sources\n\nAddresses and options of `readbench cases connect`.\n"
     for path in sorted((ROOT / "src" / "readbench" / "cases" / "connect").glob("_[a-z]*.py")):
         said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         if "://" in said:

@@ -1,4 +1,4 @@
-"""What a new thing costs: every example of docs/adding-*.md is one file, as a plug-in and inside the package.
+"""What a new thing costs: each example of docs/adding-*.md and extending.md is one file, plugged in or in the package.
 
 The same examples are installed as packages of one module with an entry point, and put as one new module each into the
 rooms of a copy of this package. Nothing else is written or edited, and both have to show them everywhere.
@@ -42,7 +42,7 @@ def read_examples() -> dict[str, str]:
     """The code of each thing that the documentation adds, by its name."""
     blocks = (
         block
-        for page in sorted(DOCS.glob("adding-a-*.md"))
+        for page in (*sorted(DOCS.glob("adding-a-*.md")), DOCS / "extending.md")
         for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     )
     named = ((re.search(r'\b(?:register|register_\w+)\(\s*"([^"]+)"', block), block) for block in blocks)

@@ -42,7 +42,12 @@ from readbench.errors import UsageError
 from tests import warm
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(ROOT / "results" / f"{name}.md" for name in ("audit", "claims", "settings", "tables")),
+    ROOT / "research" / "training" / "ABLATIONS.md",
+]
 SHELL, PYTHON = ("sh", "bash", "shell", "console"), ("python", "py")
 DATA = {"toml": tomllib.loads, "json": json.loads, "yaml": yaml.safe_load}
 READBENCH = ("readbench", ".venv/bin/readbench")
@@ -331,12 +336,10 @@ def run(command: list[str], folder: Path, variables: dict[str, str], place: str)
 
 def require_packages_of(page: Path) -> None:
     """Pages about the case library, language models and networks need their extras."""
-    with_library = ("cases", "service", "backtest", "grafana", "bring-your-plant", "adding-a-question")
-    if page.stem in (*with_library, "tutorial-service", "tutorial-agent"):
+    if page.stem in ("cases", "service", "backtest", "connect", "bring-your-plant", "extending"):
         pytest.importorskip("lancedb")
-    if page.stem in ("service", "tutorial-service"):
+    if page.stem == "service":
         pytest.importorskip("fastapi")
-    if page.stem == "tutorial-agent":
         pytest.importorskip("mcp")
     if page.stem == "language-models":
         pytest.importorskip("openai")

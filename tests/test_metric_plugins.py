@@ -24,7 +24,7 @@ from readbench.errors import UsageError
 from tests.benchmark.report.test_site import embedded
 from tests.plugins import Readbench, command_line, install
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "adding-a-metric.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "extending.md"
 EXAMPLE = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)[0]
 """The metric that the documentation adds."""
 EFFORT = '''

@@ -27,7 +27,7 @@ from readbench.cli.cases_questions import add_questions
 from readbench.errors import ParameterError, UnknownNameError, UsageError
 from tests.cases.samples import CHANNELS, FAST, filled
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "adding-a-question.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "extending.md"
 DAY_S = 86400.0
 
 
@@ -46,7 +46,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Library:
 @pytest.fixture
 def quiet() -> Iterator[None]:
     """The question of the document, declared as its code stands there."""
-    code = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)[0]
+    blocks = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    code = next(block for block in blocks if "@question(" in block)
     before = dict(QUESTIONS)
     exec(compile(code, str(DOCUMENT), "exec"), {"__name__": "quiet"})  # noqa: S102 - our own document
     yield

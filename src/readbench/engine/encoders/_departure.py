@@ -20,7 +20,7 @@ A window that brings no time before, or no fact, has a vector of zeros and says 
 no part of any vector. A channel that a window lacks is zero, as elsewhere, which lets the set of channels be guessed.
 
 The constants of `departure` were chosen on the five simulators, with one exception: the least share of the corpus's
-spread, which they do not settle (docs/context.md).
+spread, which they do not settle (docs/flagship.md).
 """
 
 from __future__ import annotations

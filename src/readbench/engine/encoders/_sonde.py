@@ -1,4 +1,4 @@
-"""Sonde: the encoder that ships with the package, trained on synthetic signals alone (see docs/sonde.md).
+"""Sonde: the encoder that ships with the package, trained on synthetic signals alone (see docs/encoders.md).
 
 A channel of a window, scaled by its normal operation and brought to 512 points, becomes 512 numbers. How the channels
 of a window become one vector is a parameter: by default each channel's departure from normal operation, at places of
