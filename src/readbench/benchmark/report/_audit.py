@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from rich.console import Console
 
 from readbench.benchmark.audit import PROBES, DatasetAudit, Finding
 from readbench.benchmark.report._overview import show_table
-from readbench.benchmark.report._table import ReportTable, html_table
-from readbench.common import web
+from readbench.benchmark.report._table import ReportTable, html_table, tables_page
 from readbench.common.files import write_text
 from readbench.errors import UsageError
 
@@ -229,16 +226,8 @@ def _markdown(blocks: Sequence[Block]) -> str:
 
 
 def _page(blocks: Sequence[Block]) -> str:
-    """One file without a reference to any other."""
-    theme = web.asset(web.THEME)
     title = next((block.lstrip("# ") for block in blocks if isinstance(block, str)), "Audit")
-    return Template(web.asset("audit.html", files("readbench.benchmark.report"))).substitute(
-        policy=web.closed_policy(theme),
-        style=web.asset("style.css"),
-        theme=theme,
-        title=escape(title),
-        body="\n".join(_html(block) for block in blocks),
-    )
+    return tables_page("audit", title, "\n".join(map(_html, blocks)))
 
 
 def _html(block: Block) -> str:
@@ -246,7 +235,7 @@ def _html(block: Block) -> str:
         level = len(block) - len(block.lstrip("#"))
         text = escape(block.lstrip("# ").replace("`", ""))
         return f"<h{level}>{text}</h{level}>" if level else f"<p>{text}</p>"
-    text = html_table(block, sortable=False)
+    text = html_table(block)
     for word in WORDS:
         text = text.replace(f'<td class="name">{word}', f'<td class="name {word}">{word}')
     return text

@@ -12,9 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
@@ -26,9 +24,8 @@ from readbench.benchmark.report._checking import OURS, published_bundle
 from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_real
 from readbench.benchmark.report._results import MetricFacts, Results, choose_metric, metrics_beside, worst_last
 from readbench.benchmark.report._statements import state_method
-from readbench.benchmark.report._table import ReportTable, html_table
+from readbench.benchmark.report._table import ReportTable, html_table, tables_page
 from readbench.benchmark.runs import DONE, TIMES, UNANSWERED, metric_columns
-from readbench.common import web
 from readbench.common.files import write_text
 from readbench.engine.llm import MARKED_ABOVE, mark_unanswered
 from readbench.engine.registry import METRICS
@@ -421,16 +418,11 @@ def _facts(board: Standings) -> dict[str, Any]:
 
 
 def _page(tables: Sequence[ReportTable], refused: Sequence[ReportTable], notes: Sequence[str]) -> str:
-    """One file without a reference to any other."""
-    assets = files("readbench.benchmark.report")
-    theme, start, importmap = web.asset(web.THEME), web.asset("standings.js", assets), web.import_map(web.modules())
-    return Template(web.asset("standings.html", assets)).substitute(
-        policy=web.closed_policy(theme, importmap, start),
-        style=web.asset("style.css"),
-        theme=theme,
-        importmap=importmap,
-        tables="\n".join(map(html_table, tables)),
-        notes="".join(f"<li>{escape(note)}</li>" for note in notes),
-        rejected="\n".join(map(html_table, refused)),
-        start=start,
-    )
+    lead = '<h1>Leaderboard</h1>\n<p class="lead">Which method finds the same fault again.</p>'
+    remarks = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    parts = [
+        f'<div class="title">\n{lead}\n</div>',
+        *map(html_table, tables),
+        f'<ul class="remarks">\n{remarks}\n</ul>',
+    ]
+    return tables_page("leaderboard", "READ-Bench leaderboard", "\n".join([*parts, *map(html_table, refused)]))
