@@ -11,7 +11,7 @@ from rich.console import Console
 
 from readbench.benchmark.audit import PROBES, DatasetAudit, Finding
 from readbench.benchmark.report._overview import show_table
-from readbench.benchmark.report._table import ReportTable, html_table, tables_page
+from readbench.benchmark.report._table import ReportTable, html_table, tables_page, tell_number, tell_values
 from readbench.common.files import write_text
 from readbench.errors import UsageError
 
@@ -70,10 +70,10 @@ def findings_table(findings: Sequence[Finding]) -> ReportTable:
             finding.title,
             finding.verdict,
             finding.sentence,
-            _number(finding.score),
+            tell_number(finding.score),
             _percent(finding.share),
             f"{_percent(finding.low)} to {_percent(finding.high)}" if finding.low == finding.low else "-",
-            _number(finding.p),
+            tell_number(finding.p),
         ]
         for finding in findings
     ]
@@ -96,16 +96,19 @@ def scores_table(audits: Sequence[DatasetAudit]) -> ReportTable:
     for audit in audits:
         scores = {finding.name: finding.score for finding in audit.findings}
         numbers = [audit.chance, *(scores[name] for name in PROBES), *audit.scores.values()]
-        rows.append([audit.name, *map(_number, (*numbers, audit.own_asset, audit.own_asset_expected))])
+        rows.append([audit.name, *map(tell_number, (*numbers, audit.own_asset, audit.own_asset_expected))])
     caption = "NDCG@10 on the clean corpus; and the share of the query's own asset in the top 10 of Euclidean distance"
     return ReportTable("scores", caption, header, rows, labels=1)
 
 
 def methods_table(audit: DatasetAudit) -> ReportTable:
     """NDCG@10 of the cheap methods beside chance, and where Euclidean distance finds its hits."""
-    rows = [["chance", _number(audit.chance)], *([name, _number(score)] for name, score in audit.scores.items())]
-    rows.append(["own asset in the top 10 of euclidean", _number(audit.own_asset)])
-    rows.append(["own asset at random", _number(audit.own_asset_expected)])
+    rows = [
+        ["chance", tell_number(audit.chance)],
+        *([name, tell_number(score)] for name, score in audit.scores.items()),
+    ]
+    rows.append(["own asset in the top 10 of euclidean", tell_number(audit.own_asset)])
+    rows.append(["own asset at random", tell_number(audit.own_asset_expected)])
     return ReportTable("methods", "What is scored on the clean corpus", ["Method", "NDCG@10"], rows, labels=1)
 
 
@@ -204,17 +207,9 @@ def _short(finding: Finding) -> str:
 
 
 def _beside(audit: DatasetAudit, column: str) -> str:
-    ours = _text(audit.composition[column])
-    paper = _text(audit.paper[column]) if audit.paper else ours
+    ours = tell_values(audit.composition[column])
+    paper = tell_values(audit.paper[column]) if audit.paper else ours
     return ours if ours == paper else f"{ours} (paper {paper})"
-
-
-def _text(value: Any) -> str:  # noqa: ANN401
-    return "/".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _number(value: float) -> str:
-    return "-" if value != value else f"{value:.3f}"  # noqa: PLR0124 - NaN
 
 
 def _percent(value: float) -> str:

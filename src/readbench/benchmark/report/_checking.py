@@ -21,11 +21,14 @@ from readbench.benchmark.metrics import evaluate
 from readbench.benchmark.report._bundle import (
     SUFFIX,
     Bundle,
-    BundleManifest,
     Declared,
-    asked_models,
+    Identity,
+    Task,
+    find_other_task,
+    identify_task,
     lists_by_cell,
     read_bundle,
+    state_run,
 )
 from readbench.benchmark.report._rerunning import RerunReport, rerun_sample
 from readbench.benchmark.report._results import Results
@@ -164,16 +167,12 @@ def _leaks_by_statement(bundle: Bundle) -> Iterator[str]:
 
 def _other_task(bundle: Bundle, published: PublishedFolder) -> str:
     tasks = published.read_manifest()["tasks"]
-    for (dataset, seed), qrels in bundle.qrels.items():
-        name = f"{dataset}/seed-{seed}"
-        if name not in tasks:
-            return f"{name} is no published task"
-        if tasks[name] != qrels.fingerprint:
-            return f"it ran on other data: {name} is {qrels.fingerprint} and not {tasks[name]}"
-        right = published.read_qrels(dataset, seed)
-        if qrels.table().to_pydict() != right.table().to_pydict():
-            return f"its labels of {name} are not those of the task {qrels.fingerprint}"
-    return ""
+
+    def identify(task: Task) -> Identity | None:
+        name = f"{task[0]}/seed-{task[1]}"
+        return (tasks[name], identify_task(published.read_qrels(*task))[1]) if name in tasks else None
+
+    return find_other_task(bundle, identify, "the published rows")
 
 
 def _copies(bundle: Bundle, published: PublishedFolder, taken: Sequence[tuple[str, Bundle]]) -> Iterator[str]:
@@ -342,8 +341,6 @@ def published_bundle(results: Results) -> Bundle:
         raise UsageError(f"{results.folder} holds no published rows. Make them: readbench publish runs/...")
     plan = plan_of(results.manifest)
     rows = folder.read_scores()[1]
-    own = {name: results.manifest[name] for name in ("plan", "code", "methods", "tasks", "versions")}
-    declared = Declared(name=OURS, authors="READ-Bench", trained_on=(), chosen_on=None)
-    manifest = BundleManifest(declared=declared, files={}, origins=results.origins, models=asked_models(results), **own)
+    manifest = state_run(results, Declared(name=OURS, authors="READ-Bench", trained_on=(), chosen_on=None), {})
     tasks = [(d, s) for d, s in plan.tasks() if f"{d}/seed-{s}" in results.manifest["tasks"]]
     return Bundle(manifest, plan, rows, pa.table({}), {task: folder.read_qrels(*task) for task in tasks})

@@ -27,7 +27,7 @@ from readbench.benchmark.report._results import (
     read_stated_probabilities,
 )
 from readbench.benchmark.report._settings import labelling_table, settings_tables
-from readbench.benchmark.report._table import ReportTable
+from readbench.benchmark.report._table import ReportTable, tell_values
 from readbench.benchmark.runs import StatedProbabilities
 from readbench.engine.registry import BUILT_IN
 
@@ -265,7 +265,7 @@ def composition_table(results: Results) -> ReportTable:
         own = "this run, files partial" if results.files(dataset) == "partial" else "this run"
         rows.append([mark_dataset(results, dataset), own, *(_range([s[name] for s in sizes]) for name in FIELDS)])
         if paper := PAPER_COMPOSITION.get(dataset):
-            rows.append(["", "paper", *map(_text, astuple(paper))])
+            rows.append(["", "paper", *map(tell_values, astuple(paper))])
     caption = (
         "Composition: channels C, steps T, fault types, corpus at each level, queries, relevant items a query and most"
         f" over least frequent fault type in the clean corpus. {coverage(results)}"
@@ -276,12 +276,8 @@ def composition_table(results: Results) -> ReportTable:
 def _range(values: Sequence[object]) -> str:
     """One text where all splits agree, else the first and the last of them in order."""
     if all(value == values[0] for value in values):
-        return _text(values[0])
-    return "–".join(map(_text, (min(values), max(values))))  # type: ignore[type-var]
-
-
-def _text(value: object) -> str:
-    return "/".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        return tell_values(values[0])
+    return "–".join(map(tell_values, (min(values), max(values))))  # type: ignore[type-var]
 
 
 CALIBRATION_HEADER = ("Method", "Dataset", "ρ", "Queries", "Accuracy", "Stated", "p(true)", "ECE", "Floor")

@@ -19,21 +19,25 @@ import numpy as np
 
 from readbench.benchmark.metrics import DEFAULT_METRIC
 from readbench.benchmark.protocol import DataOrigin
-from readbench.benchmark.report._bundle import Bundle, Declared, read_bundle
+from readbench.benchmark.report._bundle import (
+    Bundle,
+    Declared,
+    Identity,
+    Task,
+    find_other_task,
+    identify_task,
+    read_bundle,
+)
 from readbench.benchmark.report._checking import OURS, published_bundle
 from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_real
 from readbench.benchmark.report._results import MetricFacts, Results, choose_metric, metrics_beside, worst_last
 from readbench.benchmark.report._statements import state_method
-from readbench.benchmark.report._table import ReportTable, html_table, tables_page
+from readbench.benchmark.report._table import ReportTable, html_table, tables_page, tell_number
 from readbench.benchmark.runs import DONE, TIMES, UNANSWERED, metric_columns
 from readbench.common.files import write_text
 from readbench.engine.llm import MARKED_ABOVE, mark_unanswered
 from readbench.engine.registry import METRICS
 from readbench.errors import DataError
-
-Task = tuple[str, int]
-Identity = tuple[str, str]
-"""Fingerprint of a task, and hash of its labels."""
 
 
 @dataclass(frozen=True)
@@ -194,32 +198,18 @@ def _tasks(bundles: dict[Path, Bundle], reference: Path | None) -> dict[Task, Id
 
 
 def _identities(bundle: Bundle) -> dict[Task, Identity]:
-    return {
-        task: (qrels.fingerprint, hashlib.sha256(repr(qrels.table().to_pydict()).encode()).hexdigest())
-        for task, qrels in bundle.qrels.items()
-    }
+    return {task: identify_task(qrels) for task, qrels in bundle.qrels.items()}
 
 
 def _comparable(bundles: dict[Path, Bundle], tasks: dict[Task, Identity]) -> tuple[dict[Path, Bundle], list[Rejected]]:
     """Submissions on the right tasks, and the others."""
     taken, rejected = {}, []
     for file, bundle in bundles.items():
-        reason = next((r for t, own in _identities(bundle).items() if (r := _mismatch(t, own, tasks.get(t)))), "")
-        if reason:
+        if reason := find_other_task(bundle, tasks.get, "the reference"):
             rejected.append(Rejected(file.name, reason))
         else:
             taken[file] = bundle
     return taken, rejected
-
-
-def _mismatch(task: Task, own: Identity, right: Identity | None) -> str:
-    """Why a task is not the right one; empty where it is."""
-    name = f"{task[0]} seed {task[1]}"
-    if right is None:
-        return f"{name} is not a task of the reference"
-    if own[0] != right[0]:
-        return f"it ran on other data: {name} is {own[0]} and not {right[0]}"
-    return "" if own[1] == right[1] else f"its labels of {name} are not those of the task {own[0]}"
 
 
 def _entry(
@@ -347,7 +337,7 @@ def standings_table(board: Standings) -> ReportTable:
     for place, entry in zip(_places(board), board.entries, strict=True):
         names = [place, entry.title, entry.labels, ", ".join((entry.submission, *entry.also))]
         numbers = [*(entry.means[rho] for rho in board.levels), *entry.real.values(), *entry.others.values()]
-        rows.append([*names, *map(_number, numbers), "; ".join(entry.flags)])
+        rows.append([*names, *map(tell_number, numbers), "; ".join(entry.flags)])
     beside = f"; {', '.join(others)} at ρ={board.levels[0]}%" if others else ""
     alone = f"; real: over the real ones alone ({len(real)})" if real else ""
     caption = (
@@ -361,7 +351,7 @@ def by_dataset_table(board: Standings) -> ReportTable:
     """One row an entry: the headline on each dataset."""
     datasets = [name + MARKS[board.origins[name]] for name in board.datasets]
     rows = [
-        [place, entry.title, entry.submission, *(_number(entry.datasets[name]) for name in board.datasets)]
+        [place, entry.title, entry.submission, *(tell_number(entry.datasets[name]) for name in board.datasets)]
         for place, entry in zip(_places(board), board.entries, strict=True)
     ]
     caption = f"{board.metric.name} by dataset at ρ={board.levels[0]}%, mean over split seeds"
@@ -392,10 +382,6 @@ def write_standings(board: Standings, folder: Path) -> list[Path]:
 
 def _places(board: Standings) -> list[str]:
     return ["-" if entry.partial else str(place) for place, entry in enumerate(board.entries, start=1)]
-
-
-def _number(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.3f}"
 
 
 def _notes(board: Standings) -> tuple[str, ...]:

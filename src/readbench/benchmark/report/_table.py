@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape as escape_html
@@ -68,6 +69,16 @@ class ReportTable:
         text = _piped(self.rows[row][column])
         mark = self.marks.get((row, column))
         return MARKDOWN[mark].format(text) if mark else text
+
+
+def tell_number(value: float, digits: int = 3) -> str:
+    """A number with its decimals; a dash for NaN."""
+    return "-" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def tell_values(value: object) -> str:
+    """A value, or several with slashes between them."""
+    return "/".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _piped(text: str) -> str:
