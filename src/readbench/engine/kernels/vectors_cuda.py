@@ -76,7 +76,9 @@ def nearest(
         scores = torch.full((len(queries), k), -np.inf, dtype=torch.float32, device=device)
         items = torch.full((len(queries), k), len(corpus), dtype=torch.int64, device=device)
         for first, vectors in stream_blocks(corpus, device, team):
-            block = _prepare(_usable(vectors, first), shift)
+            if bool((bad := ~vectors.isfinite().all(dim=1)).any()):
+                raise UncomparableError(first + int(bad.int().argmax()))
+            block = _prepare(vectors, shift)
             step = max(1, TILE_SCORES // len(vectors))
             for part in (slice(start, start + step) for start in range(0, len(queries), step)):
                 own = Side(*(values[part] for values in asked))
@@ -108,14 +110,6 @@ def _prepare(vectors: Tensor, shift: Tensor | None) -> Side:
     if shift is None:
         moved = moved * (1 / lengths).where(lengths > 0, 0.0)[:, None]
     return Side(vectors, moved.float(), lengths)
-
-
-def _usable(vectors: Tensor, first: int) -> Tensor:
-    """The vectors of a block, if all of them are finite."""
-    bad = ~vectors.isfinite().all(dim=1)
-    if bool(bad.any()):
-        raise UncomparableError(first + int(bad.int().argmax()))
-    return vectors
 
 
 def _improve(
