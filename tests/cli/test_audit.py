@@ -50,6 +50,7 @@ def test_a_published_task_is_audited_on_one_page_in_three_forms(tmp_path: Path) 
         assert "Hazards: none." in " ".join(text.split())
         assert "Crop point" in text
     assert '<td class="name clean">clean</td>' in pages[1].read_text()
+    assert 'id="theme"' in pages[1].read_text()  # the script of every page needs this button
     assert not list((tmp_path / "imported").glob("*/dataset.json"))  # nothing is kept
 
 

@@ -135,7 +135,7 @@ def test_other_files_and_names_are_refused(base: Path, tmp_path: Path) -> None:
 def test_other_data_are_refused(base: Path, tmp_path: Path) -> None:
     submitted(base, tmp_path / "in", run_name="other")
     (reason,) = reasons(base, tmp_path / "in")["mine"]
-    assert "it ran on other data: sim_tanks/seed-7" in reason
+    assert "it ran on other data: sim_tanks seed 7" in reason
 
 
 Row = dict[str, Any]

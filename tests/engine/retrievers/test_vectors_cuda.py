@@ -97,14 +97,14 @@ def test_what_rounding_hides_from_the_first_look_is_found(metric: Metric) -> Non
 def test_few_pairs_are_compared_twice(metric: Metric, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is of use: hardly more than the hits are looked at in double precision."""
     compared = 0
-    scores = vectors_cuda.Queries._scores
+    compare = vectors_cuda._compare
 
-    def counting(*arguments: object) -> object:
+    def counting(queries: vectors_cuda.Side, block: vectors_cuda.Side, items: Any, *, cosine: bool) -> Any:  # noqa: ANN401
         nonlocal compared
-        compared += len(arguments[2])  # type: ignore[arg-type]
-        return scores(*arguments)  # type: ignore[arg-type]
+        compared += items.numel()
+        return compare(queries, block, items, cosine=cosine)
 
-    monkeypatch.setattr(vectors_cuda.Queries, "_scores", counting)
+    monkeypatch.setattr(vectors_cuda, "_compare", counting)
     monkeypatch.setattr(vectors_cuda, "BLOCK_BYTES", 2**20)
     there(sample("plain", (5, 64), 1), sample("plain", (20_000, 64), 2), 10, metric, "cpu")
     assert compared < 0.02 * 5 * 20_000

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from rich.console import Console
 
 from readbench.benchmark.audit import PROBES, DatasetAudit, Finding
 from readbench.benchmark.report._overview import show_table
-from readbench.benchmark.report._table import ReportTable, html_table
-from readbench.common import web
+from readbench.benchmark.report._table import ReportTable, html_table, tables_page, tell_number, tell_values
 from readbench.common.files import write_text
 from readbench.errors import UsageError
 
@@ -73,10 +70,10 @@ def findings_table(findings: Sequence[Finding]) -> ReportTable:
             finding.title,
             finding.verdict,
             finding.sentence,
-            _number(finding.score),
+            tell_number(finding.score),
             _percent(finding.share),
             f"{_percent(finding.low)} to {_percent(finding.high)}" if finding.low == finding.low else "-",
-            _number(finding.p),
+            tell_number(finding.p),
         ]
         for finding in findings
     ]
@@ -99,16 +96,19 @@ def scores_table(audits: Sequence[DatasetAudit]) -> ReportTable:
     for audit in audits:
         scores = {finding.name: finding.score for finding in audit.findings}
         numbers = [audit.chance, *(scores[name] for name in PROBES), *audit.scores.values()]
-        rows.append([audit.name, *map(_number, (*numbers, audit.own_asset, audit.own_asset_expected))])
+        rows.append([audit.name, *map(tell_number, (*numbers, audit.own_asset, audit.own_asset_expected))])
     caption = "NDCG@10 on the clean corpus; and the share of the query's own asset in the top 10 of Euclidean distance"
     return ReportTable("scores", caption, header, rows, labels=1)
 
 
 def methods_table(audit: DatasetAudit) -> ReportTable:
     """NDCG@10 of the cheap methods beside chance, and where Euclidean distance finds its hits."""
-    rows = [["chance", _number(audit.chance)], *([name, _number(score)] for name, score in audit.scores.items())]
-    rows.append(["own asset in the top 10 of euclidean", _number(audit.own_asset)])
-    rows.append(["own asset at random", _number(audit.own_asset_expected)])
+    rows = [
+        ["chance", tell_number(audit.chance)],
+        *([name, tell_number(score)] for name, score in audit.scores.items()),
+    ]
+    rows.append(["own asset in the top 10 of euclidean", tell_number(audit.own_asset)])
+    rows.append(["own asset at random", tell_number(audit.own_asset_expected)])
     return ReportTable("methods", "What is scored on the clean corpus", ["Method", "NDCG@10"], rows, labels=1)
 
 
@@ -207,17 +207,9 @@ def _short(finding: Finding) -> str:
 
 
 def _beside(audit: DatasetAudit, column: str) -> str:
-    ours = _text(audit.composition[column])
-    paper = _text(audit.paper[column]) if audit.paper else ours
+    ours = tell_values(audit.composition[column])
+    paper = tell_values(audit.paper[column]) if audit.paper else ours
     return ours if ours == paper else f"{ours} (paper {paper})"
-
-
-def _text(value: Any) -> str:  # noqa: ANN401
-    return "/".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _number(value: float) -> str:
-    return "-" if value != value else f"{value:.3f}"  # noqa: PLR0124 - NaN
 
 
 def _percent(value: float) -> str:
@@ -229,16 +221,8 @@ def _markdown(blocks: Sequence[Block]) -> str:
 
 
 def _page(blocks: Sequence[Block]) -> str:
-    """One file without a reference to any other."""
-    theme = web.asset(web.THEME)
     title = next((block.lstrip("# ") for block in blocks if isinstance(block, str)), "Audit")
-    return Template(web.asset("audit.html", files("readbench.benchmark.report"))).substitute(
-        policy=web.closed_policy(theme),
-        style=web.asset("style.css"),
-        theme=theme,
-        title=escape(title),
-        body="\n".join(_html(block) for block in blocks),
-    )
+    return tables_page("audit", title, "\n".join(map(_html, blocks)))
 
 
 def _html(block: Block) -> str:
@@ -246,7 +230,7 @@ def _html(block: Block) -> str:
         level = len(block) - len(block.lstrip("#"))
         text = escape(block.lstrip("# ").replace("`", ""))
         return f"<h{level}>{text}</h{level}>" if level else f"<p>{text}</p>"
-    text = html_table(block, sortable=False)
+    text = html_table(block)
     for word in WORDS:
         text = text.replace(f'<td class="name">{word}', f'<td class="name {word}">{word}')
     return text

@@ -19,6 +19,7 @@ import hashlib
 import io
 import json
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -167,6 +168,36 @@ class Bundle:
         return self.manifest.declared.name
 
 
+Task = tuple[str, int]
+"""Dataset and split seed."""
+Identity = tuple[str, str]
+"""Fingerprint of a task, and hash of its labels."""
+
+
+def identify_task(qrels: Qrels) -> Identity:
+    """What two runs must agree in to be on the same task."""
+    return qrels.fingerprint, hashlib.sha256(repr(qrels.table().to_pydict()).encode()).hexdigest()
+
+
+def find_other_task(bundle: Bundle, right: Callable[[Task], Identity | None], whose: str) -> str:
+    """Why a submission is not on the right tasks; empty where it is.
+
+    Args:
+        bundle: the submission.
+        right: task -> what it is; None for what is no task.
+        whose: words for where the right tasks are from.
+    """
+    for task, qrels in bundle.qrels.items():
+        name, own, wanted = f"{task[0]} seed {task[1]}", identify_task(qrels), right(task)
+        if wanted is None:
+            return f"{name} is not a task of {whose}"
+        if own[0] != wanted[0]:
+            return f"it ran on other data: {name} is {own[0]} and not {wanted[0]}"
+        if own[1] != wanted[1]:
+            return f"its labels of {name} are not those of the task {own[0]}"
+    return ""
+
+
 def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
     """Pack a run folder."""
     shard = results.manifest.get("shard", str(WHOLE))
@@ -180,13 +211,16 @@ def write_bundle(results: Results, declared: Declared, path: Path) -> Path:
         "rankings.parquet": _parquet(_rankings(plan, folder, tasks, depth)),
         "labels.parquet": _parquet(_labels(tasks)),
     }
-    own = {name: results.manifest[name] for name in ("plan", "code", "methods", "tasks", "versions")}
-    files = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    manifest = BundleManifest(
-        declared=declared, files=files, origins=results.origins, models=asked_models(results), **own
-    )
+    manifest = state_run(results, declared, {name: hashlib.sha256(own).hexdigest() for name, own in contents.items()})
     write_bytes(path, _zipped({MANIFEST: manifest.model_dump_json(indent=1).encode()} | contents))
     return path
+
+
+def state_run(results: Results, declared: Declared, files: dict[str, str]) -> BundleManifest:
+    """What was run and by whom, with the check sums of these files."""
+    own = {name: results.manifest[name] for name in ("plan", "code", "methods", "tasks", "versions")}
+    models = asked_models(results)
+    return BundleManifest(declared=declared, files=files, origins=results.origins, models=models, **own)
 
 
 def asked_models(results: Results) -> dict[str, AskedModels]:

@@ -3,13 +3,18 @@
 `read_bundle` computes every number of a submission again from its own lists and labels. Here it is held against the
 published rows: the tasks must be theirs, the results must not be a copy, the statements must be there, and the lists
 must not be such as only the answers can give. What is far better than any published method that reads as few labels is
-held until a person has looked at it. A sample is run again where the method can be built here.
+held until a person has looked at it.
+
+A sample is run again: lists that were not made by the method that they name give other scores. A method can be run
+again where it is in the grammar here: its parts are the package's or come from a plug-in that was named, it asks no
+language model, and its data are here. Nothing can be said of others: they are not reproduced.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +26,21 @@ from readbench.benchmark.metrics import evaluate
 from readbench.benchmark.report._bundle import (
     SUFFIX,
     Bundle,
-    BundleManifest,
     Declared,
-    asked_models,
+    Identity,
+    Task,
+    find_other_task,
+    identify_task,
     lists_by_cell,
     read_bundle,
+    state_run,
 )
-from readbench.benchmark.report._rerunning import RerunReport, rerun_sample
 from readbench.benchmark.report._results import Results
 from readbench.benchmark.report._statements import LABEL_USES, LabelUse, state_method
-from readbench.benchmark.runs import DONE, Cell, PublishedFolder, open_folder, plan_of
+from readbench.benchmark.runs import DONE, Cell, Plan, PublishedFolder, open_folder, plan_of, run
+from readbench.engine.spec import build_source, parse
 from readbench.engine.windows import NORMAL
-from readbench.errors import DataError, UsageError
+from readbench.errors import DataError, ReadbenchError, UsageError
 
 OURS = "readbench"
 """Name of the published rows among submissions."""
@@ -164,16 +172,12 @@ def _leaks_by_statement(bundle: Bundle) -> Iterator[str]:
 
 def _other_task(bundle: Bundle, published: PublishedFolder) -> str:
     tasks = published.read_manifest()["tasks"]
-    for (dataset, seed), qrels in bundle.qrels.items():
-        name = f"{dataset}/seed-{seed}"
-        if name not in tasks:
-            return f"{name} is no published task"
-        if tasks[name] != qrels.fingerprint:
-            return f"it ran on other data: {name} is {qrels.fingerprint} and not {tasks[name]}"
-        right = published.read_qrels(dataset, seed)
-        if qrels.table().to_pydict() != right.table().to_pydict():
-            return f"its labels of {name} are not those of the task {qrels.fingerprint}"
-    return ""
+
+    def identify(task: Task) -> Identity | None:
+        name = f"{task[0]}/seed-{task[1]}"
+        return (tasks[name], identify_task(published.read_qrels(*task))[1]) if name in tasks else None
+
+    return find_other_task(bundle, identify, "the published rows")
 
 
 def _copies(bundle: Bundle, published: PublishedFolder, taken: Sequence[tuple[str, Bundle]]) -> Iterator[str]:
@@ -342,8 +346,97 @@ def published_bundle(results: Results) -> Bundle:
         raise UsageError(f"{results.folder} holds no published rows. Make them: readbench publish runs/...")
     plan = plan_of(results.manifest)
     rows = folder.read_scores()[1]
-    own = {name: results.manifest[name] for name in ("plan", "code", "methods", "tasks", "versions")}
-    declared = Declared(name=OURS, authors="READ-Bench", trained_on=(), chosen_on=None)
-    manifest = BundleManifest(declared=declared, files={}, origins=results.origins, models=asked_models(results), **own)
+    manifest = state_run(results, Declared(name=OURS, authors="READ-Bench", trained_on=(), chosen_on=None), {})
     tasks = [(d, s) for d, s in plan.tasks() if f"{d}/seed-{s}" in results.manifest["tasks"]]
     return Bundle(manifest, plan, rows, pa.table({}), {task: folder.read_qrels(*task) for task in tasks})
+
+
+COMPARED = "NDCG@10"
+CLOSE = 0.01
+"""Two machines may order nearly equal items differently: that moves the score of a task by less."""
+
+
+@dataclass(frozen=True)
+class RerunReport:
+    """What came of running a submission again.
+
+    Args:
+        differing: scores that are other than the submission says, a sentence each.
+        missing: why a method could not be run again, a sentence each.
+    """
+
+    differing: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def rerun_sample(bundle: Bundle, tasks: int) -> RerunReport:
+    """Run each method again on some of its tasks, drawn anew at each call, at all levels, and compare the scores.
+
+    Args:
+        bundle: the submission.
+        tasks: how many tasks a method; 0 runs nothing.
+    """
+    differing, missing = [], []
+    for method in bundle.plan.methods:
+        reason = _explain_missing(bundle, method) if tasks else "no task was run again"
+        if reason:
+            missing.append(f"{method}: {reason}")
+            continue
+        for dataset, seed in _draw_tasks(bundle, method, tasks):
+            plan = replace(bundle.plan, datasets=(dataset,), seeds=(seed,), methods=(method,))
+            found, lacking = _compare_task(bundle, plan)
+            differing += found
+            missing += lacking
+    return RerunReport(tuple(differing), tuple(missing))
+
+
+def _explain_missing(bundle: Bundle, method: str) -> str:
+    """Why a method cannot be run here; empty where it can be tried."""
+    if method in bundle.manifest.models:
+        return "it asks a language model"
+    try:
+        parse(method)
+    except ReadbenchError as error:
+        return f"it cannot be built here ({error}) Name its file: readbench --plugin FILE check-submissions"
+    return ""
+
+
+def _draw_tasks(bundle: Bundle, method: str, count: int) -> list[tuple[str, int]]:
+    """Tasks that the submission has scores for; no seed is set, so that nobody knows beforehand which."""
+    tasks = sorted({(row["dataset"], int(row["seed"])) for row in bundle.rows if _is_done(row, method)})
+    chosen = np.random.default_rng().permutation(len(tasks))[:count]
+    return [tasks[place] for place in sorted(chosen)]
+
+
+def _is_done(row: dict[str, str], method: str) -> bool:
+    return row["method"] == method and row["status"] == DONE
+
+
+def _compare_task(bundle: Bundle, plan: Plan) -> tuple[list[str], list[str]]:
+    """Scores of one method and task that are not those of the submission, and why there are none."""
+    (dataset,), (seed,), (method,) = plan.datasets, plan.seeds, plan.methods
+    where = f"{method} on {dataset} seed {seed}"
+    try:
+        build_source(dataset)
+        with tempfile.TemporaryDirectory(prefix="readbench-rerun-") as place:
+            run(plan, Path(place))
+            rows = open_folder(Path(place)).read_scores()[1]
+            task = open_folder(Path(place)).read_manifest()["tasks"].get(f"{dataset}/seed-{seed}")
+    except ReadbenchError as error:
+        return [], [f"{where}: {error}"]
+    failed = next((row["status"] for row in rows if row["status"] != DONE), "")
+    if failed or not rows:
+        return [], [f"{where}: {failed or 'nothing was computed'}"]
+    if task != bundle.qrels[dataset, seed].fingerprint:
+        return [], [f"{where}: the data here are others (fingerprint {task})"]
+    said = {
+        (row["rho"], row["labels"]): float(row[COMPARED])
+        for row in bundle.rows
+        if _is_done(row, method) and (row["dataset"], int(row["seed"])) == (dataset, seed)
+    }
+    return [
+        f"{where} at {row['rho']} % has {COMPARED} {said[key]:.3f} in the submission, and {float(row[COMPARED]):.3f}"
+        " when it is run again"
+        for row in rows
+        if (key := (row["rho"], row["labels"])) in said and abs(said[key] - float(row[COMPARED])) > CLOSE
+    ], []

@@ -27,6 +27,7 @@ from readbench.benchmark.metrics import (
 from readbench.benchmark.protocol import DataOrigin
 from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_real
 from readbench.benchmark.report._results import Results, choose_headline
+from readbench.benchmark.report._significance import bracket
 from readbench.benchmark.report._table import ReportTable
 from readbench.benchmark.runs import Cell, open_folder
 from readbench.errors import RunError, UsageError
@@ -294,7 +295,7 @@ def difference_table(compared: Sequence[Compared]) -> ReportTable:
         names = [_pair(pair)] if len(compared) > 1 else []
         for row in pair.differences:
             numbers = [str(row.queries), f"{row.first:.3f}", f"{row.second:.3f}", f"{row.interval.mean:+.3f}"]
-            words = [_interval(row.interval), _flipped(pair, row.dataset), row.outcome]
+            words = [bracket(row.interval), _flipped(pair, row.dataset), row.outcome]
             rows.append([*names, _dataset(pair, row.dataset), *numbers, *words])
     labels = ["Method", "Dataset"] if len(compared) > 1 else ["Dataset"]
     header = [*labels, "Queries", "First", "Second", "Change", "interval", "hits", "Outcome"]
@@ -399,7 +400,3 @@ def _flipped(pair: Compared, dataset: str) -> str:
     wanted = _origins_of(pair, dataset)
     own = [flip.gained for flip in pair.flips if flip.dataset in wanted]
     return f"{sum(own)}/{len(own) - sum(own)}"
-
-
-def _interval(interval: ConfidenceInterval) -> str:
-    return f"[{interval.low:+.3f}, {interval.high:+.3f}]"

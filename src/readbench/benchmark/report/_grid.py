@@ -98,7 +98,7 @@ class GridRow:
 
 @dataclass(frozen=True)
 class TableGrid:
-    """One table to be made: the declarative list of them is `readbench.benchmark.report._paper_tables.GRIDS`.
+    """One table to be made: the list of them is `report_tables.csv`.
 
     Args:
         name: of its files.

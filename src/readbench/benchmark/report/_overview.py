@@ -28,7 +28,7 @@ from readbench.benchmark.report._significance import (
     sentence,
 )
 from readbench.benchmark.report._statements import state_method
-from readbench.benchmark.report._table import ReportTable
+from readbench.benchmark.report._table import ReportTable, tell_number
 from readbench.engine.llm import MARKED_ABOVE
 
 
@@ -43,8 +43,8 @@ def leaderboard_table(results: Results, board: Leaderboard) -> ReportTable:
     header += ["Rank", *others]
     rows = [
         [row.title, state_method(row.method).knowledge, *(tell_figure(row, rho, results) for rho in results.levels)]
-        + [_number(row.real[rho].mean) for rho in real]
-        + [_number(row.rank, 2), *(_number(figure.mean) for figure in row.others.values())]
+        + [tell_number(row.real[rho].mean) for rho in real]
+        + [tell_number(row.rank, 2), *(tell_number(figure.mean) for figure in row.others.values())]
         for row in board.rows
     ]
     several = len(results.seeds) > 1
@@ -85,7 +85,7 @@ def comparison_table(results: Results, compared: list[PairedComparison]) -> Repo
             bracket(c.over_queries),
             bracket(c.over_groups) if c.over_groups else "one group",
             *(cell for own in (c.over_datasets, c.over_real) if own for cell in (f"{own.mean:+.3f}", bracket(own))),
-            *([_number(c.p_value)] if tested else []),
+            *([tell_number(c.p_value)] if tested else []),
             outcome(c),
         ]
         for c in compared
@@ -98,7 +98,7 @@ def dataset_table(results: Results, board: Leaderboard) -> ReportTable:
     first = results.levels[0]
     scores = dataset_scores(results, first)
     names = [mark_dataset(results, dataset) for dataset in results.datasets]
-    rows = [[row.title, *map(_number, scores[:, results.methods.index(row.method)])] for row in board.rows]
+    rows = [[row.title, *map(tell_number, scores[:, results.methods.index(row.method)])] for row in board.rows]
     caption = f"{results.headline} per dataset at ρ={first}%" + under(results)
     return ReportTable("datasets", caption, ["Method", *names], rows, labels=1)
 
@@ -161,10 +161,6 @@ def _failures(results: Results) -> list[str]:
     for cell, reason in results.failures:
         cells.setdefault(reason, []).append(cell)
     return [f"{len(found)} cells {reason} (the first: {found[0]})" for reason, found in cells.items()]
-
-
-def _number(value: float, digits: int = 3) -> str:
-    return "-" if np.isnan(value) else f"{value:.{digits}f}"
 
 
 STYLES = {"best": "bold", "second": "underline"}

@@ -1,22 +1,23 @@
 """The tables of a report: which rows and columns each has, and which table of the paper it stands beside.
 
-Rows and columns of the tables that cross methods with something are found among the methods of a run; `GRIDS` is the
-list of these tables. Some are of another form: what the datasets of a run are made of, beside the paper's composition
-table (`composition_table`), whether stated certainty holds, method by method (`calibration_table`), and what is in
-`_settings`. `paper_tables` makes all that a run has methods for.
+Rows and columns of the tables that cross methods with something are found among the methods of a run (`ROWS`,
+`COLUMNS`); `report_tables.csv` is the list of these tables. Some are of another form: what the datasets of a run are
+made of, beside the paper's composition table (`composition_table`), whether stated certainty holds, method by method
+(`calibration_table`), and what is in `_settings`. `paper_tables` makes all that a run has methods for.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, replace
 from functools import partial
+from typing import cast
 
 import numpy as np
 
-from readbench.benchmark.protocol import PAPER_COMPOSITION
-from readbench.benchmark.report._grid import GridColumn, GridRow, TableGrid, TableStudy, grid_tables, value
+from readbench.benchmark.protocol import PAPER_COMPOSITION, read_shipped_rows
+from readbench.benchmark.report._grid import Among, GridColumn, GridRow, TableGrid, TableStudy, grid_tables, value
 from readbench.benchmark.report._methods import coverage, describe, mark_dataset, reranker_title, title, under
 from readbench.benchmark.report._paper_values import RERANKERS, SPREAD
 from readbench.benchmark.report._results import (
@@ -26,7 +27,7 @@ from readbench.benchmark.report._results import (
     read_stated_probabilities,
 )
 from readbench.benchmark.report._settings import labelling_table, settings_tables
-from readbench.benchmark.report._table import ReportTable
+from readbench.benchmark.report._table import ReportTable, tell_values
 from readbench.benchmark.runs import StatedProbabilities
 from readbench.engine.registry import BUILT_IN
 
@@ -35,22 +36,14 @@ PAPER_SYSTEM = "charm+nr|dtw-i+gpc"
 PAPER_METRICS = ("P@1", "P@5", "HR@10", "NDCG@5", "NDCG@10", "NDCG@20", "macro_F1")
 """The metrics of the paper's grid."""
 NORMS = ("channel", "normals", "none", "window")
+MakeRows = Callable[[TableStudy], Sequence[GridRow]]
+MakeColumns = Callable[[TableStudy], Sequence[GridColumn]]
 MODES = {"RRF": "|", "WS": "|ws|", "2-step": "|2step|"}
 
 
 def _method_row(study: TableStudy, text: str, *, reference: bool = False) -> GridRow:
     family = study.methods.family(text)
     return GridRow((study.results.title(text), family), (text,), family, reference=reference)
-
-
-def mode_columns(_: TableStudy) -> Sequence[GridColumn]:
-    """Each fusion mode."""
-    return [GridColumn(name, f"{{0}}{mode}{{1}}") for name, mode in MODES.items()]
-
-
-def headline_column(study: TableStudy) -> Sequence[GridColumn]:
-    """The headline at the first level."""
-    return [GridColumn(study.results.headline)]
 
 
 def best_composed(study: TableStudy) -> str:
@@ -110,20 +103,10 @@ def fusion_rows(study: TableStudy) -> Sequence[GridRow]:
     return [GridRow((title(first), title(second)), (first, second), first) for first, second in study.methods.fused]
 
 
-def fused_pool_rows(study: TableStudy) -> Sequence[GridRow]:
-    """Each embedder that is fused with something."""
-    return [GridRow((title(first),), (first,)) for first in dict.fromkeys(first for first, _ in study.methods.fused)]
-
-
 def leg_columns(study: TableStudy) -> Sequence[GridColumn]:
     """Each leg at each level."""
     legs = dict.fromkeys(second for _, second in study.methods.fused)
     return [column for leg in legs for column in levels(study, f"{{0}}|{leg}", f"|{title(leg)}")]
-
-
-def pool_rows(study: TableStudy) -> Sequence[GridRow]:
-    """Each pool that is reranked."""
-    return [GridRow((title(pool),), (pool,)) for pool in study.methods.reranked]
 
 
 def _rerankers(study: TableStudy) -> dict[str, str]:
@@ -134,42 +117,21 @@ def _rerankers(study: TableStudy) -> dict[str, str]:
     return {reranker_title(stage): str(stage) for stage in ranked}
 
 
-def reranker_columns(study: TableStudy) -> Sequence[GridColumn]:
-    """The pool itself, and each reranker."""
-    return [GridColumn("Base"), *(GridColumn(name, f"{{0}}+{text}") for name, text in _rerankers(study).items())]
-
-
-def reranker_level_columns(study: TableStudy) -> Sequence[GridColumn]:
-    """Each reranker at each level."""
-    return [c for name, text in _rerankers(study).items() for c in levels(study, f"{{0}}+{text}", name)]
-
-
-def stack_rows(study: TableStudy) -> Sequence[GridRow]:
+def _stacks(study: TableStudy) -> Iterable[str]:
     """Fused pools that GPC reranks."""
-    pools = [f"{first}|{second}" for first, second in study.methods.fused]
-    return [GridRow((title(pool),), (pool,)) for pool in pools if f"{pool}+gpc" in study.results.methods]
+    pools = (f"{first}|{second}" for first, second in study.methods.fused)
+    return [pool for pool in pools if f"{pool}+gpc" in study.results.methods]
 
 
-def stack_columns(study: TableStudy) -> Sequence[GridColumn]:
-    """The pool at the first level, and reranked at each."""
-    first = study.results.levels[0]
-    return [GridColumn(f"ρ={first}%", over="Fusion"), *levels(study, "{0}+gpc", "Fusion+GPC")]
+def _scaled(study: TableStudy) -> Iterable[str]:
+    """Retrievers that were run with several scalings."""
+    specs = [spec for spec in study.methods.specs.values() if len(spec.legs) == 1 and not spec.rerankers]
+    stages = [spec.legs[0].stage for spec in specs]
+    return dict.fromkeys(stage.name for stage in stages if "norm" in dict(stage.parameters))
 
 
-def embedder_rows(study: TableStudy) -> Sequence[GridRow]:
-    """Each embedder."""
-    return [GridRow((title(embedder),), (embedder,)) for embedder in study.methods.embedders]
-
-
-def neighbour_columns(study: TableStudy) -> Sequence[GridColumn]:
-    """Each number of neighbours."""
-    return [GridColumn(f"k={k}", f"{{0}}+nr(k={k})") for k in study.methods.neighbours]
-
-
-def distance_columns(_: TableStudy) -> Sequence[GridColumn]:
-    """Both distances, and their difference."""
-    cosine, euclid = (GridColumn(name, f"{{0}}(metric={name})") for name in ("cosine", "euclidean"))
-    return [replace(euclid, title="Euclid"), cosine, replace(cosine, title="Δ", minus=euclid, best="")]
+def _on_both_corpora(study: TableStudy) -> Iterable[str]:
+    return [text for text in study.results.methods if study.full and text in study.full.methods]
 
 
 def dataset_rows(study: TableStudy) -> Sequence[GridRow]:
@@ -192,34 +154,9 @@ def all_metric_columns(study: TableStudy) -> Sequence[GridColumn]:
     return [_metric_column(metric) for metric in study.results.metrics.values()]
 
 
-def sbd_columns(_: TableStudy) -> Sequence[GridColumn]:
-    """Both forms of SBD, and their difference."""
-    own, shared = GridColumn("SBD-I", "sbd-i"), GridColumn("SBD-D", "sbd-d")
-    return [own, shared, replace(shared, title="Δ", minus=own, best="")]
-
-
-def norm_rows(study: TableStudy) -> Sequence[GridRow]:
-    """Retrievers that were run with several scalings."""
-    specs = [spec for spec in study.methods.specs.values() if len(spec.legs) == 1 and not spec.rerankers]
-    scaled = [s.legs[0].stage.name for s in specs if "norm" in dict(s.legs[0].stage.parameters)]
-    return [GridRow((title(name),), (name,)) for name in dict.fromkeys(scaled)]
-
-
-def norm_columns(_: TableStudy) -> Sequence[GridColumn]:
-    """Each scaling."""
-    return [GridColumn(norm, f"{{0}}(norm={norm})") for norm in NORMS]
-
-
-def corpus_rows(study: TableStudy) -> Sequence[GridRow]:
-    """Methods that ran on both corpora."""
-    both = study.results.methods if study.full else ()
-    return [GridRow((title(text),), (text,)) for text in both if study.full and text in study.full.methods]
-
-
-def corpus_columns(_: TableStudy) -> Sequence[GridColumn]:
-    """Both corpora, and their difference."""
-    capped, full = GridColumn("Capped"), GridColumn("Full", full=True)
-    return [capped, full, replace(full, title="Δ", minus=capped, best="")]
+def _changed(first: GridColumn, second: GridColumn) -> list[GridColumn]:
+    """Two columns, and the second minus the first."""
+    return [first, second, replace(second, title="Δ", minus=first, best="")]
 
 
 def language_rows(study: TableStudy) -> Sequence[GridRow]:
@@ -232,149 +169,71 @@ def language_rows(study: TableStudy) -> Sequence[GridRow]:
     return rows
 
 
-GRIDS = (
-    TableGrid(
-        "backbones",
-        "{headline} of every base retriever, the best composed method and the supervised references",
-        ("Method", "Family"),
-        base_rows,
-        levels,
-        filled_by="`readbench run --suite classical`",
-        beside="tab:backbones",
-        needs=(2, 1),
-        spread=True,
+def _one_each(texts: Callable[[TableStudy], Iterable[str]]) -> MakeRows:
+    """A row for each retriever or pool among these."""
+    return lambda study: [GridRow((title(text),), (text,)) for text in texts(study)]
+
+
+ROWS: dict[str, MakeRows] = {
+    "bases": base_rows,
+    "datasets": dataset_rows,
+    "embedders": _one_each(lambda study: study.methods.embedders),
+    "embedders-and-legs": fusion_rows,
+    "fused-embedders": _one_each(lambda study: dict.fromkeys(first for first, _ in study.methods.fused)),
+    "language-models": language_rows,
+    "on-both-corpora": _one_each(_on_both_corpora),
+    "residuals": nr_rows,
+    "reranked-pools": _one_each(lambda study: study.methods.reranked),
+    "scaled": _one_each(_scaled),
+    "stacks": _one_each(_stacks),
+}
+"""Rows that a table may have, by the names that `report_tables.csv` knows them by."""
+COLUMNS: dict[str, MakeColumns] = {
+    "corpora": lambda _: _changed(GridColumn("Capped"), GridColumn("Full", full=True)),
+    "distances": lambda _: _changed(
+        GridColumn("Euclid", "{0}(metric=euclidean)"), GridColumn("cosine", "{0}(metric=cosine)")
     ),
-    TableGrid(
-        "metrics",
-        "Full metric grid at ρ={first}%; σ: deviation of {headline} over datasets",
-        ("Method", "Family"),
-        base_rows,
-        metric_columns,
-        filled_by="`readbench run --suite classical`",
-        beside="tab:app-backbones",
-        needs=(2, 1),
-    ),
-    TableGrid(
-        "normal-residuals",
-        "{headline} with and without normal residuals (NR); Δ: from the first to the last level",
-        ("Embedder", "Scoring"),
-        nr_rows,
-        nr_columns,
-        filled_by="`readbench run --suite nr`",
-        beside="tab:app-nr",
-        spread=True,
-    ),
-    TableGrid(
-        "neighbours",
-        "{headline} of normal residuals over k neighbours at ρ={first}%",
-        ("Embedder",),
-        embedder_rows,
-        neighbour_columns,
-        filled_by="`readbench run --suite nr-k`",
-        among="row",
-        needs=(1, 2),
-    ),
-    TableGrid(
-        "fusion-modes",
-        "{headline} of every leg under every fusion mode at ρ={first}%; best of each embedder marked",
-        ("Embedder", "Leg"),
-        fusion_rows,
-        mode_columns,
-        filled_by="`readbench run --suite fusion`",
-        beside="tab:fusion-joint",
-        among="block",
-        needs=(1, 2),
-    ),
-    TableGrid(
-        "fusion",
-        "{headline} of reciprocal-rank fusion with each leg",
-        ("Embedder",),
-        fused_pool_rows,
-        leg_columns,
-        filled_by="`readbench run --suite fusion`",
-        beside="tab:app-hybrids",
-    ),
-    TableGrid(
-        "rerankers",
-        "{headline} of rerankers on each pool at ρ={first}%; best of each pool marked",
-        ("Pool",),
-        pool_rows,
-        reranker_columns,
-        filled_by="`readbench run --suite rerank`",
-        beside="tab:rerankers",
-        among="row",
-        needs=(1, 2),
-    ),
-    TableGrid(
-        "reranker-levels",
-        "{headline} of rerankers on each pool at each level",
-        ("Pool",),
-        pool_rows,
-        reranker_level_columns,
-        filled_by="`readbench run --suite rerank`",
-        beside="tab:app-rerankers",
-    ),
-    TableGrid(
-        "composition-of-stages",
-        "{headline} of fused pools, and of the same reranked by GPC",
-        ("Fusion",),
-        stack_rows,
-        stack_columns,
-        filled_by="`readbench run --suite rerank`",
-        beside="tab:stack",
-        needs=(1, 2),
-    ),
-    TableGrid(
-        "cosine",
-        "{headline} of embedders by Euclidean distance and by cosine at ρ={first}%",
-        ("Embedder",),
-        embedder_rows,
-        distance_columns,
-        filled_by="`readbench run --suite metric`",
-        among="row",
-        needs=(1, 3),
-    ),
-    TableGrid(
-        "sbd",
-        "{headline} of SBD with a lag of its own for each channel (I) and one for all (D) at ρ={first}%",
-        ("Dataset",),
-        dataset_rows,
-        sbd_columns,
-        filled_by="`readbench run --suite sbd`",
-        among="row",
-        needs=(1, 3),
-    ),
-    TableGrid(
-        "scaling",
-        "{headline} of distances by how raw windows are scaled, at ρ={first}%",
-        ("Distance",),
-        norm_rows,
-        norm_columns,
-        filled_by="`readbench run --suite norm`",
-        among="row",
-        needs=(1, 2),
-    ),
-    TableGrid(
-        "corpus",
-        "{headline} on the capped and on the full corpus at ρ={first}%",
-        ("Method",),
-        corpus_rows,
-        corpus_columns,
-        filled_by="`readbench run --cap none` of the same methods, then `readbench report RUN --full FULLRUN`",
-        beside="tab:fullcorpus",
-        needs=(1, 3),
-    ),
-    TableGrid(
-        "language-models",
-        "{headline} of language models that rerank a pool, or classify without retrieval, at ρ={first}%",
-        ("Method", "Task"),
-        language_rows,
-        headline_column,
-        filled_by="`readbench run --suite llm`, with profiles of the models (docs/language-models.md)",
-        beside="tab:llm",
-        among="block",
-    ),
-)
+    "headline": lambda study: [GridColumn(study.results.headline)],
+    "legs": leg_columns,
+    "levels": levels,
+    "metrics": metric_columns,
+    "modes": lambda _: [GridColumn(name, f"{{0}}{mode}{{1}}") for name, mode in MODES.items()],
+    "neighbours": lambda study: [GridColumn(f"k={k}", f"{{0}}+nr(k={k})") for k in study.methods.neighbours],
+    "norms": lambda _: [GridColumn(norm, f"{{0}}(norm={norm})") for norm in NORMS],
+    "reranker-levels": lambda study: [
+        column for name, text in _rerankers(study).items() for column in levels(study, f"{{0}}+{text}", name)
+    ],
+    "rerankers": lambda study: [
+        GridColumn("Base"),
+        *(GridColumn(name, f"{{0}}+{text}") for name, text in _rerankers(study).items()),
+    ],
+    "residual-levels": nr_columns,
+    "sbd": lambda _: _changed(GridColumn("SBD-I", "sbd-i"), GridColumn("SBD-D", "sbd-d")),
+    "stack-levels": lambda study: [
+        GridColumn(f"ρ={study.results.levels[0]}%", over="Fusion"),
+        *levels(study, "{0}+gpc", "Fusion+GPC"),
+    ],
+}
+"""Columns, likewise."""
+
+
+def _read_grid(row: dict[str, str]) -> TableGrid:
+    fewest_rows, fewest_columns = map(int, row["needs"].split())
+    return TableGrid(
+        name=row["name"],
+        title=row["title"],
+        heads=tuple(row["heads"].split(";")),
+        rows=ROWS[row["rows"]],
+        columns=COLUMNS[row["columns"]],
+        filled_by=row["filled_by"],
+        beside=row["beside"],
+        among=cast("Among", row["among"]),
+        needs=(fewest_rows, fewest_columns),
+        spread=row["spread"] == "yes",
+    )
+
+
+GRIDS = tuple(map(_read_grid, read_shipped_rows(__name__, "report_tables.csv")))
 """Every table that crosses methods with something; those that a run does not have methods for do not appear."""
 
 
@@ -406,7 +265,7 @@ def composition_table(results: Results) -> ReportTable:
         own = "this run, files partial" if results.files(dataset) == "partial" else "this run"
         rows.append([mark_dataset(results, dataset), own, *(_range([s[name] for s in sizes]) for name in FIELDS)])
         if paper := PAPER_COMPOSITION.get(dataset):
-            rows.append(["", "paper", *map(_text, astuple(paper))])
+            rows.append(["", "paper", *map(tell_values, astuple(paper))])
     caption = (
         "Composition: channels C, steps T, fault types, corpus at each level, queries, relevant items a query and most"
         f" over least frequent fault type in the clean corpus. {coverage(results)}"
@@ -417,12 +276,8 @@ def composition_table(results: Results) -> ReportTable:
 def _range(values: Sequence[object]) -> str:
     """One text where all splits agree, else the first and the last of them in order."""
     if all(value == values[0] for value in values):
-        return _text(values[0])
-    return "–".join(map(_text, (min(values), max(values))))  # type: ignore[type-var]
-
-
-def _text(value: object) -> str:
-    return "/".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        return tell_values(values[0])
+    return "–".join(map(tell_values, (min(values), max(values))))  # type: ignore[type-var]
 
 
 CALIBRATION_HEADER = ("Method", "Dataset", "ρ", "Queries", "Accuracy", "Stated", "p(true)", "ECE", "Floor")

@@ -27,7 +27,7 @@ from readbench.benchmark.report._methods import describe, under
 from readbench.benchmark.report._results import Results, dataset_scores, metrics_beside
 from readbench.benchmark.report._retained import retained_shares, tell_retained
 from readbench.benchmark.report._significance import ALPHA, bracket, read_query_values
-from readbench.benchmark.report._statements import LABEL_USES, LABEL_WORDS, LabelUse, MethodStatement, state_method
+from readbench.benchmark.report._statements import LABEL_USES, LabelUse, MethodStatement, state_method
 from readbench.benchmark.report._table import ReportTable
 from readbench.benchmark.runs import TIMES, open_folder
 from readbench.benchmark.studies import read_costs
@@ -261,8 +261,3 @@ def tell_untested(results: Results) -> list[str]:
         return []
     why = f"with {datasets} datasets and {pairs} pairs of methods the smallest that Wilcoxon's test can give"
     return [f"No p-values: {why} after Holm's correction is {least:.2g}."]
-
-
-def explain_label_uses() -> list[str]:
-    """One sentence for each kind of label use."""
-    return [f"{use}: {words}" for use, words in LABEL_WORDS.items()]

@@ -12,31 +12,32 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
 
 from readbench.benchmark.metrics import DEFAULT_METRIC
 from readbench.benchmark.protocol import DataOrigin
-from readbench.benchmark.report._bundle import Bundle, Declared, read_bundle
+from readbench.benchmark.report._bundle import (
+    Bundle,
+    Declared,
+    Identity,
+    Task,
+    find_other_task,
+    identify_task,
+    read_bundle,
+)
 from readbench.benchmark.report._checking import OURS, published_bundle
 from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_real
 from readbench.benchmark.report._results import MetricFacts, Results, choose_metric, metrics_beside, worst_last
 from readbench.benchmark.report._statements import state_method
-from readbench.benchmark.report._table import ReportTable, html_table
+from readbench.benchmark.report._table import ReportTable, html_table, tables_page, tell_number
 from readbench.benchmark.runs import DONE, TIMES, UNANSWERED, metric_columns
-from readbench.common import web
 from readbench.common.files import write_text
 from readbench.engine.llm import MARKED_ABOVE, mark_unanswered
 from readbench.engine.registry import METRICS
 from readbench.errors import DataError
-
-Task = tuple[str, int]
-Identity = tuple[str, str]
-"""Fingerprint of a task, and hash of its labels."""
 
 
 @dataclass(frozen=True)
@@ -197,32 +198,18 @@ def _tasks(bundles: dict[Path, Bundle], reference: Path | None) -> dict[Task, Id
 
 
 def _identities(bundle: Bundle) -> dict[Task, Identity]:
-    return {
-        task: (qrels.fingerprint, hashlib.sha256(repr(qrels.table().to_pydict()).encode()).hexdigest())
-        for task, qrels in bundle.qrels.items()
-    }
+    return {task: identify_task(qrels) for task, qrels in bundle.qrels.items()}
 
 
 def _comparable(bundles: dict[Path, Bundle], tasks: dict[Task, Identity]) -> tuple[dict[Path, Bundle], list[Rejected]]:
     """Submissions on the right tasks, and the others."""
     taken, rejected = {}, []
     for file, bundle in bundles.items():
-        reason = next((r for t, own in _identities(bundle).items() if (r := _mismatch(t, own, tasks.get(t)))), "")
-        if reason:
+        if reason := find_other_task(bundle, tasks.get, "the reference"):
             rejected.append(Rejected(file.name, reason))
         else:
             taken[file] = bundle
     return taken, rejected
-
-
-def _mismatch(task: Task, own: Identity, right: Identity | None) -> str:
-    """Why a task is not the right one; empty where it is."""
-    name = f"{task[0]} seed {task[1]}"
-    if right is None:
-        return f"{name} is not a task of the reference"
-    if own[0] != right[0]:
-        return f"it ran on other data: {name} is {own[0]} and not {right[0]}"
-    return "" if own[1] == right[1] else f"its labels of {name} are not those of the task {own[0]}"
 
 
 def _entry(
@@ -350,7 +337,7 @@ def standings_table(board: Standings) -> ReportTable:
     for place, entry in zip(_places(board), board.entries, strict=True):
         names = [place, entry.title, entry.labels, ", ".join((entry.submission, *entry.also))]
         numbers = [*(entry.means[rho] for rho in board.levels), *entry.real.values(), *entry.others.values()]
-        rows.append([*names, *map(_number, numbers), "; ".join(entry.flags)])
+        rows.append([*names, *map(tell_number, numbers), "; ".join(entry.flags)])
     beside = f"; {', '.join(others)} at ρ={board.levels[0]}%" if others else ""
     alone = f"; real: over the real ones alone ({len(real)})" if real else ""
     caption = (
@@ -364,7 +351,7 @@ def by_dataset_table(board: Standings) -> ReportTable:
     """One row an entry: the headline on each dataset."""
     datasets = [name + MARKS[board.origins[name]] for name in board.datasets]
     rows = [
-        [place, entry.title, entry.submission, *(_number(entry.datasets[name]) for name in board.datasets)]
+        [place, entry.title, entry.submission, *(tell_number(entry.datasets[name]) for name in board.datasets)]
         for place, entry in zip(_places(board), board.entries, strict=True)
     ]
     caption = f"{board.metric.name} by dataset at ρ={board.levels[0]}%, mean over split seeds"
@@ -397,10 +384,6 @@ def _places(board: Standings) -> list[str]:
     return ["-" if entry.partial else str(place) for place, entry in enumerate(board.entries, start=1)]
 
 
-def _number(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.3f}"
-
-
 def _notes(board: Standings) -> tuple[str, ...]:
     return (*NOTES, *explain_marks(MARKS[origin] for origin in board.origins.values()))
 
@@ -421,16 +404,11 @@ def _facts(board: Standings) -> dict[str, Any]:
 
 
 def _page(tables: Sequence[ReportTable], refused: Sequence[ReportTable], notes: Sequence[str]) -> str:
-    """One file without a reference to any other."""
-    assets = files("readbench.benchmark.report")
-    theme, start, importmap = web.asset(web.THEME), web.asset("standings.js", assets), web.import_map(web.modules())
-    return Template(web.asset("standings.html", assets)).substitute(
-        policy=web.closed_policy(theme, importmap, start),
-        style=web.asset("style.css"),
-        theme=theme,
-        importmap=importmap,
-        tables="\n".join(map(html_table, tables)),
-        notes="".join(f"<li>{escape(note)}</li>" for note in notes),
-        rejected="\n".join(map(html_table, refused)),
-        start=start,
-    )
+    lead = '<h1>Leaderboard</h1>\n<p class="lead">Which method finds the same fault again.</p>'
+    remarks = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    parts = [
+        f'<div class="title">\n{lead}\n</div>',
+        *map(html_table, tables),
+        f'<ul class="remarks">\n{remarks}\n</ul>',
+    ]
+    return tables_page("leaderboard", "READ-Bench leaderboard", "\n".join([*parts, *map(html_table, refused)]))

@@ -1,4 +1,4 @@
-"""One table as plain cells, and as markdown, CSV, HTML or LaTeX.
+"""One table as plain cells, and as markdown, CSV, HTML or LaTeX; and a page of tables.
 
 LaTeX (`latex`) has booktabs rules, the best bold, the second best underlined.
 """
@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape as escape_html
+from importlib.resources import files
 from itertools import groupby
 from typing import Literal
+
+from readbench.common import web
 
 Mark = Literal["best", "second"]
 MARKDOWN = {"best": "**{}**", "second": "<ins>{}</ins>"}
@@ -67,18 +71,29 @@ class ReportTable:
         return MARKDOWN[mark].format(text) if mark else text
 
 
+def tell_number(value: float, digits: int = 3) -> str:
+    """A number with its decimals; a dash for NaN."""
+    return "-" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def tell_values(value: object) -> str:
+    """A value, or several with slashes between them."""
+    return "/".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
 def _piped(text: str) -> str:
     """A bar inside a cell does not end it."""
     return text.replace("|", "\\|")
 
 
-def html_table(table: ReportTable, *, sortable: bool = True) -> str:
-    """A table in a frame of its name; names and remarks stand left, numbers right. Buttons make it `sortable`."""
+def html_table(table: ReportTable) -> str:
+    """A table in a frame of its name; names and remarks stand left, numbers right. Its headings are buttons."""
     words = {*table.header[: table.labels], "Remarks"}
     kinds = ["name" if title in words else "number" for title in table.header]
-    titles = [escape_html(title) for title in table.header]
-    titles = [f'<button type="button">{title}</button>' for title in titles] if sortable else titles
-    head = "".join(f'<th scope="col" class="{k}">{title}</th>' for k, title in zip(kinds, titles, strict=True))
+    head = "".join(
+        f'<th scope="col" class="{k}"><button type="button">{escape_html(title)}</button></th>'
+        for k, title in zip(kinds, table.header, strict=True)
+    )
     body = "".join(
         "<tr>"
         + "".join(f'<td class="{k}">{escape_html(cell)}</td>' for k, cell in zip(kinds, row, strict=True))
@@ -87,6 +102,21 @@ def html_table(table: ReportTable, *, sortable: bool = True) -> str:
     )
     parts = f"<caption>{escape_html(table.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     return f'<div class="frame {table.name}"><table>{parts}</table></div>'
+
+
+def tables_page(kind: str, title: str, body: str) -> str:
+    """A page that needs no other file, whose tables (`html_table`) are sorted by a click on a heading.
+
+    Args:
+        kind: one word beside the name of the project.
+        title: text of the window's title.
+        body: HTML of what stands on the page.
+    """
+    folder = files("readbench.benchmark.report")
+    brand = f'<span class="brand">READ-Bench <small>{kind}</small></span>'
+    head = f'<header id="top">{brand}<button type="button" id="theme"></button></header>'
+    style, start = (web.asset(name, folder) for name in ("tables.css", "tables.js"))
+    return web.closed_page(title, style, f"{head}\n<main>\n{body}\n</main>", start)
 
 
 WIDE = 10

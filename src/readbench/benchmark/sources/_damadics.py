@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, CutSource, Recording, read_info
 from readbench.benchmark.sources._episodes import Episode, stretches
-from readbench.benchmark.sources._files import find_files, fingerprint_files, plain_name, read_csv
+from readbench.benchmark.sources._files import find_files, fingerprint_files, name_each, plain_stem, read_csv
 from readbench.engine.preparation import is_reading
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError
@@ -92,11 +92,7 @@ class Damadics(CutSource):
 
     def _days(self, root: Path | None) -> dict[str, Path]:
         """The file of each day, in order of time."""
-        days: dict[str, Path] = {}
-        for path in find_files(self.info, root, ["**/*2001.txt"]):
-            day = Path(plain_name(path.name)).stem
-            if (other := days.setdefault(day, path)) != path:
-                raise DataError(f"{path}: the same day is in {other}. Keep one of the two.")
+        days = name_each(find_files(self.info, root, ["**/*2001.txt"]), plain_stem, "day is")
         return {day: days[day] for day in sorted(days, key=_midnight)}
 
 

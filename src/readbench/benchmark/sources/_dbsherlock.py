@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import BeforeSource, Channel, Cuts, Recording, read_info
 from readbench.benchmark.sources._episodes import runs
-from readbench.benchmark.sources._files import find_files, fingerprint_files
+from readbench.benchmark.sources._files import find_one, fingerprint_files
 from readbench.benchmark.sources._matlab import MatValue, number_array, read_mat
 from readbench.engine.registry import SOURCES
 from readbench.engine.windows import NORMAL, UNLABELLED
@@ -166,10 +166,7 @@ class DbSherlock(BeforeSource):
             )
 
     def _file(self, root: Path | None) -> Path:
-        first, *others = find_files(self.info, root, [f"**/{FILE}"])
-        if others:
-            raise DataError(f"{others[0]}: the same runs are in {first}. Keep one of the two.")
-        return first
+        return find_one(self.info, root, f"**/{FILE}", "runs are")
 
 
 @dataclass(frozen=True, eq=False)

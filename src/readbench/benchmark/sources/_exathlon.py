@@ -32,8 +32,9 @@ from readbench.benchmark.sources._files import (
     find_files,
     fingerprint_files,
     is_zip,
+    name_each,
     parts_of,
-    plain_name,
+    plain_stem,
     read_csv,
     read_text,
 )
@@ -234,21 +235,21 @@ class Exathlon(CutSource):
 
     def _traces(self, root: Path | None) -> dict[str, Path]:
         """The file of each trace (the last part of an archive in parts), by name."""
-        traces: dict[str, Path] = {}
         places = ("**/app*/*", "**/app*/*/*")
-        for path in find_files(self.info, root, [f"{place}.{kind}" for place in places for kind in ("zip", "csv")]):
-            name = Path(plain_name(path.name)).stem
-            if not _TRACE.fullmatch(name):
-                raise DataError(
-                    f"{path}: traces are named <application>_<disturbance 0 to 5>_<rate>_<number>. "
-                    "Rename or remove the file."
-                )
-            if (other := traces.setdefault(name, path)) != path:
-                raise DataError(f"{path}: the same trace is in {other}. Keep one of the two.")
-        return {name: traces[name] for name in sorted(traces)}
+        found = find_files(self.info, root, [f"{place}.{kind}" for place in places for kind in ("zip", "csv")])
+        return dict(sorted(name_each(found, _trace_name, "trace is").items()))
 
     def _ground_truth(self, root: Path | None) -> Path:
         return find_files(self.info, root, ["**/ground_truth.csv", "**/ground_truth.zip"])[0]
+
+
+def _trace_name(path: Path) -> str:
+    name = plain_stem(path)
+    if not _TRACE.fullmatch(name):
+        raise DataError(
+            f"{path}: traces are named <application>_<disturbance 0 to 5>_<rate>_<number>. Rename or remove the file."
+        )
+    return name
 
 
 def _recording(name: str, piece: Piece, intervals: list[AnomalyInterval]) -> Recording:

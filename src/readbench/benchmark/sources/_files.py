@@ -17,7 +17,7 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from itertools import accumulate
@@ -152,15 +152,33 @@ def short_name(path: Path) -> str:
     >>> short_name(Path("data/skab/valve1/3.csv.gz"))
     'valve1/3'
     """
-    return f"{path.parent.name}/{Path(plain_name(path.name)).stem}"
+    return f"{path.parent.name}/{plain_stem(path)}"
+
+
+def name_each(paths: Iterable[Path], name: Callable[[Path], str], what: str = "recording is") -> dict[str, Path]:
+    """Files by the names of what they hold (with a verb, `what` that is); the same twice could straddle a split."""
+    found: dict[str, Path] = {}
+    for path in paths:
+        if (other := found.setdefault(name(path), path)) != path:
+            raise DataError(f"{path}: the same {what} in {other}. Keep one of the two.")
+    return found
 
 
 def check_unique(paths: Iterable[Path]) -> None:
-    """Raise `DataError` where two files have one short name: the recording could stand on both sides of a split."""
-    seen: dict[str, Path] = {}
-    for path in paths:
-        if (other := seen.setdefault(short_name(path), path)) != path:
-            raise DataError(f"{path}: the same recording is in {other}. Keep one of the two.")
+    """Raise `DataError` where two files have one short name."""
+    name_each(paths, short_name)
+
+
+def find_one(info: SourceInfo, root: Path | None, pattern: str, what: str) -> Path:
+    """The only file of a source that matches a pattern; where there are two, the error says `what` they hold."""
+    found = find_files(info, root, [pattern])
+    name_each(found, lambda _: "", what)
+    return found[0]
+
+
+def plain_stem(path: Path) -> str:
+    """A file name without its endings, such as `.csv.gz`."""
+    return Path(plain_name(path.name)).stem
 
 
 @contextmanager

@@ -43,7 +43,8 @@ from readbench.benchmark.sources._files import (
     csv_parts,
     find_files,
     fingerprint_files,
-    plain_name,
+    name_each,
+    plain_stem,
     read_csv,
 )
 from readbench.engine.preparation import is_reading
@@ -140,11 +141,7 @@ class Hai(CutSource):
         """All eight files by name."""
         wanted = (*SCHEDULE, *TRAINING)
         found = find_files(self.info, root, [f"{place}{name}.csv" for place in PLACES for name in PATTERNS])
-        files: dict[str, Path] = {}
-        for path in found:
-            name = Path(plain_name(path.name)).stem
-            if (other := files.setdefault(name, path)) != path:
-                raise DataError(f"{path}: the same recording is in {other}. Keep one of the two.")
+        files = name_each(found, plain_stem)
         lacking = [f"{name}.csv" for name in wanted if name not in files]
         if lacking:
             raise SourceMissingError(

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Recording, read_info
-from readbench.benchmark.sources._files import find_files, fingerprint_files, read_csv, short_name
+from readbench.benchmark.sources._files import find_files, fingerprint_files, name_each, read_csv, short_name
 from readbench.engine.preparation import is_reading
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError
@@ -75,13 +75,9 @@ class HaizheAuv:
 
     def _dives(self, root: Path | None) -> dict[str, Path]:
         """The file of each dive by part and name; every state must be there, or a class is missing without a word."""
-        dives: dict[str, Path] = {}
-        for state in STATES:
-            for path in find_files(self.info, root, [f"**/{part}/{state}/*.csv" for part in ("train", "test")]):
-                name = f"{path.parent.parent.name}/{short_name(path)}"
-                if (other := dives.setdefault(name, path)) != path:
-                    raise DataError(f"{path}: the same dive is in {other}. Keep one of the two.")
-        return dives
+        patterns = ([f"**/{part}/{state}/*.csv" for part in ("train", "test")] for state in STATES)
+        found = (path for own in patterns for path in find_files(self.info, root, own))
+        return name_each(found, lambda path: f"{path.parent.parent.name}/{short_name(path)}", "dive is")
 
     def _recording(self, name: str, path: Path) -> Recording:
         table = read_csv(path, ("time", *NAMES))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, Cuts, Recording, read_info
-from readbench.benchmark.sources._files import find_files, fingerprint_files
+from readbench.benchmark.sources._files import find_one, fingerprint_files
 from readbench.benchmark.sources._matlab import MatValue, number_array, read_mat
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError
@@ -109,10 +109,7 @@ class ItscMotor:
         return np.sort(rng.choice(steps - LENGTH + 1, count, replace=False)).astype(np.intp)
 
     def _file(self, root: Path | None) -> Path:
-        first, *others = find_files(self.info, root, ["**/Data_ITSC.mat"])
-        if others:
-            raise DataError(f"{others[0]}: the same file is in {first.parent}. Keep one of the two.")
-        return first
+        return find_one(self.info, root, "**/Data_ITSC.mat", "file is")
 
 
 def read_currents(path: Path) -> Iterator[tuple[str, int, Currents]]:

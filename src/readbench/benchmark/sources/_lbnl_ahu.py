@@ -36,7 +36,7 @@ from readbench.benchmark.protocol import Cuts, CutSource, Recording, read_info, 
 from readbench.benchmark.sources._files import (
     check_times,
     csv_columns,
-    find_files,
+    find_one,
     fingerprint_files,
     read_csv,
     read_text,
@@ -139,10 +139,7 @@ class LbnlAhu(CutSource):
         return {name: (self._file(root, f"{name}.csv"), self._file(root, f"{name}-faults.csv")) for name in systems}
 
     def _file(self, root: Path | None, name: str) -> Path:
-        found = find_files(self.info, root, [f"**/{name}"])
-        if len(found) > 1:
-            raise DataError(f"{found[1]}: the same table is in {found[0]}. Keep one of the two.")
-        return found[0]
+        return find_one(self.info, root, f"**/{name}", "table is")
 
     def _recording(self, system: str, day: OperatedDay, days: Sequence[OperatedDay]) -> Recording:
         protocol, own = self.info.protocol, SYSTEMS[system]

@@ -33,7 +33,7 @@ from readbench.benchmark.sources._files import (
     check_unique,
     find_files,
     fingerprint_files,
-    plain_name,
+    plain_stem,
     read_csv,
     short_name,
 )
@@ -149,7 +149,7 @@ class Nppad(CutSource):
 
 def _severity(path: Path) -> int:
     """Size of the accident in percent, by the name of the file; rods that go in are counted below zero."""
-    name = Path(plain_name(path.name)).stem
+    name = plain_stem(path)
     if not name.removeprefix("-").isdecimal():
         raise DataError(f"{path}: runs are named by their severity, as 25.csv. Rename or remove the file.")
     return abs(int(name))

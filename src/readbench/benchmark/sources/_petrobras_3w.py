@@ -41,6 +41,7 @@ from readbench.benchmark.sources._files import (
     numbers_of,
     open_binary,
     plain_name,
+    plain_stem,
     read_csv,
     short_name,
 )
@@ -141,7 +142,7 @@ def drop_sentinels(values: NDArray[np.float64], rule: Sentinels) -> NDArray[np.f
 
 def _asset(path: Path) -> str:
     """The well of a real instance; all simulated instances are one asset, and so are all drawn ones."""
-    match = _INSTANCE.fullmatch(Path(plain_name(path.name)).stem)
+    match = _INSTANCE.fullmatch(plain_stem(path))
     if match is None:
         raise DataError(
             f"{path}: instances are named WELL-<number>_<14 digits>, SIMULATED_<number> or DRAWN_<number>. "

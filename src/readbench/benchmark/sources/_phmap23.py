@@ -40,6 +40,7 @@ from readbench.benchmark.sources._files import (
     fingerprint_files,
     open_binary,
     plain_name,
+    plain_stem,
     read_csv,
 )
 from readbench.engine.registry import SOURCES
@@ -128,7 +129,7 @@ class Phmap23(CutSource):
         check_unique(paths)
         cases: dict[int, Path] = {}
         for path in paths:
-            match = _CASE.fullmatch(Path(plain_name(path.name)).stem)
+            match = _CASE.fullmatch(plain_stem(path))
             if match is None:
                 raise DataError(f"{path}: cases are named Case001.csv to Case223.csv. Rename or remove the file.")
             cases[int(match[1])] = path

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, Recording, Side, read_info
-from readbench.benchmark.sources._files import find_files, fingerprint_files, number_list, parse_json, read_text
+from readbench.benchmark.sources._files import find_one, fingerprint_files, number_list, parse_json, read_text
 from readbench.engine.preparation import is_reading
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError
@@ -93,13 +93,7 @@ class Rats40k:
                     yield _recording(path, variant, side, key, record)
 
     def _files(self, root: Path | None) -> dict[Variant, Path]:
-        files: dict[Variant, Path] = {}
-        for variant, name in FILES.items():
-            found = find_files(self.info, root, [f"**/{name}"])
-            if len(found) > 1:
-                raise DataError(f"{found[1]}: the same windows are in {found[0]}. Keep one of the two.")
-            files[variant] = found[0]
-        return files
+        return {variant: find_one(self.info, root, f"**/{name}", "windows are") for variant, name in FILES.items()}
 
 
 def parse_channels(where: str, text: str) -> Series:

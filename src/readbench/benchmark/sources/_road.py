@@ -48,7 +48,7 @@ from readbench.benchmark.sources._files import (
     fingerprint_files,
     folder_of,
     open_binary,
-    plain_name,
+    plain_stem,
     read_text,
 )
 from readbench.engine.preparation import is_reading
@@ -372,7 +372,7 @@ def read_metadata(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
 
 
 def _capture(form: Form, path: Path, metadata: dict[str, dict[str, Any]]) -> Capture:
-    name = Path(plain_name(path.name)).stem
+    name = plain_stem(path)
     entry = metadata.get(name, {})
     match = _ATTACK.fullmatch(name)
     if not match and path.parent.name != "ambient":

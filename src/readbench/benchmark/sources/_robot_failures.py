@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, Recording, read_info
-from readbench.benchmark.sources._files import find_files, fingerprint_files, plain_name, read_text
+from readbench.benchmark.sources._files import find_files, fingerprint_files, name_each, read_text
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError, SourceMissingError
 
@@ -102,11 +102,8 @@ class RobotFailures:
 
     def _files(self, root: Path | None) -> dict[str, Path]:
         """The file of each problem, all five."""
-        files: dict[str, Path] = {}
-        for path in find_files(self.info, root, ["lp[1-5].data", "lp[1-5].data.txt"]):
-            problem = plain_name(path.name).partition(".")[0]
-            if (other := files.setdefault(problem, path)) != path:
-                raise DataError(f"{path}: the same examples are in {other}. Keep one of the two.")
+        found = find_files(self.info, root, ["lp[1-5].data", "lp[1-5].data.txt"])
+        files = name_each(found, lambda path: path.name.partition(".")[0], "examples are")
         lacking = [f"{problem}.data" for problem in LABELS if problem not in files]
         if lacking:
             folder = next(iter(files.values())).parent

@@ -21,7 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Recording, read_info
-from readbench.benchmark.sources._files import find_files, fingerprint_files, number_list, open_binary, parse_json
+from readbench.benchmark.sources._files import (
+    find_files,
+    fingerprint_files,
+    name_each,
+    number_list,
+    open_binary,
+    parse_json,
+)
 from readbench.engine.preparation import is_reading
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError
@@ -69,12 +76,7 @@ class TelecomTs:
 
     def _files(self, root: Path | None) -> dict[str, Path]:
         """All files by their place, from `anomalous` or `normal` on."""
-        files: dict[str, Path] = {}
-        for path in find_files(self.info, root, ["**/chunked.jsonl"]):
-            place = _place(path)
-            if (other := files.setdefault(place, path)) != path:
-                raise DataError(f"{path}: the same windows are in {other}. Keep one of the two.")
-        return files
+        return name_each(find_files(self.info, root, ["**/chunked.jsonl"]), _place, "windows are")
 
 
 def _place(path: Path) -> str:

@@ -49,6 +49,7 @@ from readbench.benchmark.sources._files import (
     find_files,
     fingerprint_files,
     folder_of,
+    name_each,
     open_binary,
     plain_name,
     read_text,
@@ -421,10 +422,8 @@ _PUBLISHED = re.compile(r"d(?P<fault>\d\d)(?P<test>_te)?\.dat")
 
 def find_single_runs(info: SourceInfo, root: Path | None) -> list[Path]:
     """`dNN.dat` and `dNN_te.dat` for NN = 00 to 20, in any folder; d21 holds a fault outside the twenty."""
-    found: dict[str, Path] = {}
-    for path in find_files(info, root, [f"{place}d[0-2][0-9]{test}.dat" for place in PLACES for test in ("", "_te")]):
-        if (other := found.setdefault(plain_name(path.name), path)) != path:
-            raise DataError(f"{path}: the same run is in {other}. Keep one of the two.")
+    patterns = [f"{place}d[0-2][0-9]{test}.dat" for place in PLACES for test in ("", "_te")]
+    found = name_each(find_files(info, root, patterns), lambda path: plain_name(path.name), "run is")
     wanted = [f"d{fault:02d}{test}.dat" for test in ("", "_te") for fault in range(len(FAULTS) + 1)]
     if missing := [name for name in wanted if name not in found]:
         raise SourceMissingError(f"{info.name}: {', '.join(missing)} missing. Get the files from {info.url}")

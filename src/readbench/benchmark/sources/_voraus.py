@@ -23,7 +23,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import Channel, Recording, fill_missing, read_info
-from readbench.benchmark.sources._files import check_times, find_files, fingerprint_files, numbers_of
+from readbench.benchmark.sources._files import check_times, find_one, fingerprint_files, numbers_of
 from readbench.engine.preparation import is_reading, resample
 from readbench.engine.registry import SOURCES
 from readbench.errors import DataError
@@ -99,10 +99,7 @@ class Voraus:
             yield _recording(path, sample)
 
     def _file(self, root: Path | None) -> Path:
-        files = find_files(self.info, root, ["*.parquet"])
-        if len(files) > 1:
-            raise DataError(f"{files[1]}: {files[0].name} is there as well, and one file holds all. Remove the other.")
-        return files[0]
+        return find_one(self.info, root, "*.parquet", "recordings are")
 
 
 def read_samples(path: Path) -> Iterator[Sample]:

@@ -10,8 +10,10 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
+from html import escape
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from string import Template
 
 PACKAGE, FOLDER = __name__, "static"
 """Where the files lie, for servers of static files."""
@@ -48,6 +50,28 @@ def import_map(addresses: Mapping[str, str]) -> str:
     '{"imports": {"#web/": "/static/"}}'
     """
     return json.dumps({"imports": dict(addresses)})
+
+
+def closed_page(title: str, style: str, body: str, start: str, more: Mapping[str, str] | None = None) -> str:
+    """A page in one file, which loads nothing and may load nothing.
+
+    Args:
+        title: text of the window's title.
+        style: what the page adds to the common style.
+        body: HTML, with a button `theme` in it.
+        start: module that starts the page.
+        more: further modules by the names that they are imported by; those of this folder are there.
+    """
+    theme, importmap = asset(THEME), import_map(modules() | dict(more or {}))
+    return Template(asset("page.html", files(PACKAGE))).substitute(
+        title=escape(title),
+        policy=closed_policy(theme, importmap, start),
+        style="\n".join([asset("style.css"), style]),
+        theme=theme,
+        importmap=importmap,
+        body=body,
+        start=start,
+    )
 
 
 def closed_policy(*scripts: str) -> str:

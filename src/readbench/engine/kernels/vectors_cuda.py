@@ -1,15 +1,14 @@
 """Exact search for the nearest vectors on a GPU: the corpus streams through it once, in blocks.
 
-A product of matrices in single precision tells how similar two vectors can be at most. What could be among the k best
-is compared again in double precision, as on a CPU (`readbench.engine.kernels.nearest`), so that the answers are the
-same. Everything here runs on any device of torch.
+A product of matrices in single precision tells how similar two vectors can be at most. The few of each block that may
+be nearest are compared again in double precision, as on a CPU (`readbench.engine.kernels.nearest`); where others might
+be as near, the whole block is. So the answers are the same. Everything here runs on any device of torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,114 +33,7 @@ UNIT = 2.0**-24
 TINIEST = 2.0**-126
 """Smaller numbers may become zero in single precision."""
 SPARE = 32
-"""Operations beside the sum of D products that the bound allows for."""
-
-
-@dataclass(frozen=True, eq=False)
-class Best:
-    """The k best so far of each query, best first; free places score -inf and name the item behind all others."""
-
-    items: Tensor
-    scores: Tensor
-
-    @classmethod
-    def none(cls, queries: int, k: int, items: int, device: str) -> Self:
-        """All places free."""
-        torch = import_optional("torch", "top_k")
-        places = torch.full((queries, k), items, dtype=torch.int64, device=device)
-        return cls(places, torch.full((queries, k), -np.inf, dtype=torch.float32, device=device))
-
-    def merge(self, rows: Tensor, items: Tensor, scores: Tensor) -> Best:
-        """With further items, given by ascending position within each query; all of them stand behind those here."""
-        torch = import_optional("torch", "top_k")
-        count, k = self.items.shape
-        own = torch.arange(count, device=rows.device).repeat_interleave(k)
-        rows = torch.cat([own, rows])
-        items, scores = torch.cat([self.items.ravel(), items]), torch.cat([self.scores.ravel(), scores])
-        order = scores.argsort(descending=True, stable=True)
-        order = order[rows[order].argsort(stable=True)]
-        first = torch.searchsorted(rows[order], torch.arange(count, device=rows.device))
-        kept = order[first[:, None] + torch.arange(k, device=rows.device)]
-        return Best(items[kept], scores[kept])
-
-
-@dataclass(frozen=True, eq=False)
-class Queries:
-    """Queries on the device.
-
-    Args:
-        vectors: (Q, D) as given.
-        rounded: (Q, D) as they are multiplied: shifted by the centre, or of length one.
-        lengths: (Q,) float64, of the shifted queries, or of the queries where cosines are wanted.
-        centre: (D,) the shift.
-        cosine: the metric.
-    """
-
-    vectors: Tensor
-    rounded: Tensor
-    lengths: Tensor
-    centre: Tensor
-    cosine: bool
-
-    @classmethod
-    def of(cls, vectors: Tensor, centre: Tensor, *, cosine: bool) -> Self:
-        """Bring queries into the form in which they are multiplied."""
-        rounded, lengths = _rounded(vectors, centre, cosine=cosine)
-        return cls(vectors, rounded, lengths, centre, cosine)
-
-    def __getitem__(self, part: slice) -> Queries:
-        return Queries(self.vectors[part], self.rounded[part], self.lengths[part], self.centre, self.cosine)
-
-    def at_most(self, block: DeviceBlock) -> tuple[Tensor, Tensor]:
-        """(Q, B) similarities in single precision, and what they can be at most.
-
-        Similarities are cosines, or what a squared distance is below that of query and centre.
-        """
-        products = self.rounded @ block.rounded.T
-        width = block.rounded.shape[1]
-        share = (width + SPARE) * UNIT / (1 - (width + SPARE) * UNIT)
-        if self.cosine:
-            return products, products + share
-        squares = (block.lengths**2).float()
-        near = 2 * products - squares
-        slack = (2 * share * self.lengths).float()[:, None] * block.lengths.float() + (SPARE * UNIT) * squares
-        return near, near + slack + SPARE * width * TINIEST
-
-    def least_needed(self, scores: Tensor) -> Tensor:
-        """(Q,) what a similarity must reach to score as much as this, with room for rounding."""
-        scores = scores.double()
-        if self.cosine:
-            return (scores - 4 * UNIT).float()
-        reach = self.lengths**2 * (1 - SPARE * UNIT) - scores**2 * (1 + SPARE * UNIT)
-        return reach.float()
-
-    def scores(self, block: DeviceBlock, rows: Tensor, items: Tensor) -> Tensor:
-        """(P,) scores of pairs of queries and vectors of a block, in double precision and rounded once."""
-        torch = import_optional("torch", "top_k")
-        step = max(1, PAIR_NUMBERS // self.vectors.shape[1])
-        parts = [self._scores(block, rows[i : i + step], items[i : i + step]) for i in range(0, len(rows), step)]
-        return torch.cat(parts) if parts else self.lengths.new_empty(0).float()
-
-    def _scores(self, block: DeviceBlock, rows: Tensor, items: Tensor) -> Tensor:
-        left, right = self.vectors[rows].double(), block.vectors[items].double()
-        if not self.cosine:
-            return -(left - right).square().sum(dim=1).sqrt().float()
-        sizes = self.lengths[rows] * block.lengths[items]
-        return ((left * right).sum(dim=1) / sizes).where(sizes > 0, 0.0).float()
-
-
-@dataclass(frozen=True, eq=False)
-class DeviceBlock:
-    """Vectors of the corpus on the device; the fields are those of `Queries`."""
-
-    vectors: Tensor
-    rounded: Tensor
-    lengths: Tensor
-
-    @classmethod
-    def of(cls, vectors: Tensor, queries: Queries) -> Self:
-        """Bring vectors into the form in which they are multiplied."""
-        return cls(vectors, *_rounded(vectors, queries.centre, cosine=queries.cosine))
+"""Operations beside the sum of D products that the bound allows for; and vectors compared again beside the 2k best."""
 
 
 class UncomparableError(Exception):
@@ -150,6 +42,14 @@ class UncomparableError(Exception):
     def __init__(self, position: int) -> None:
         super().__init__(f"vector {position}")
         self.position = position
+
+
+class Side(NamedTuple):
+    """Vectors (N, D) as given and as they are multiplied (shifted, or of length one), and lengths (N,) in float64."""
+
+    vectors: Tensor
+    rounded: Tensor
+    lengths: Tensor
 
 
 def nearest(
@@ -171,12 +71,19 @@ def nearest(
     """
     torch = import_optional("torch", "top_k")
     with torch.inference_mode(), use_exact_products():
-        there = Queries.of(*(torch.tensor(own, device=device) for own in (queries, centre)), cosine=cosine)
-        best = Best.none(len(queries), k, len(corpus), device)
+        shift = None if cosine else torch.tensor(centre, device=device)
+        asked = _prepare(torch.tensor(queries, device=device), shift)
+        scores = torch.full((len(queries), k), -np.inf, dtype=torch.float32, device=device)
+        items = torch.full((len(queries), k), len(corpus), dtype=torch.int64, device=device)
         for first, vectors in stream_blocks(corpus, device, team):
-            block = DeviceBlock.of(_usable(vectors, first), there)
-            best = _with_block(best, there, block, first)
-        return best.items.cpu().numpy(), best.scores.cpu().numpy()
+            if bool((bad := ~vectors.isfinite().all(dim=1)).any()):
+                raise UncomparableError(first + int(bad.int().argmax()))
+            block = _prepare(vectors, shift)
+            step = max(1, TILE_SCORES // len(vectors))
+            for part in (slice(start, start + step) for start in range(0, len(queries), step)):
+                own = Side(*(values[part] for values in asked))
+                scores[part], items[part] = _improve(own, block, (scores[part], items[part]), first, cosine=cosine)
+        return items.cpu().numpy(), scores.cpu().numpy()
 
 
 def stream_blocks(corpus: Floats, device: str, team: Team) -> Iterator[tuple[int, Tensor]]:
@@ -187,63 +94,81 @@ def stream_blocks(corpus: Floats, device: str, team: Team) -> Iterator[tuple[int
 
     def sent(start: int) -> Transfer:
         part = corpus[start : start + rows]
-        _copy(part, lane.buffer(part.size).reshape(part.shape), team)
+        buffer = lane.buffer(part.size).reshape(part.shape)
+        team.each(lambda own: np.copyto(buffer[own], part[own]), team.shares(len(part)))
         return lane.send()
 
     for start, block in zip(starts, prefetch(sent, starts), strict=True):
         yield start, block.arrived().view(-1, width)
 
 
-def _copy(part: Floats, buffer: Floats, team: Team) -> None:
-    """Copy vectors into a buffer, each thread one share: a call costs as much as a megabyte."""
-    team.each(lambda own: np.copyto(buffer[own], part[own]), team.shares(len(part)))
-
-
-def _rounded(vectors: Tensor, centre: Tensor, *, cosine: bool) -> tuple[Tensor, Tensor]:
-    """Vectors as they are multiplied, and their lengths (N,) in double precision."""
+def _prepare(vectors: Tensor, shift: Tensor | None) -> Side:
+    """Bring vectors into the form in which they are multiplied; without a shift for cosines."""
     torch = import_optional("torch", "top_k")
-    moved = vectors if cosine else vectors - centre
+    moved = vectors if shift is None else vectors - shift
     lengths = torch.linalg.vector_norm(moved, dim=1, dtype=torch.float64)
-    if cosine:
+    if shift is None:
         moved = moved * (1 / lengths).where(lengths > 0, 0.0)[:, None]
-    return moved.float(), lengths
+    return Side(vectors, moved.float(), lengths)
 
 
-def _usable(vectors: Tensor, first: int) -> Tensor:
-    """The vectors of a block, if all of them are finite."""
-    bad = ~vectors.isfinite().all(dim=1)
-    if bool(bad.any()):
-        raise UncomparableError(first + int(bad.int().argmax()))
-    return vectors
-
-
-def _with_block(best: Best, queries: Queries, block: DeviceBlock, first: int) -> Best:
-    """The best so far and those of a block, as many queries at a time as `TILE_SCORES` allows."""
+def _improve(
+    queries: Side, block: Side, best: tuple[Tensor, Tensor], first: int, *, cosine: bool
+) -> tuple[Tensor, Tensor]:
+    """Scores and items (Q, k) of the best so far and those of a block, which begins at `first`."""
     torch = import_optional("torch", "top_k")
-    step = max(1, TILE_SCORES // len(block.vectors))
-    parts = []
-    for start in range(0, len(queries.vectors), step):
-        own = slice(start, start + step)
-        parts.append(_improved(Best(best.items[own], best.scores[own]), queries[own], block, first))
-    return Best(torch.cat([part.items for part in parts]), torch.cat([part.scores for part in parts]))
+    size = len(block.vectors)
+    most = _bound(queries, block, cosine=cosine).nan_to_num(np.inf)  # what is not a number is compared again, too
+    likely = most.topk(min(2 * best[0].shape[1] + SPARE, size), dim=1)
+    scores, items = _merge(best, queries, block, likely.indices.sort(dim=1).values, first, cosine=cosine)
+    needed = _least_needed(queries, scores[:, -1], cosine=cosine)
+    unsure = (~(likely.values[:, -1] < needed)).nonzero().ravel()
+    if likely.indices.shape[1] < size and len(unsure):
+        own, known = Side(*(values[unsure] for values in queries)), (best[0][unsure], best[1][unsure])
+        every = torch.arange(size, device=unsure.device).expand(len(unsure), size)
+        scores[unsure], items[unsure] = _merge(known, own, block, every, first, cosine=cosine)
+    return scores, items
 
 
-def _improved(best: Best, queries: Queries, block: DeviceBlock, first: int) -> Best:
-    near, most = queries.at_most(block)
-    needed = queries.least_needed(_least(best, queries, block, near))
-    rows, items = (~(most < needed[:, None])).nonzero(as_tuple=True)  # what is not a number is compared again, too
-    scores = queries.scores(block, rows, items)
-    bad = ~scores.isfinite()
-    if bool(bad.any()):
-        raise UncomparableError(first + int(items[bad][0]))
-    return best.merge(rows, items + first, scores)
+def _bound(queries: Side, block: Side, *, cosine: bool) -> Tensor:
+    """(Q, B) most that a similarity can be: a cosine, or a squared distance below that of query and centre."""
+    products = queries.rounded @ block.rounded.T
+    width = block.rounded.shape[1]
+    share = (width + SPARE) * UNIT / (1 - (width + SPARE) * UNIT)
+    if cosine:
+        return products + share
+    squares = (block.lengths**2).float()
+    slack = (2 * share * queries.lengths).float()[:, None] * block.lengths.float() + (SPARE * UNIT) * squares
+    return 2 * products - squares + slack + SPARE * width * TINIEST
 
 
-def _least(best: Best, queries: Queries, block: DeviceBlock, near: Tensor) -> Tensor:
-    """(Q,) a score that the k-th best of each query reaches for sure: from the best so far and some of the block."""
+def _least_needed(queries: Side, scores: Tensor, *, cosine: bool) -> Tensor:
+    """(Q,) what a similarity must reach to score as much as this, with room for rounding."""
+    wanted = scores.double()
+    if cosine:
+        return (wanted - 4 * UNIT).float()
+    return (queries.lengths**2 * (1 - SPARE * UNIT) - wanted**2 * (1 + SPARE * UNIT)).float()
+
+
+def _merge(
+    best: tuple[Tensor, Tensor], queries: Side, block: Side, items: Tensor, first: int, *, cosine: bool
+) -> tuple[Tensor, Tensor]:
+    """The best so far with items (Q, m) of a block, ascending in each row; all of them stand behind those before."""
     torch = import_optional("torch", "top_k")
-    k = best.scores.shape[1]
-    likely = near.nan_to_num().topk(min(k, near.shape[1]), dim=1).indices
-    rows = torch.arange(len(near), device=near.device).repeat_interleave(likely.shape[1])
-    scores = queries.scores(block, rows, likely.ravel()).reshape(likely.shape)
-    return torch.cat([best.scores, scores.nan_to_num(-np.inf, neginf=-np.inf)], dim=1).topk(k, dim=1).values[:, -1]
+    step = max(1, PAIR_NUMBERS // max(1, items.shape[1] * block.vectors.shape[1]))
+    parts = [slice(start, start + step) for start in range(0, len(items), step)]
+    own = torch.cat([_compare(Side(*(v[part] for v in queries)), block, items[part], cosine=cosine) for part in parts])
+    if bool((bad := ~own.isfinite()).any()):
+        raise UncomparableError(first + int(items[bad].min()))
+    scores, order = torch.cat([best[0], own], dim=1).sort(dim=1, descending=True, stable=True)
+    k = best[0].shape[1]
+    return scores[:, :k], torch.cat([best[1], items + first], dim=1).gather(1, order[:, :k])
+
+
+def _compare(queries: Side, block: Side, items: Tensor, *, cosine: bool) -> Tensor:
+    """(Q, m) scores of items (Q, m) of a block, in double precision and rounded once."""
+    left, right = queries.vectors[:, None].double(), block.vectors[items].double()
+    if not cosine:
+        return -(left - right).square().sum(dim=2).sqrt().float()
+    sizes = queries.lengths[:, None] * block.lengths[items]
+    return ((left * right).sum(dim=2) / sizes).where(sizes > 0, 0.0).float()

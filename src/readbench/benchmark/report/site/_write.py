@@ -9,11 +9,9 @@ import base64
 import gzip
 import json
 from collections.abc import Mapping, Sequence
-from html import escape
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from readbench.benchmark.metrics import DEFAULT_METRIC
@@ -29,6 +27,13 @@ NAME = "#site/"
 """How modules call the folder of the site."""
 ENTRY = "app.js"
 """The module that starts the page."""
+BODY = """<a class="skip" href="#main">Skip to content</a>
+<header id="top"></header>
+<main id="main" tabindex="-1">
+<noscript>This page draws its tables with JavaScript, all of it in this file.</noscript>
+</main>
+<footer id="foot"></footer>
+<p id="announcer" class="unseen" aria-live="polite"></p>"""
 
 
 def page(title: str, data: Mapping[str, Any], packs: Mapping[str, bytes]) -> str:
@@ -39,21 +44,16 @@ def page(title: str, data: Mapping[str, Any], packs: Mapping[str, bytes]) -> str
         data: what `content` gives.
         packs: bytes by element id.
     """
-    importmap = web.import_map(web.modules() | web.modules(NAME, ASSETS))
-    theme, start = web.asset(web.THEME), f'import "{NAME}{ENTRY}";'
-    return Template(web.asset("page.html", ASSETS)).substitute(
-        title=escape(title),
-        policy=web.closed_policy(theme, importmap, start),
-        style="\n".join([web.asset("style.css"), *(web.asset(name, ASSETS) for name in STYLES)]),
-        theme=theme,
-        importmap=importmap,
-        start=start,
-        data=_embedded(data),
-        packs="\n".join(
+    style = "\n".join(web.asset(name, ASSETS) for name in STYLES)
+    parts = [
+        BODY,
+        f'<script type="application/json" id="data">{_embedded(data)}</script>',
+        *(
             f'<script type="text/plain" id="{name}">{base64.b64encode(content).decode()}</script>'
             for name, content in packs.items()
         ),
-    )
+    ]
+    return web.closed_page(title, style, "\n".join(parts), f'import "{NAME}{ENTRY}";', web.modules(NAME, ASSETS))
 
 
 def _embedded(data: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-/** Tables of the leaderboard, sorted by a click on a heading: numbers from the greatest, names from the first. */
+/** Tables sorted by a click on a heading: numbers from the greatest, names from the first. */
 
 import { compare, sortValue } from "#web/order.js";
 
