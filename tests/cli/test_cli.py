@@ -12,7 +12,7 @@ from readbench.cli.report import _find_documents
 COMMANDS = [
     "run",
     "report",
-    "opinions",
+    "study",
     "methods",
     "datasets",
     "bench",

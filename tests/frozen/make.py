@@ -147,7 +147,7 @@ def freeze_tiny_run(work: Path, golden: Path, packed: Path) -> None:
     pack(folder, packed / "run.tar.xz")
     pack(work / "tiny-cache", packed / "cache.tar.xz")
     for study in recipes.STUDIES:
-        readbench(study, *recipes.STUDIED, "--out", work / study)
+        readbench("study", study, *recipes.STUDIED, "--out", work / study)
         for figure in (*(work / study).glob("*.png"), *(work / study).glob("*.svg")):
             figure.unlink()
         shutil.copytree(work / study, golden / study)

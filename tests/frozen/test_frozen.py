@@ -343,7 +343,7 @@ def test_the_same_tables_are_imported_as_the_same_tasks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("study", recipes.STUDIES)
 def test_studies_measure_as_before_in_a_folder_of_the_state_before(study: str, tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / study, tmp_path / study)
-    readbench(study, *recipes.STUDIED, "--out", tmp_path / study)
+    readbench("study", study, *recipes.STUDIED, "--out", tmp_path / study)
     for kept in sorted((GOLDEN / study).glob("*.csv")):
         assert rows(tmp_path / study / kept.name) == rows(kept), kept.name
 

@@ -32,7 +32,7 @@ WHOLE = "1/1"
 SUFFIX = ".readbench.zip"
 SUITES = (
     "quick", "flagship", "label-free", "classical", "sbd", "norm", "metric", "nr", "nr-k", "fusion", "rerank", "budget",
-    "share", "noise", "pollution", "novel", "readx", "early", "llm", "paper", "full",
+    "share", "noise", "pollution", "llm", "paper", "full",
 )  # fmt: skip
 ExecutorName = Literal["local", "processes", "ray"]
 SplitUnit = Literal["group", "asset"]

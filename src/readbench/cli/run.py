@@ -26,7 +26,6 @@ from readbench.cli.options import (
     output,
 )
 from readbench.cli.progress import resumable
-from readbench.cli.studies import early_of_plan, opinions_of_plan, readx_of_plan
 from readbench.common.files import data_root
 from readbench.errors import UsageError
 
@@ -111,9 +110,6 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
 
     from readbench.benchmark.report import read_results, show_report
     from readbench.benchmark.runs import (
-        EARLY,
-        NOVEL,
-        READX,
         Setting,
         encode_first,
         executor_of,
@@ -137,15 +133,6 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     folder = _choose_folder(out, suite_name, plan, console)
     if not methods:
         _show_skipped(chosen, console)
-    if suite_name == NOVEL:
-        opinions_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
-        return
-    if suite_name == READX:
-        readx_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
-        return
-    if suite_name == EARLY:
-        early_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
-        return
     models = ModelOptions(str(prompts.resolve()) if prompts else None, max_calls, max_cost)
     with resumable(console, folder) as progress:
         costs = forecasts(plan, folder, shard=part, root=root, models=models, progress=progress)

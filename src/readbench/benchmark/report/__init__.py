@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         find_published,
         own_cells,
     )
-    from readbench.benchmark.report._assets import asset_table, compound_table, fault_table
     from readbench.benchmark.report._audit import (
         audit_blocks,
         show_blocks,
@@ -45,12 +44,12 @@ if TYPE_CHECKING:
         conclusion_table,
         judge_claims,
     )
-    from readbench.benchmark.report._early import draw_early, early_table, notice_table, write_early
     from readbench.benchmark.report._figures import (
         FIGURES,
         DrawnFigure,
         absent_figures,
         all_curves,
+        draw_curve,
         figure_captions,
         figures,
     )
@@ -66,15 +65,7 @@ if TYPE_CHECKING:
     )
     from readbench.benchmark.report._grid import TableStudy
     from readbench.benchmark.report._methods import Methods, base_name, describe, is_partial, marks_of
-    from readbench.benchmark.report._opinions import (
-        active_table,
-        draw_active,
-        draw_novelty,
-        draw_reliability,
-        novelty_table,
-        opinion_table,
-    )
-    from readbench.benchmark.report._origins import MARKS, explain_marks
+    from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_origins
     from readbench.benchmark.report._overview import (
         RunOverview,
         comparison_table,
@@ -87,16 +78,10 @@ if TYPE_CHECKING:
     )
     from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
     from readbench.benchmark.report._places import MethodPlace, Places, place_methods, places_table, tell_place
-    from readbench.benchmark.report._readx import (
-        draw_readx,
-        ranking_table,
-        readx_table,
-        write_readx,
-    )
     from readbench.benchmark.report._results import Leaderboard, Results, choose_headline, leaderboard, read_results
     from readbench.benchmark.report._retained import RetainedShare, retained_shares, retained_table, tell_retained
-    from readbench.benchmark.report._scale import measured_tables, two_stage_table, write_scale
     from readbench.benchmark.report._settings import labelling_table, settings_tables
+    from readbench.benchmark.report._significance import ALPHA
     from readbench.benchmark.report._standings import rank_submissions, rejected_table, standings_table, write_standings
     from readbench.benchmark.report._statements import LABEL_WORDS, MethodStatement, state_method
     from readbench.benchmark.report._table import Mark, ReportTable, latex
@@ -104,6 +89,7 @@ if TYPE_CHECKING:
     from readbench.benchmark.report._write import write_report
 
 __all__ = [
+    "ALPHA",
     "BLOCKS",
     "CLAIMS",
     "COARSEST",
@@ -137,11 +123,9 @@ __all__ = [
     "TableStudy",
     "absent_figures",
     "absent_tables",
-    "active_table",
     "against_table",
     "all_curves",
     "as_json",
-    "asset_table",
     "audit_blocks",
     "base_name",
     "case_link",
@@ -152,25 +136,20 @@ __all__ = [
     "compare",
     "compare_with_published",
     "comparison_table",
-    "compound_table",
     "conclusion_table",
+    "count_origins",
     "dataset_table",
     "describe",
     "difference_table",
-    "draw_active",
-    "draw_early",
-    "draw_novelty",
-    "draw_readx",
-    "draw_reliability",
-    "early_table",
+    "draw_curve",
     "explain_marks",
     "fault_against_shape",
     "fault_strip",
-    "fault_table",
     "fault_types",
     "figure_captions",
     "figures",
     "fill_blocks",
+    "find_origins",
     "find_published",
     "find_stale",
     "is_partial",
@@ -182,11 +161,7 @@ __all__ = [
     "leaderboard_table",
     "markdown",
     "marks_of",
-    "measured_tables",
     "method_tables",
-    "notice_table",
-    "novelty_table",
-    "opinion_table",
     "overview",
     "own_cells",
     "pairs_of",
@@ -195,11 +170,9 @@ __all__ = [
     "places_table",
     "published_bundle",
     "rank_submissions",
-    "ranking_table",
     "read_bundle",
     "read_gallery",
     "read_results",
-    "readx_table",
     "rejected_table",
     "remarks",
     "retained_shares",
@@ -216,14 +189,10 @@ __all__ = [
     "tell_place",
     "tell_retained",
     "tell_verdicts",
-    "two_stage_table",
     "write_block",
     "write_blocks",
     "write_bundle",
-    "write_early",
-    "write_readx",
     "write_report",
-    "write_scale",
     "write_standings",
     "write_trec",
 ]
