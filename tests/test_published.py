@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from readbench.benchmark.metrics import evaluate
-from readbench.benchmark.report import BLOCKS, check_submissions, find_stale, published_bundle, read_results
-from readbench.benchmark.report._blocks import find_blocks
+from readbench.benchmark.report import (
+    check_submissions,
+    published_bundle,
+    read_results,
+)
 from readbench.benchmark.runs import Cell, PublishedFolder
+from tools.docs.blocks import BLOCKS, find_blocks, find_stale
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -31,7 +35,7 @@ def test_the_rows_are_small_enough_to_be_kept_beside_the_code() -> None:
 def test_every_marked_block_shows_what_the_rows_give() -> None:
     assert {"published.md", "conclusions.md"} <= {path.name for path in DOCUMENTS}
     stale = find_stale(DOCUMENTS, read_results(RESULTS))
-    assert not stale, "write them anew: readbench documents results README.md docs/*.md"
+    assert not stale, "write them anew: python -m tools.docs fill results README.md docs/*.md"
 
 
 def test_documents_name_blocks_that_exist() -> None:

@@ -180,51 +180,6 @@ def _compare_with_published(mine: Path, published: Path, metric: str, rho: int |
         show_table(against_table(results.title(method), rows, metric), output())
 
 
-def documents_command(
-    results: Annotated[Path, typer.Argument(help="A folder of published rows.")],
-    documents: Annotated[list[Path], typer.Argument(help="Markdown files with marked blocks.")],
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail where a block is stale.")] = False,
-) -> None:
-    """Write the tables that documents mark as coming from published rows.
-
-    Example: `readbench documents results README.md docs/results.md`
-    """
-    from readbench.benchmark.report import fill_blocks, find_stale, read_results
-
-    rows = read_results(results)
-    if check:
-        stale = find_stale(documents, rows)
-        for block in stale:
-            typer.echo(f"{block.document}: the block {block.name} is not what the rows of {results} give")
-        if stale:
-            raise typer.Exit(1)
-        return
-    for document in documents:
-        before = document.read_text(encoding="utf-8")
-        after = fill_blocks(before, rows, str(document))
-        if after != before:
-            document.write_text(after, encoding="utf-8")
-        typer.echo(f"{document}: {'written' if after != before else 'up to date'}")
-
-
-def coverage_command(
-    simulations: Annotated[int, typer.Option(min=1, help="Leaderboards to simulate.")] = 500,
-    units: Annotated[int, typer.Option(min=2, help="Datasets of each.")] = 13,
-    rivals: Annotated[int, typer.Option(min=2, help="Methods of each.")] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything.")] = 0,
-) -> None:
-    """Simulate leaderboards with known truth, and say how often the intervals of places hold the true place.
-
-    Example: `readbench coverage --simulations 200 --units 6`
-    """
-    from readbench.benchmark.metrics import simulate_coverage
-
-    for alike, words in ((False, "true means apart, two of them alike"), (True, "all true means alike")):
-        found = simulate_coverage(simulations=simulations, seed=seed, datasets=units, methods=rivals, alike=alike)
-        wide = f"{found.width:.1f} of {rivals} places wide"
-        typer.echo(f"{words}: {found.ranks:.1%} of 95 % intervals hold the true place; {wide}")
-
-
 def export_command(
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/trec")] = None,

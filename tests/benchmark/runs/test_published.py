@@ -12,12 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from readbench.benchmark.report import read_results, write_block
+from readbench.benchmark.report import (
+    read_results,
+)
 from readbench.benchmark.runs import Cell, PublishedFolder, RunFolder, open_folder, publish, run
 from readbench.benchmark.runs._plan import Shard
 from readbench.cli import app
 from readbench.errors import RunError, UsageError
 from tests.benchmark.runs.helpers import small_plan
+from tools.docs.blocks import write_block
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,21 @@ if TYPE_CHECKING:
         tell_verdicts,
         write_blocks,
     )
-    from readbench.benchmark.report._blocks import BLOCKS, StaleBlock, fill_blocks, find_stale, write_block
-    from readbench.benchmark.report._bundle import Declared, read_bundle, write_bundle
-    from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
-    from readbench.benchmark.report._checking import CheckedSubmission, check_submissions, published_bundle
+    from readbench.benchmark.report._bundle import (
+        Declared,
+        read_bundle,
+        write_bundle,
+    )
+    from readbench.benchmark.report._case_figures import (
+        fault_against_shape,
+        fault_strip,
+        fault_types,
+    )
+    from readbench.benchmark.report._checking import (
+        CheckedSubmission,
+        check_submissions,
+        published_bundle,
+    )
     from readbench.benchmark.report._compare import (
         as_json,
         case_link,
@@ -34,15 +45,6 @@ if TYPE_CHECKING:
         difference_table,
         markdown,
         pairs_of,
-    )
-    from readbench.benchmark.report._conclusions import (
-        CLAIMS,
-        OWN_CLAIMS,
-        RERANKER_CLAIMS,
-        Claim,
-        ClaimFinding,
-        conclusion_table,
-        judge_claims,
     )
     from readbench.benchmark.report._figures import (
         FIGURES,
@@ -63,9 +65,26 @@ if TYPE_CHECKING:
         read_gallery,
         tasks_of,
     )
-    from readbench.benchmark.report._grid import TableStudy
-    from readbench.benchmark.report._methods import Methods, base_name, describe, is_partial, marks_of
-    from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_origins
+    from readbench.benchmark.report._grid import (
+        TableStudy,
+        grid_tables,
+    )
+    from readbench.benchmark.report._methods import (
+        Methods,
+        base_name,
+        canonical,
+        describe,
+        is_partial,
+        mark_dataset,
+        marks_of,
+    )
+    from readbench.benchmark.report._origins import (
+        MARKS,
+        count_origins,
+        explain_marks,
+        find_origins,
+        find_real,
+    )
     from readbench.benchmark.report._overview import (
         RunOverview,
         comparison_table,
@@ -76,38 +95,92 @@ if TYPE_CHECKING:
         show_report,
         show_table,
     )
-    from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
-    from readbench.benchmark.report._places import MethodPlace, Places, place_methods, places_table, tell_place
-    from readbench.benchmark.report._results import Leaderboard, Results, choose_headline, leaderboard, read_results
-    from readbench.benchmark.report._retained import RetainedShare, retained_shares, retained_table, tell_retained
-    from readbench.benchmark.report._settings import labelling_table, settings_tables
-    from readbench.benchmark.report._significance import ALPHA
-    from readbench.benchmark.report._standings import rank_submissions, rejected_table, standings_table, write_standings
-    from readbench.benchmark.report._statements import LABEL_WORDS, MethodStatement, state_method
-    from readbench.benchmark.report._table import Mark, ReportTable, latex
-    from readbench.benchmark.report._trec import write_trec
-    from readbench.benchmark.report._write import write_report
+    from readbench.benchmark.report._paper_tables import (
+        GRIDS,
+        absent_tables,
+        composition_table,
+        method_tables,
+        paper_tables,
+    )
+    from readbench.benchmark.report._places import (
+        MethodPlace,
+        Places,
+        place_methods,
+        places_table,
+        tell_place,
+        tell_untested,
+    )
+    from readbench.benchmark.report._results import (
+        Leaderboard,
+        Results,
+        choose_headline,
+        dataset_scores,
+        leaderboard,
+        read_results,
+    )
+    from readbench.benchmark.report._retained import (
+        UNSEEN,
+        RetainedShare,
+        read_beside,
+        retained_shares,
+        retained_table,
+        tell_retained,
+    )
+    from readbench.benchmark.report._settings import (
+        PAGES,
+        labelling_table,
+        settings_table,
+        settings_tables,
+    )
+    from readbench.benchmark.report._significance import (
+        ALPHA,
+        bracket,
+        friedman_sentences,
+    )
+    from readbench.benchmark.report._standings import (
+        rank_submissions,
+        rejected_table,
+        standings_table,
+        write_standings,
+    )
+    from readbench.benchmark.report._statements import (
+        LABEL_USES,
+        LABEL_WORDS,
+        LabelUse,
+        MethodStatement,
+        state_method,
+    )
+    from readbench.benchmark.report._table import (
+        Mark,
+        ReportTable,
+        latex,
+    )
+    from readbench.benchmark.report._trec import (
+        write_trec,
+    )
+    from readbench.benchmark.report._write import (
+        write_report,
+    )
 
 __all__ = [
     "ALPHA",
-    "BLOCKS",
-    "CLAIMS",
     "COARSEST",
     "DEPTH",
     "FIGURES",
     "FINEST",
+    "GRIDS",
+    "LABEL_USES",
     "LABEL_WORDS",
     "MARKS",
-    "OWN_CLAIMS",
-    "RERANKER_CLAIMS",
+    "PAGES",
+    "UNSEEN",
     "AgainstRow",
     "CheckedSubmission",
-    "Claim",
-    "ClaimFinding",
     "Declared",
     "DrawnFigure",
     "Gallery",
     "GalleryWindow",
+    "LabelUse",
     "Leaderboard",
     "Mark",
     "MethodPlace",
@@ -119,7 +192,6 @@ __all__ = [
     "Results",
     "RetainedShare",
     "RunOverview",
-    "StaleBlock",
     "TableStudy",
     "absent_figures",
     "absent_tables",
@@ -128,6 +200,8 @@ __all__ = [
     "as_json",
     "audit_blocks",
     "base_name",
+    "bracket",
+    "canonical",
     "case_link",
     "check_data",
     "check_published",
@@ -136,8 +210,9 @@ __all__ = [
     "compare",
     "compare_with_published",
     "comparison_table",
-    "conclusion_table",
+    "composition_table",
     "count_origins",
+    "dataset_scores",
     "dataset_table",
     "describe",
     "difference_table",
@@ -148,17 +223,18 @@ __all__ = [
     "fault_types",
     "figure_captions",
     "figures",
-    "fill_blocks",
     "find_origins",
     "find_published",
-    "find_stale",
+    "find_real",
+    "friedman_sentences",
+    "grid_tables",
     "is_partial",
-    "judge_claims",
     "keep_gallery",
     "labelling_table",
     "latex",
     "leaderboard",
     "leaderboard_table",
+    "mark_dataset",
     "markdown",
     "marks_of",
     "method_tables",
@@ -170,6 +246,7 @@ __all__ = [
     "places_table",
     "published_bundle",
     "rank_submissions",
+    "read_beside",
     "read_bundle",
     "read_gallery",
     "read_results",
@@ -177,6 +254,7 @@ __all__ = [
     "remarks",
     "retained_shares",
     "retained_table",
+    "settings_table",
     "settings_tables",
     "show_blocks",
     "show_report",
@@ -188,8 +266,8 @@ __all__ = [
     "tell_context",
     "tell_place",
     "tell_retained",
+    "tell_untested",
     "tell_verdicts",
-    "write_block",
     "write_blocks",
     "write_bundle",
     "write_report",

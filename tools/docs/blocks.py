@@ -1,4 +1,4 @@
-"""Marked blocks in documents: tables that come from published rows, written by a command and checked by a test.
+"""Marked blocks in documents: tables that come from published rows, written by `python -m tools.docs` and tested.
 
 A document marks where a block stands:
 
@@ -20,14 +20,33 @@ from pathlib import Path
 
 import numpy as np
 
-from readbench.benchmark.report._conclusions import OWN_CLAIMS, RERANKER_CLAIMS, conclusion_table
-from readbench.benchmark.report._grid import TableStudy, grid_tables
-from readbench.benchmark.report._methods import canonical, describe
-from readbench.benchmark.report._paper_tables import GRIDS, composition_table
-from readbench.benchmark.report._places import places_table, tell_untested
-from readbench.benchmark.report._results import Results, leaderboard
-from readbench.benchmark.report._retained import UNSEEN, read_beside, retained_table
-from readbench.benchmark.report._row_tables import (
+from readbench.benchmark.report import (
+    GRIDS,
+    LABEL_WORDS,
+    PAGES,
+    UNSEEN,
+    LabelUse,
+    Results,
+    TableStudy,
+    canonical,
+    composition_table,
+    describe,
+    friedman_sentences,
+    grid_tables,
+    labelling_table,
+    leaderboard,
+    places_table,
+    read_beside,
+    retained_table,
+    settings_table,
+    state_method,
+    tell_untested,
+)
+from readbench.benchmark.runs import LEFT_OUT, SUITES
+from readbench.engine.spec import COMPOSED
+from readbench.errors import DataError, UnknownNameError
+from tools.docs.conclusions import OWN_CLAIMS, RERANKER_CLAIMS, conclusion_table
+from tools.docs.row_tables import (
     dataset_rows,
     front_table,
     orders_table,
@@ -35,12 +54,6 @@ from readbench.benchmark.report._row_tables import (
     short_table,
     splits_table,
 )
-from readbench.benchmark.report._settings import PAGES, labelling_table, settings_table
-from readbench.benchmark.report._significance import friedman_sentences
-from readbench.benchmark.report._statements import LABEL_WORDS, LabelUse, state_method
-from readbench.benchmark.runs import LEFT_OUT, SUITES
-from readbench.engine.spec import COMPOSED
-from readbench.errors import DataError, UnknownNameError
 
 Block = Callable[[Results], str]
 MARKED = re.compile(

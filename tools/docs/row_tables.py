@@ -10,11 +10,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from readbench.benchmark.metrics import ConfidenceInterval, bootstrap_datasets, paired_bootstrap
-from readbench.benchmark.report._methods import canonical, describe, mark_dataset, marks_of
-from readbench.benchmark.report._origins import count_origins, explain_marks, find_real
-from readbench.benchmark.report._places import MethodPlace, place_methods, tell_place
-from readbench.benchmark.report._results import Results, dataset_scores
-from readbench.benchmark.report._statements import LABEL_USES, LabelUse, state_method
+from readbench.benchmark.report import (
+    LABEL_USES,
+    LabelUse,
+    MethodPlace,
+    Results,
+    canonical,
+    count_origins,
+    dataset_scores,
+    describe,
+    explain_marks,
+    find_real,
+    mark_dataset,
+    marks_of,
+    place_methods,
+    state_method,
+    tell_place,
+)
 from readbench.benchmark.runs import open_folder
 from readbench.errors import UsageError
 

@@ -15,11 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.metrics import MIN_DATASETS, ConfidenceInterval, bootstrap_datasets, wilcoxon
-from readbench.benchmark.report._methods import describe
-from readbench.benchmark.report._results import Results
-from readbench.benchmark.report._significance import ALPHA, bracket
-from readbench.benchmark.report._statements import state_method
-from readbench.benchmark.report._table import ReportTable
+from readbench.benchmark.report import ALPHA, ReportTable, Results, bracket, describe, state_method
 from readbench.benchmark.runs import POOL_WITH_NORMALS, WITH_NORMALS
 from readbench.engine.spec import COMPOSED
 
