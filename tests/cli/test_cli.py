@@ -13,14 +13,14 @@ COMMANDS = [
     "run",
     "report",
     "study",
-    "methods",
-    "datasets",
+    "list",
+    "submit",
+    "leaderboard",
     "bench",
     "cache",
     "doctor",
     "data build",
     "data describe",
-    "audit",
     "data verify",
 ]
 
@@ -116,9 +116,9 @@ def test_running_again_computes_nothing(finished_run: Path) -> None:
 
 
 def test_catalogues_are_readable_by_programs() -> None:
-    methods = {fact["name"]: fact for fact in json.loads(readbench("methods", "--json").stdout)}
+    methods = {fact["name"]: fact for fact in json.loads(readbench("list", "methods", "--json").stdout)}
     assert methods["euclidean"]["aliases"] == ["ed"]
-    datasets = {fact["name"]: fact for fact in json.loads(readbench("datasets", "--json").stdout)}
+    datasets = {fact["name"]: fact for fact in json.loads(readbench("list", "datasets", "--json").stdout)}
     assert datasets["sim_tanks"]["data_origin"] == "simulated by us"
 
 

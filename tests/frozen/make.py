@@ -105,7 +105,7 @@ def freeze_library(work: Path, golden: Path, packed: Path) -> None:
         library = work / name
         recipes.make_library(library, inputs, f"cases-{name}.csv")
         if name == "gaps":
-            readbench("cases", "warm", library, "--method", "sonde")
+            readbench("cases", "optimise", library, "--warm", "--method", "sonde")
             readbench("cases", "export", library, inputs / "exported.parquet")
             pack(library, packed / "library.tar.xz")
         write_json(golden / f"library-{name}.json", recipes.ask(library, inputs, windows) | recipes.ask_about(library))

@@ -90,7 +90,9 @@ def check_submissions(
         raise UsageError(f"There is no folder {folder} with submissions.")
     held = open_folder(published.folder)
     if not isinstance(held, PublishedFolder):
-        raise UsageError(f"{published.folder} holds no published rows. Make them: readbench publish runs/...")
+        raise UsageError(
+            f"{published.folder} holds no published rows. Make them: readbench submit runs/... --rows results"
+        )
     found: list[CheckedSubmission] = []
     taken: list[tuple[str, Bundle]] = []
     for file in sorted(folder.iterdir()):
@@ -339,7 +341,9 @@ def published_bundle(results: Results) -> Bundle:
     """Published rows as the first submission of a leaderboard: the same checks and the same table hold for them."""
     folder = open_folder(results.folder)
     if not isinstance(folder, PublishedFolder):
-        raise UsageError(f"{results.folder} holds no published rows. Make them: readbench publish runs/...")
+        raise UsageError(
+            f"{results.folder} holds no published rows. Make them: readbench submit runs/... --rows results"
+        )
     plan = plan_of(results.manifest)
     rows = folder.read_scores()[1]
     own = {name: results.manifest[name] for name in ("plan", "code", "methods", "tasks", "versions")}

@@ -63,7 +63,7 @@ def _explain_missing(bundle: Bundle, method: str) -> str:
     try:
         parse(method)
     except ReadbenchError as error:
-        return f"it cannot be built here ({error}) Name its file: readbench --plugin FILE check-submissions"
+        return f"it cannot be built here ({error}) Name its file: readbench --plugin FILE leaderboard --check"
     return ""
 
 
