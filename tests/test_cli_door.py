@@ -142,6 +142,7 @@ def test_options_offer_what_the_rooms_take(ours: object, theirs: object) -> None
 
 def test_defaults_are_those_of_the_rooms() -> None:
     assert list(options.SUITES) == list(suites.SUITES)
+    assert list(options.SWEEPS) == list(suites.SWEEPS)
     assert list(catalogue.WHOLE) == list(COMPOSED)
     assert options.LIBRARY_METHOD == cases.DEFAULT_METHOD
     assert options.numbers(options.DEFAULT_SEEDS, "--seeds") == experiment.DEFAULT_SEEDS

@@ -193,7 +193,7 @@ def test_every_command_shown_exists_with_its_options() -> None:
         ("readbench run --datasets sim_tank", "Did you mean 'sim_tanks'"),
         ("readbench cases init plant --demo --new new && readbench cases search plant new/4.csv --time step -k 3", ""),
         ('readbench run --methods "rocket+nr|dtw-i+gpc" --out runs/x  # a comment', ""),
-        ("for axis in a b; do readbench run --suite $axis --jobs 16; done", ""),
+        ("for axis in a b; do readbench run --sweep $axis --jobs 16; done", ""),
     ],
 )
 def test_a_wrong_command_is_found(command: str, reason: str) -> None:

@@ -23,6 +23,7 @@ from readbench.cases import QUESTIONS, Library
 from readbench.cases.mcp import agent_server
 from readbench.cases.server import Settings
 from readbench.cases.server._app import create_app
+from readbench.cli.cases import list_command
 from readbench.cli.cases_questions import REVIEWS, add_questions
 from readbench.errors import ParameterError, UnknownNameError, UsageError
 from tests.cases.samples import CHANNELS, FAST, filled
@@ -64,6 +65,7 @@ def typed(*words: str) -> Any:  # noqa: ANN401
     """What a command line with all questions of this moment prints."""
     app = typer.Typer()
     add_questions(app)
+    app.command("list")(list_command)
     return CliRunner().invoke(app, list(words), catch_exceptions=False)
 
 
@@ -94,7 +96,7 @@ def test_the_question_of_the_document_is_at_every_door(asked: Library) -> None:
 
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
-    "find": {"text": "note"},
+    "find": {"text": "note", "k": 100},
     "explain": {"window": "w0", "like": "w1"},
     "check": {"window": "w0"},
     "show": {"case": "w1"},
@@ -105,7 +107,7 @@ def typed_as(name: str, where: str, given: dict[str, Any]) -> list[str]:
     """The words of a question on the command line."""
     if name in REVIEWS:
         return ["review", where, "--what", name]
-    listed = {"find": ("--text", *given.values()), "stats": ("--counts",)}
+    listed = {"find": ("--text", given.get("text", "")), "stats": ("--counts",)}
     return ["list", where, *listed[name]] if name in listed else [name, where, *given.values()]
 
 

@@ -166,15 +166,19 @@ def list_studies(*, as_json: bool) -> None:
 
 def list_suites(*, as_json: bool) -> None:
     """Every suite, with what is in it."""
-    from readbench.benchmark.runs import SUITES
+    from readbench.benchmark.runs import SUITES, SWEEPS
 
-    facts = [{"name": name, "summary": (methods.__doc__ or "").split("\n")[0]} for name, methods in SUITES.items()]
+    facts = [
+        {"name": name, "option": option, "summary": (methods.__doc__ or "").split("\n")[0]}
+        for option, known in (("--suite", SUITES), ("--sweep", SWEEPS))
+        for name, methods in known.items()
+    ]
     if as_json:
         print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
         return
-    table = Table("Name", "Methods", title="Suites", title_justify="left")
+    table = Table("Option", "Name", "Methods", title="Suites and sweeps", title_justify="left")
     for fact in facts:
-        table.add_row(fact["name"], escape(fact["summary"]))
+        table.add_row(fact["option"], fact["name"], escape(fact["summary"]))
     output().print(table)
 
 

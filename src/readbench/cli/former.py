@@ -66,9 +66,12 @@ def refuse_others(ctx: Any, mode: str, *known: str) -> None:  # noqa: ANN401 - o
         mode: that option.
         known: names of the parameters that go with it.
     """
-    from click.core import ParameterSource
-
     for parameter in ctx.command.params:
-        given = ctx.get_parameter_source(parameter.name)
-        if parameter.name not in known and given is not None and given.name == ParameterSource.COMMANDLINE.name:
+        if parameter.name not in known and was_given(ctx, parameter.name):
             raise UsageError(f"{parameter.opts[0]} does not apply to {mode}. Leave it out.")
+
+
+def was_given(ctx: Any, name: str) -> bool:  # noqa: ANN401 - of the library under typer
+    """Whether a parameter stands on the command line, and not its default or a variable."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

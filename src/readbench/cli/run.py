@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from readbench.cli.former import refuse_others
+from readbench.cli.former import refuse_others, was_given
 from readbench.cli.options import (
     DEFAULT_SEEDS,
     MOST_SEED,
     SUITES,
+    SWEEPS,
     WHOLE,
     ExecutorName,
     Plugins,
@@ -39,6 +40,12 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     suite_name: Annotated[
         str, typer.Option("--suite", help=f"A named plan, of which other options change parts: {', '.join(SUITES)}.")
     ] = "quick",
+    sweep_name: Annotated[
+        str,
+        typer.Option(
+            "--sweep", help=f"Instead of a suite, what varies one thing: {', '.join(SWEEPS)}.", show_default=False
+        ),
+    ] = "",
     datasets: Annotated[
         list[str] | None,
         typer.Option("--datasets", "--dataset", help="Names separated by commas.", show_default="of the suite"),
@@ -107,6 +114,8 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         refuse_others(ctx, "--merge", "merge", "out")
         merge_parts(merge, out)
         return
+    if sweep_name and was_given(ctx, "suite_name"):
+        raise UsageError("Give either --suite or --sweep.")
     if seed is not None and seeds:
         raise UsageError("Give either --seed or --seeds.")
     # Wrong options are told before anything slow is imported.
@@ -124,11 +133,13 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         parse_shard,
         run,
         suite,
+        sweep,
         with_noise,
     )
     from readbench.engine.llm import ModelOptions
 
-    chosen = suite(suite_name, data_root(root), changes.get("methods", ()))
+    named = changes.get("methods", ())
+    chosen = sweep(sweep_name, data_root(root), named) if sweep_name else suite(suite_name, data_root(root), named)
     if label_budget:
         chosen = chosen.under(parse_budgets(label_budget))
     if noise:
@@ -136,7 +147,7 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     plan = replace(chosen.plan, **changes)
     part = parse_shard(shard)
     console = Console(stderr=True)
-    folder = _choose_folder(out, suite_name, plan, console)
+    folder = _choose_folder(out, sweep_name or suite_name, plan, console)
     if not methods:
         _show_skipped(chosen, console)
     models = ModelOptions(str(prompts.resolve()) if prompts else None, max_calls, max_cost)

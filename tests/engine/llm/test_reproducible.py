@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from readbench.benchmark.report import Declared, overview, read_bundle, read_results, write_bundle
-from readbench.benchmark.runs import run, suite
+from readbench.benchmark.runs import run, suite, sweep
 from readbench.cli import app
 from readbench.engine.llm import ModelOptions, check_model, describe_spending
 from readbench.engine.llm._prompts import load_prompts
@@ -221,7 +221,7 @@ def test_the_suite_of_the_paper_s_table_runs_what_has_a_profile(
 ) -> None:
     tables = {"claude": {"like": "paper-claude"}, "chatts": {"like": "paper-chatts"}}
     monkeypatch.setenv("READBENCH_LLM", str(write_profiles(tmp_path / "llm.toml", tables)))
-    found = suite("llm", None)
+    found = sweep("llm", None)
     pool = found.plan.methods[0]
     asked = ("llm(model=chatts,points=1024)", "llm(model=claude)", "llm(model=claude-tsad)")
     named = tuple(f"{pool}+{one}" for one in asked)

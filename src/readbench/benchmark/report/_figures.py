@@ -215,7 +215,7 @@ FIELD = ("distance", "symbolic", "embedder")
 @FIGURES.register(
     "robustness",
     shows="Normal-residual variants over pollution, against the band of all other base retrievers",
-    needs="`readbench run --suite nr`, two levels at least",
+    needs="`readbench run --sweep nr`, two levels at least",
 )
 def robustness(study: TableStudy) -> Figure | None:
     """The headline over the levels; None with one level, without normal residuals or a field beside them."""
@@ -236,7 +236,7 @@ def robustness(study: TableStudy) -> Figure | None:
     return lines(drawn, ticks, ("normal windows in the corpus", study.results.headline), caption, note)
 
 
-@FIGURES.register("lift", shows="From each pool to the same reranked by GPC", needs="`readbench run --suite rerank`")
+@FIGURES.register("lift", shows="From each pool to the same reranked by GPC", needs="`readbench run --sweep rerank`")
 def lift(study: TableStudy) -> Figure | None:
     """Arrows from pools to their GPC-reranked selves at the first level, lowest pool first; None without any."""
     pairs = [(headline(study, pool), headline(study, f"{pool}+gpc"), pool) for pool in study.methods.reranked]

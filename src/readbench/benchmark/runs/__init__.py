@@ -32,7 +32,16 @@ from readbench.benchmark.runs._published import (
     publish,
 )
 from readbench.benchmark.runs._runner import RunSummary, build_first, run, take_once
-from readbench.benchmark.runs._suites import POOL_WITH_NORMALS, SUITES, WITH_NORMALS, Suite, datasets_at_hand, suite
+from readbench.benchmark.runs._suites import (
+    POOL_WITH_NORMALS,
+    SUITES,
+    SWEEPS,
+    WITH_NORMALS,
+    Suite,
+    datasets_at_hand,
+    suite,
+    sweep,
+)
 from readbench.benchmark.runs._tables import (
     DONE,
     KEY,
@@ -59,6 +68,7 @@ __all__ = [
     "QRELS_COLUMNS",
     "RANKING_DEPTH",
     "SUITES",
+    "SWEEPS",
     "TIMES",
     "TRIES",
     "UNANSWERED",
@@ -109,6 +119,7 @@ __all__ = [
     "run",
     "score_columns",
     "suite",
+    "sweep",
     "take_once",
     "take_tasks_once",
     "with_noise",

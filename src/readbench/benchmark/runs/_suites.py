@@ -1,8 +1,8 @@
-"""Named plans: what `readbench run --suite NAME` runs, and what of it cannot run here."""
+"""Named plans: what `readbench run --suite NAME` and `--sweep NAME` run, and what of it cannot run here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ QUICK_DATASETS = ("sim_tanks", "sim_motor", "sim_ecg")
 STUDIED = {"novel": "opinions", "readx": "readx", "early": "early"}
 """Names that were suites once, and the studies that measure it."""
 LANGUAGE_MODELS = "llm"
-"""The suite that asks language models, which cost money: its profiles must be there."""
+"""The sweep that asks language models, which cost money: its profiles must be there."""
 PAPER_MODELS = ("toto", "chatts", "claude", "claude-tsad")
 """Language models of the paper, by the names of profiles; `claude` and `claude-tsad` are one."""
 SERIES_POINTS = {"chatts": ",points=1024"}
@@ -57,7 +57,7 @@ AXES: dict[str, dict[str, Any]] = {
     "pollution": {"levels": (0, 10, 20, 30, 40, 50)},
     LANGUAGE_MODELS: {"levels": (0,), "seeds": (0,)},
 }
-"""Parts of the plan that a suite varies."""
+"""Parts of the plan that a sweep varies."""
 
 
 @dataclass(frozen=True)
@@ -90,15 +90,33 @@ def suite(name: str, root: Path | None, named: tuple[str, ...] = ()) -> Suite:
     """
     if name in STUDIED:
         raise UsageError(f"{name} is a study, no suite: readbench study {STUDIED[name]}.")
+    if name in SWEEPS:
+        raise UsageError(f"{name} is a sweep, no suite: readbench run --sweep {name}.")
     if name not in SUITES:
         raise UnknownNameError("suite", name, SUITES)
-    methods, skipped = (named, dict[str, str]()) if named else _runnable(SUITES[name]())
-    if not methods:
-        reasons = "; ".join(sorted(set(skipped.values())))
-        raise UsageError(f"Nothing of suite {name!r} can run here: {reasons}")
-    if name == "quick":
-        return Suite(Plan(datasets=QUICK_DATASETS, methods=methods, seeds=(0,)), skipped)
-    return Suite(Plan(datasets=datasets_at_hand(root), methods=methods, **AXES.get(name, {})), skipped)
+    datasets = (QUICK_DATASETS, {"seeds": (0,)}) if name == "quick" else (datasets_at_hand(root), {})
+    return _plan("suite", name, SUITES[name], named, *datasets)
+
+
+def sweep(name: str, root: Path | None, named: tuple[str, ...] = ()) -> Suite:
+    """The sweep of a name, one of `SWEEPS`; see `suite`."""
+    if name not in SWEEPS:
+        raise UnknownNameError("sweep", name, SWEEPS)
+    return _plan("sweep", name, SWEEPS[name], named, datasets_at_hand(root), AXES.get(name, {}))
+
+
+def _plan(
+    kind: str,
+    name: str,
+    methods: Callable[[], Iterable[str]],
+    named: tuple[str, ...],
+    datasets: tuple[str, ...],
+    changes: Mapping[str, Any],
+) -> Suite:
+    chosen, skipped = (named, dict[str, str]()) if named else _runnable(methods())
+    if not chosen:
+        raise UsageError(f"Nothing of {kind} {name!r} can run here: {'; '.join(sorted(set(skipped.values())))}")
+    return Suite(Plan(datasets=datasets, methods=chosen, **changes), skipped)
 
 
 def quick() -> Iterable[str]:
@@ -224,6 +242,10 @@ SUITES: dict[str, Callable[[], Iterable[str]]] = {
     "flagship": flagship,
     "label-free": label_free,
     "classical": classical,
+    "paper": paper,
+    "full": full,
+}
+SWEEPS: dict[str, Callable[[], Iterable[str]]] = {
     "sbd": sbd,
     "norm": norm,
     "metric": metric,
@@ -236,9 +258,8 @@ SUITES: dict[str, Callable[[], Iterable[str]]] = {
     "noise": robustness,
     "pollution": pollution,
     LANGUAGE_MODELS: llm,
-    "paper": paper,
-    "full": full,
 }
+"""Methods of which one part is varied, or which are measured under several labels or levels."""
 
 
 def _runnable(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
