@@ -78,7 +78,7 @@ audit: $(STAMP)
 	.venv-audit/bin/pip-audit --format json --path $$($(BIN)/python $(PURELIB)) | $(BIN)/python -m tools.audit
 
 submissions: $(VENV)/.installed
-	$(BIN)/readbench check-submissions submissions
+	$(BIN)/readbench leaderboard submissions --check
 
 check: lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"

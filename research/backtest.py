@@ -1,7 +1,7 @@
 """Whether a library keeps its word on the histories of datasets: `python -m research.backtest`.
 
-The train side of a dataset becomes a library (`readbench cases demo` makes the same), a few windows of each recording
-at most, and its cases are replayed in time order, each asked of those before it (`readbench cases backtest`).
+The train side of a dataset becomes a library (`readbench cases init --demo` makes the same), a few windows of each
+recording at most, and its cases are replayed in time order, each asked of those before it (`readbench cases backtest`).
 Recordings without dates come in the random order of the task.
 
 Beside the difference of stated and realised precision stands what chance alone makes of it: the mean size of the

@@ -18,7 +18,8 @@ FLOORS: dict[str, set[str]] = {
     "benchmark": {"errors", "common", "engine"},
     "cases": {"errors", "common", "engine"},
     "testing": {"engine", "benchmark"},
-    "cli": {"errors", "common", "engine", "benchmark", "cases"},
+    "studies": {"errors", "common", "engine", "benchmark", "cases"},
+    "cli": {"errors", "common", "engine", "benchmark", "cases", "studies"},
     "__main__": {"cli"},
     "version": set(),
 }

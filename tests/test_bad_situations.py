@@ -176,8 +176,8 @@ SITUATIONS = [
     BadSituation("cases init file", FOLDER),
     BadSituation("cases init file/x", FOLDER),
     BadSituation("cases init /proc/plant", "/proc/plant"),
-    BadSituation("cases demo file --dataset sim_ecg", FOLDER),
-    BadSituation("cases demo demo --dataset sim_ecg --new file", "file", gone="demo"),
+    BadSituation("cases init file --demo --datasets sim_ecg", FOLDER),
+    BadSituation("cases init demo --demo --datasets sim_ecg --new file", "file", gone="demo"),
     BadSituation("cases export plant file/x.parquet", FOLDER),
     BadSituation("cases export plant sent", "This is a folder"),
     BadSituation("cases explain plant new.csv w1 --figure x.xyz", "ends with .png, .svg or .pdf", 2),
@@ -191,7 +191,7 @@ SITUATIONS = [
     BadSituation("leaderboard sent", FULL, full=200),
     BadSituation("data export sim_ecg --out ecg", FULL, full=20_000, gone="ecg"),
     BadSituation("cases init fresh", "too large", full=300, gone="fresh"),
-    BadSituation("cases demo demo --dataset sim_ecg", "too large", full=20_000, gone="demo"),
+    BadSituation("cases init demo --demo --datasets sim_ecg", "too large", full=20_000, gone="demo"),
     BadSituation("cases export plant x.parquet", FULL, full=200, gone="x.parquet"),
     BadSituation("cases add plant new.csv --time t --label leak", "too large", full=100),
     BadSituation(f"data import pumps pumps.csv {COLUMNS}", FULL, full=500, gone="imported/pumps"),
@@ -240,7 +240,7 @@ SITUATIONS = [
     BadSituation(f"data import pumps pumps.csv {COLUMNS} --stride {10**20}", "--stride", 2),
     BadSituation(f"data import pumps pumps.csv {COLUMNS}000000000000000000000", "--window", 2),
     BadSituation("publish run --out run", "run holds a run", 2, gone="run/lists"),
-    BadSituation("check-submissions sent --published run", "holds no published rows", 2),
+    BadSituation("leaderboard sent --check --published run", "holds no published rows", 2),
     BadSituation("run --methods mine --plugin leaving.py", "could not be loaded: SystemExit", 2, damage=leaving),
     BadSituation("opinions --datasets sim_ecg --seeds -1", "--seeds takes numbers from 0 on", 2),
     BadSituation("run --methods mine --plugin nowhere.py", "There is no plug-in nowhere.py", 2),
@@ -320,7 +320,7 @@ def test_the_table_is_long() -> None:
     assert len({own.name for own in SITUATIONS}) == len(SITUATIONS) >= EXPECTED_KINDS
 
 
-@pytest.mark.parametrize(("command", "letters"), [("report run", "cp1252"), ("methods", "ascii")])
+@pytest.mark.parametrize(("command", "letters"), [("report run", "cp1252"), ("list methods", "ascii")])
 def test_letters_that_a_terminal_lacks_are_question_marks(command: str, letters: str, folder: Path) -> None:
     typed = [sys.executable, "-m", "readbench", *command.split()]
     done = subprocess.run(

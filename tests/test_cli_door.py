@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from readbench import cases
 from readbench.benchmark import exchange as exported
@@ -21,9 +22,12 @@ from readbench.benchmark.protocol import _source as data_source
 from readbench.benchmark.report import _bundle as bundle
 from readbench.benchmark.runs import _plan as shard
 from readbench.benchmark.runs import _suites as suites
+from readbench.cases import Library
 from readbench.cli import app, catalogue, options
+from readbench.cli.former import FORMER, IN_A_CHECKOUT
 from readbench.common.times import TimeUnit
 from readbench.engine.spec import COMPOSED
+from readbench.errors import UsageError
 
 MOST_TIMES = 10
 """CPU time of the user against that of importing the library of the command line alone, by the same interpreter."""
@@ -105,7 +109,7 @@ def verbs(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]
 
 def test_no_verb_imports_what_computes_before_it_runs() -> None:
     lines = [" ".join(path) for path in verbs(typer.main.get_command(app))]
-    assert len(lines) > 50
+    assert len(lines) > 40
     done = subprocess.run(
         [sys.executable, "-c", EVERY % (SLOW,)], input="\n".join(lines), capture_output=True, text=True, check=False
     )
@@ -138,6 +142,7 @@ def test_options_offer_what_the_rooms_take(ours: object, theirs: object) -> None
 
 def test_defaults_are_those_of_the_rooms() -> None:
     assert list(options.SUITES) == list(suites.SUITES)
+    assert list(options.SWEEPS) == list(suites.SWEEPS)
     assert list(catalogue.WHOLE) == list(COMPOSED)
     assert options.LIBRARY_METHOD == cases.DEFAULT_METHOD
     assert options.numbers(options.DEFAULT_SEEDS, "--seeds") == experiment.DEFAULT_SEEDS
@@ -145,3 +150,37 @@ def test_defaults_are_those_of_the_rooms() -> None:
     assert options.SUFFIX == bundle.SUFFIX
     assert options.MOST_SEED == data.MOST_SEED
     assert data.Composition().split_by == get_args(options.SplitUnit)[0]
+
+
+@pytest.mark.parametrize("name", [*FORMER, *IN_A_CHECKOUT])
+def test_a_former_command_answers_with_the_present_one(name: str) -> None:
+    with pytest.raises(UsageError, match="is now") as told:
+        CliRunner().invoke(app, name.split(), catch_exceptions=False)
+    now = str(told.value).partition("readbench ")[2].partition(": ")[2]
+    command = typer.main.get_command(app)
+    for word in now.removeprefix("readbench ").split()[:2] if name in FORMER else ():
+        command = getattr(command, "commands", {}).get(word, command)
+    assert name in IN_A_CHECKOUT or not hasattr(command, "commands")
+
+
+@pytest.mark.parametrize(
+    ("command", "refused"),
+    [
+        ("run --merge a --rho 3 --out b", "--rho does not apply to --merge"),
+        ("leaderboard . --rerun 2", "--rerun does not apply to a leaderboard without --check"),
+        ("leaderboard . --check --out b", "--out does not apply to --check"),
+        ("submit a --rows b --name c", "--name does not apply to --rows"),
+        ("submit a --partly", "--partly does not apply to a submission without --rows"),
+        ("report a --trec b --metric HR@1", "--metric does not apply to --trec"),
+        ("cases list a --counts --tag b", "--tag does not apply to --counts"),
+        ("cases review a --pairs 3", "--pairs does not apply to --what next"),
+        ("cases optimise a --jobs 2", "--jobs does not apply to optimise without --warm"),
+        ("cases init a --cases 3", "--cases does not apply to init without --demo"),
+    ],
+)
+def test_an_option_that_does_not_apply_is_refused(command: str, refused: str, tmp_path: Path) -> None:
+    library = str(tmp_path / "plant")
+    Library.create(library)
+    words = [library if word == "a" and command.startswith("cases") else word for word in command.split()]
+    with pytest.raises(UsageError, match=refused):
+        CliRunner().invoke(app, words, catch_exceptions=False)

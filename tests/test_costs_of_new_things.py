@@ -125,14 +125,14 @@ def test_each_is_one_file(house: House) -> None:
 
 
 def test_methods_are_listed(house: House) -> None:
-    listed = {entry["name"]: entry for entry in json.loads(passed(house.readbench("methods", "--json")))}
+    listed = {entry["name"]: entry for entry in json.loads(passed(house.readbench("list", "methods", "--json")))}
     for name in ("peak", "extremes", "first-fault"):
         assert listed[name]["origin"].startswith(house.origin)
         assert listed[name]["summary"]
 
 
 def test_a_dataset_is_listed_and_keeps_the_contract_of_sources(house: House) -> None:
-    assert "pumps" in {entry["name"] for entry in json.loads(passed(house.readbench("datasets", "--json")))}
+    assert "pumps" in {entry["name"] for entry in json.loads(passed(house.readbench("list", "datasets", "--json")))}
     code = (
         "from pathlib import Path\n"
         "from readbench.engine.registry import SOURCES\n"

@@ -194,12 +194,12 @@ def test_every_command_shown_exists_with_its_options() -> None:
         ("readbench run --metods random", "No such option"),
         ("readbench rum", "has no command 'rum'"),
         ("readbench cases serach plant", "has no command 'serach'"),
-        ("readbench methods one two three", "too many arguments"),
+        ("readbench list methods one two three", "too many arguments"),
         ("readbench run --methods random,eucldean", "Did you mean 'euclidean'"),
         ("readbench run --datasets sim_tank", "Did you mean 'sim_tanks'"),
-        ("readbench cases demo plant --new new && readbench cases search plant new/4.csv --time step -k 3", ""),
+        ("readbench cases init plant --demo --new new && readbench cases search plant new/4.csv --time step -k 3", ""),
         ('readbench run --methods "rocket+nr|dtw-i+gpc" --out runs/x  # a comment', ""),
-        ("for axis in a b; do readbench run --suite $axis --jobs 16; done", ""),
+        ("for axis in a b; do readbench run --sweep $axis --jobs 16; done", ""),
     ],
 )
 def test_a_wrong_command_is_found(command: str, reason: str) -> None:

@@ -15,9 +15,9 @@ import pytest
 import typer
 
 import readbench
-from readbench.benchmark.report._blocks import find_blocks
 from readbench.cli import app
 from tests.browser import axe_complaints, chromium
+from tools.docs.blocks import find_blocks
 
 pytest.importorskip("material")
 pytest.importorskip("mkdocstrings_handlers.python")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from readbench.benchmark.metrics import evaluate
-from readbench.benchmark.report import BLOCKS, check_submissions, find_stale, published_bundle, read_results
-from readbench.benchmark.report._blocks import find_blocks
+from readbench.benchmark.report import check_submissions, published_bundle, read_results
 from readbench.benchmark.report._methods import marks_of
 from readbench.benchmark.report._origins import FEW_NORMALS
 from readbench.benchmark.runs import Cell, PublishedFolder
+from tools.docs.blocks import BLOCKS, find_blocks, find_stale
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -33,7 +33,7 @@ def test_the_rows_are_small_enough_to_be_kept_beside_the_code() -> None:
 def test_every_marked_block_shows_what_the_rows_give() -> None:
     assert {"README.md", "results.md", "tables.md", "claims.md", "settings.md"} <= {path.name for path in DOCUMENTS}
     stale = find_stale(DOCUMENTS, read_results(RESULTS))
-    assert not stale, "write them anew: readbench documents results README.md docs/results.md results/*.md"
+    assert not stale, "write them anew: python -m tools.docs fill results README.md docs/results.md results/*.md"
 
 
 def test_documents_name_blocks_that_exist() -> None:

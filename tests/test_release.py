@@ -138,7 +138,7 @@ def test_a_clean_environment_runs_the_wheel_without_and_with_extras(dist: Path, 
 
     install(str(wheel))
     assert said("--version") == f"readbench {__version__}\n"
-    names = {fact["name"] for fact in json.loads(said("methods", "--json"))}
+    names = {fact["name"] for fact in json.loads(said("list", "methods", "--json"))}
     assert {"ours", "flagship", "sonde"} <= names
     options = ("--datasets", "sim_ecg", "--methods", "sonde", "--methods", "random", "--rho", "0", "--seed", "0")
     assert "Sonde" in said("run", *options, "--out", "run")
@@ -150,7 +150,7 @@ def test_a_clean_environment_runs_the_wheel_without_and_with_extras(dist: Path, 
     assert ended.returncode == 2
     assert "pip install 'readbench[cases]'" in ended.stderr
     install(f"{wheel}[service]")
-    said("cases", "demo", "plant", "--dataset", "sim_ecg", "--cases", "20")
+    said("cases", "init", "plant", "--demo", "--datasets", "sim_ecg", "--cases", "20")
     assert "What it may be" in said("cases", "search", "plant", "new/1.csv", "--method", "rocket(features=504)+verdict")
     done(python, "-c", "import readbench.cases.server", cwd=tmp_path)
 

@@ -1,17 +1,25 @@
-"""A case library of any size: how fast it takes cases in, how long a search lasts, what it needs."""
+"""A case library of any size: how fast it takes cases in, how long a search lasts, what it needs.
+
+`python -m research.speed.library --cases 100000 --queries 20 --folder bench` prints it as JSON.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
+import math
 import shutil
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
-from readbench.cases import Answer, Case, Library, encode_cases
+from readbench.cases import DEFAULT_METHOD, Answer, Case, Library, encode_cases
+from readbench.cli.progress import Terminal
+from readbench.common.files import cache_root
 from readbench.common.processes import MemoryWatch, in_fresh_process
 from readbench.common.progress import SILENT, Progress, each
 from readbench.engine.legs import conceal
@@ -20,6 +28,7 @@ from readbench.engine.protocols import Scores
 from readbench.engine.ranking import rank
 from readbench.engine.spec import parse
 from readbench.engine.windows import WindowSet
+from readbench.errors import UsageError
 
 FAULTS = 20
 PER_CALL = 10_000
@@ -101,7 +110,8 @@ class LibraryPlan:
         method: that is searched with.
         queries: windows that are asked about, one after the other.
         shape: channels and steps of a case.
-        encode: encode all cases ahead, as `readbench cases warm` does; else those that the queries need, when they do.
+        encode: encode all cases ahead, as `readbench cases optimise --warm` does; else those that
+            the queries need, when they do.
         recall: queries for which all cases are compared; 0 leaves that out.
     """
 
@@ -278,3 +288,29 @@ def _searched(library: Library, asked: WindowSet, method: str, clock: Clock, pro
         with clock:
             answers.append(library.search(window, method=method))
     return answers
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure a library of synthetic cases, and print what was measured."""
+    parser = argparse.ArgumentParser(prog="python -m research.speed.library", description=__doc__)
+    parser.add_argument("--cases", type=int, default=100_000, help="cases of 8 channels of 256 steps")
+    parser.add_argument("--queries", type=int, default=20, help="searches")
+    parser.add_argument("--methods", default=DEFAULT_METHOD, help="what the library answers by")
+    parser.add_argument("--folder", type=Path, help="keep the library there, and go on with it; else it is removed")
+    parser.add_argument("--encode", action="store_true", help="encode all cases ahead")
+    parser.add_argument("--recall", type=int, default=0, help="searches for which all cases are compared; slow")
+    asked = parser.parse_args(arguments)
+    where = asked.folder or cache_root() / "bench-library"
+    if asked.folder is None and where.exists():
+        raise UsageError(f"{where} is left from a measurement that was interrupted. Remove it first.")
+    recall = min(asked.recall, asked.queries)
+    plan = LibraryPlan(asked.cases, asked.methods, asked.queries, encode=asked.encode, recall=recall)
+    with Terminal() as progress:
+        measured = asdict(measure_library(where, plan, keep=asked.folder is not None, progress=progress))
+    if math.isnan(measured["peak_gigabytes"]):
+        measured["peak_gigabytes"] = None  # the system does not tell, and NaN is no JSON
+    print(json.dumps(measured, indent=1))  # noqa: T201 - this is the output
+
+
+if __name__ == "__main__":
+    main()

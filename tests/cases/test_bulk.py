@@ -98,11 +98,11 @@ def test_what_a_killed_writer_has_filed_is_not_computed_again(tmp_path: Path) ->
 
 def test_the_command_encodes_what_is_missing(tmp_path: Path) -> None:
     Library.create(tmp_path / "library")
-    words = ["cases", "warm", str(tmp_path / "library"), "--method", METHOD, "--executor", "local"]
-    assert CliRunner().invoke(app, words).output == "computed 0 vectors\n"
+    words = ["cases", "optimise", str(tmp_path / "library"), "--warm", "--method", METHOD, "--executor", "local"]
+    assert CliRunner().invoke(app, words).output.startswith("computed 0 vectors\n")
     Library.open(tmp_path / "library").add(windows(5))
-    assert CliRunner().invoke(app, words).output == "computed 5 vectors\n"
-    assert CliRunner().invoke(app, words).output == "computed 0 vectors\n"
+    assert CliRunner().invoke(app, words).output.startswith("computed 5 vectors\n")
+    assert CliRunner().invoke(app, words).output.startswith("computed 0 vectors\n")
 
 
 def test_files_with_other_fault_types_become_one_set(tmp_path: Path) -> None:

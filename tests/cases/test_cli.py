@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from readbench.cases import NORMAL_OPERATION, UNLIKE, Library
 from readbench.cli import app
 from readbench.errors import UsageError
+from research.speed.library import main as measure_library
 from tests.cases.samples import CHANNELS, FAST, FAULTS, window
 
 RUNNER = CliRunner()
@@ -78,33 +79,41 @@ def test_explaining_draws_a_figure(plant: Path, tmp_path: Path) -> None:
 def test_feedback_and_history(plant: Path, tmp_path: Path) -> None:
     said("add", plant, tmp_path / "new.csv", "--time", "t", "--name", "monday", "--from", "0", "--to", "30")
     assert Library.open(plant).window("monday").lengths.tolist() == [31]
-    assert "monday is now leak" in said("confirm", plant, "monday", "leak 0")
-    assert "monday is not noise" in said("reject", plant, "monday", "noise 0")
+    assert "monday is now leak" in said("label", plant, "monday", "--like", "leak 0")
+    assert "monday is not noise" in said("label", plant, "monday", "--unlike", "noise 0")
     said("label", plant, "monday", "")
-    said("note", plant, "monday", "Nobody knows.")
-    assert "monday" in said("find", plant, "nobody")
+    said("label", plant, "monday", "--note", "Nobody knows.")
+    assert "monday" in said("list", plant, "--text", "nobody")
     assert "monday" in said("list", plant)
     assert "monday" not in said("list", plant, "--tag", "x")
     said("delete", plant, "monday", "leak 1")
     assert "took back change 13: delete of 2 cases" in said("undo", plant)
-    assert "change 13 counts again" in said("redo", plant)
+    assert "change 13 counts again" in said("undo", plant, "--redo")
     assert "took back change 13" in said("undo", plant, "13")
     assert said("history", plant).count("undone") == 2
-    assert json.loads(said("stats", plant, "--json"))["labels"] == {"": 1, "leak": 2, "noise": 2, "stuck valve": 2}
-    assert "7 cases, 5 normal windows" in said("stats", plant)
+    assert json.loads(said("list", plant, "--counts", "--json"))["labels"] == {
+        "": 1,
+        "leak": 2,
+        "noise": 2,
+        "stuck valve": 2,
+    }
+    assert "7 cases, 5 normal windows" in said("list", plant, "--counts")
 
 
 def test_open_cases_and_doubtful_labels_are_listed(plant: Path, tmp_path: Path) -> None:
-    assert "every case has a label" in said("next", plant, "--method", FAST)
+    assert "every case has a label" in said("review", plant, "--method", FAST)
     said("add", plant, tmp_path / "new.csv", "--time", "t", "--name", "monday", "--group", "run 7")
-    shown = said("next", plant, "-k", "3", "--method", FAST)
+    shown = said("review", plant, "-k", "3", "--method", FAST)
     assert all(word in shown for word in ("monday", "run 7", "leak", "Tells about"))
-    assert json.loads(said("next", plant, "--method", FAST, "--json"))[0]["guess"] == "leak"
+    assert json.loads(said("review", plant, "--method", FAST, "--json"))[0]["guess"] == "leak"
     said("label", plant, "monday", "noise")
-    assert json.loads(said("doubtful", plant, "-k", "1", "--method", FAST, "--json"))[0]["rather"] == "leak"
-    assert "monday" in said("doubtful", plant, "--method", FAST)
+    assert (
+        json.loads(said("review", plant, "--what", "doubtful", "-k", "1", "--method", FAST, "--json"))[0]["rather"]
+        == "leak"
+    )
+    assert "monday" in said("review", plant, "--what", "doubtful", "--method", FAST)
     said("delete", plant, "monday")
-    assert "every label fits" in said("doubtful", plant, "--method", FAST)
+    assert "every label fits" in said("review", plant, "--what", "doubtful", "--method", FAST)
 
 
 def test_many_cases_in_one_table(plant: Path, tmp_path: Path) -> None:
@@ -139,7 +148,17 @@ def test_a_time_that_is_none(plant: Path, text: str) -> None:
 
 def test_the_demo_can_be_asked(tmp_path: Path) -> None:
     said(
-        "demo", tmp_path / "demo", "--dataset", "sim_ecg", "--cases", "30", "--normals", "10", "--new", tmp_path / "new"
+        "init",
+        tmp_path / "demo",
+        "--demo",
+        "--datasets",
+        "sim_ecg",
+        "--cases",
+        "30",
+        "--normals",
+        "10",
+        "--new",
+        tmp_path / "new",
     )
     truth = json.loads((tmp_path / "new" / "truth.json").read_text())
     assert len(truth) >= 2
@@ -155,11 +174,12 @@ def test_the_demo_can_be_asked(tmp_path: Path) -> None:
         {fault["label"] for fault in answer["faults"]} == {*labels, UNLIKE, NORMAL_OPERATION} for answer in found
     )
     with pytest.raises(UsageError, match="not empty"):
-        said("demo", tmp_path / "again", "--new", tmp_path / "new")
+        said("init", tmp_path / "again", "--demo", "--new", tmp_path / "new")
 
 
-def test_a_library_can_be_measured() -> None:
-    found = json.loads(said("bench", "--cases", "30", "--queries", "2", "--method", "euclidean+verdict"))
+def test_a_library_can_be_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    measure_library(["--cases", "30", "--queries", "2", "--methods", "euclidean+verdict"])
+    found = json.loads(capsys.readouterr().out)
     assert found["cases"] == 30
     assert found["compared"] == 30
     assert found["disk_gigabytes"] > 0

@@ -23,7 +23,8 @@ from readbench.cases import QUESTIONS, Library
 from readbench.cases.mcp import agent_server
 from readbench.cases.server import Settings
 from readbench.cases.server._app import create_app
-from readbench.cli.cases_questions import add_questions
+from readbench.cli.cases import list_command
+from readbench.cli.cases_questions import REVIEWS, add_questions
 from readbench.errors import ParameterError, UnknownNameError, UsageError
 from tests.cases.samples import CHANNELS, FAST, filled
 
@@ -65,6 +66,7 @@ def typed(*words: str) -> Any:  # noqa: ANN401
     """What a command line with all questions of this moment prints."""
     app = typer.Typer()
     add_questions(app)
+    app.command("list")(list_command)
     return CliRunner().invoke(app, list(words), catch_exceptions=False)
 
 
@@ -95,11 +97,19 @@ def test_the_question_of_the_document_is_at_every_door(asked: Library) -> None:
 
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
-    "find": {"text": "note"},
+    "find": {"text": "note", "k": 100},
     "explain": {"window": "w0", "like": "w1"},
     "check": {"window": "w0"},
     "show": {"case": "w1"},
 }
+
+
+def typed_as(name: str, where: str, given: dict[str, Any]) -> list[str]:
+    """The words of a question on the command line."""
+    if name in REVIEWS:
+        return ["review", where, "--what", name]
+    listed = {"find": ("--text", given.get("text", "")), "stats": ("--counts",)}
+    return ["list", where, *listed[name]] if name in listed else [name, where, *given.values()]
 
 
 @pytest.mark.parametrize("name", list(QUESTIONS))
@@ -117,7 +127,7 @@ def test_all_doors_give_the_same_answer(asked: Library, name: str) -> None:
     else:
         assert over_http(asked, f"/api/v1/{name}", params=given).json() == expected
     options = [word for key, value in method.items() for word in (f"--{key}", value)]
-    words = [name, asked.store.where, *given.values(), *options]
+    words = [*typed_as(name, asked.store.where, given), *options]
     assert json.loads(typed(*words, "--json").output) == expected
     assert typed(*words).exit_code == 0
     page = over_http(asked, f"/ask/{name}", params=given)

@@ -1,4 +1,4 @@
-"""`readbench audit` as a user runs it, in this process."""
+"""`readbench data verify` as a user runs it, in this process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def published_task(path: Path, *, copied: bool = False) -> Path:
 
 def test_a_published_task_is_audited_on_one_page_in_three_forms(tmp_path: Path) -> None:
     path, pages = published_task(tmp_path / "published.npz"), [tmp_path / "page.md", tmp_path / "page.html"]
-    done = readbench("audit", str(path), "--out", str(pages[0]), "--out", str(pages[1]))
+    done = readbench("data", "verify", str(path), "--out", str(pages[0]), "--out", str(pages[1]))
     assert done.exit_code == 0
     for text in (done.stdout, *(page.read_text() for page in pages)):
         assert "Audit of published (published.npz)" in text
@@ -54,12 +54,11 @@ def test_a_published_task_is_audited_on_one_page_in_three_forms(tmp_path: Path) 
     assert not list((tmp_path / "imported").glob("*/dataset.json"))  # nothing is kept
 
 
-def test_verify_is_another_name_and_a_copy_in_the_corpus_fails_it(tmp_path: Path) -> None:
+def test_a_copy_in_the_corpus_fails_it(tmp_path: Path) -> None:
     path = published_task(tmp_path / "published.npz", copied=True)
-    told = [readbench(*command, str(path), "--json") for command in (("audit",), ("data", "verify"))]
-    assert [done.exit_code for done in told] == [1, 1]
-    assert told[0].stdout == told[1].stdout
-    facts = json.loads(told[0].stdout)[0]
+    told = readbench("data", "verify", str(path), "--json")
+    assert told.exit_code == 1
+    facts = json.loads(told.stdout)[0]
     assert not facts["sound"]
     assert len(facts["leaks"]["duplicates"]) == 1
     assert {f["name"]: f["verdict"] for f in facts["findings"]}["copies"] == "hazard"
@@ -67,11 +66,11 @@ def test_verify_is_another_name_and_a_copy_in_the_corpus_fails_it(tmp_path: Path
 
 def test_what_cannot_be_audited_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Name datasets or folders with a task"):
-        readbench("audit")
+        readbench("data", "verify")
     with pytest.raises(UsageError, match="holds no ready-made task"):
-        readbench("audit", str(tmp_path))
+        readbench("data", "verify", str(tmp_path))
     with pytest.raises(UsageError, match=r"ends with \.md or \.html"):
-        readbench("audit", "sim_tanks", "--out", "page.txt")
+        readbench("data", "verify", "sim_tanks", "--out", "page.txt")
 
 
 def test_all_names_the_sources_that_are_at_hand_and_why_others_are_left_out(tmp_path: Path) -> None:
@@ -79,10 +78,10 @@ def test_all_names_the_sources_that_are_at_hand_and_why_others_are_left_out(tmp_
     (tmp_path / "data" / "skab" / "valve1" / "0.csv").write_text("x")
     path = published_task(tmp_path / "published.npz")
     page = tmp_path / "audit.md"
-    done = readbench("audit", "--all", str(path), "--root", str(tmp_path / "data"), "--out", str(page))
+    done = readbench("data", "verify", "--all", str(path), "--root", str(tmp_path / "data"), "--out", str(page))
     assert done.exit_code == 0
     text = page.read_text()
-    assert "readbench audit --all" in text
+    assert "readbench data verify --all" in text
     assert "## published.npz" in text
     assert "## Not audited" in text
     assert "\nskab: " in text

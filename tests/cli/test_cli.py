@@ -12,15 +12,15 @@ from tests import warm
 COMMANDS = [
     "run",
     "report",
-    "opinions",
-    "methods",
-    "datasets",
+    "study",
+    "list",
+    "submit",
+    "leaderboard",
     "bench",
     "cache",
     "doctor",
     "data build",
     "data describe",
-    "audit",
     "data verify",
 ]
 
@@ -115,9 +115,9 @@ def test_running_again_computes_nothing(finished_run: Path) -> None:
 
 
 def test_catalogues_are_readable_by_programs() -> None:
-    methods = {fact["name"]: fact for fact in json.loads(readbench("methods", "--json").stdout)}
+    methods = {fact["name"]: fact for fact in json.loads(readbench("list", "methods", "--json").stdout)}
     assert methods["euclidean"]["aliases"] == ["ed"]
-    datasets = {fact["name"]: fact for fact in json.loads(readbench("datasets", "--json").stdout)}
+    datasets = {fact["name"]: fact for fact in json.loads(readbench("list", "datasets", "--json").stdout)}
     assert datasets["sim_tanks"]["data_origin"] == "simulated by us"
 
 

@@ -108,7 +108,7 @@ def test_each_method_says_what_it_lacks_and_the_one_command_that_helps(without: 
 def test_extras_are_not_taken_for_markup(without: Callable[..., None]) -> None:
     without("mantis")
     assert "readbench[models]" in "".join(typed().split()).replace("│", "")
-    shown = CliRunner().invoke(app, ["methods"], env={"COLUMNS": "200"}).stdout
+    shown = CliRunner().invoke(app, ["list", "methods"], env={"COLUMNS": "200"}).stdout
     assert "readbench[models]" in "".join(shown.split()).replace("│", "")
 
 

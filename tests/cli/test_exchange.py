@@ -92,7 +92,7 @@ def test_tables_become_a_dataset_that_runs(tmp_path: Path) -> None:
     assert "readbench run --datasets mine" in readbench(*command).stdout
     done = readbench("run", "--datasets", "mine", "--methods", "stats", "--rho", "0", "--out", str(tmp_path / "run"))
     assert done.exit_code == 0
-    listed = {fact["name"]: fact for fact in json.loads(readbench("datasets", "--json").stdout)}
+    listed = {fact["name"]: fact for fact in json.loads(readbench("list", "datasets", "--json").stdout)}
     assert listed["mine"]["origin"] == "imported"
     assert "is there already" in str(refused(*command))
 

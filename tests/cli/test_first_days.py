@@ -110,20 +110,20 @@ def test_a_file_with_a_method_needs_no_package_also_in_other_processes(here: Pat
 def test_a_file_that_is_named_like_a_module_is_refused(here: Path) -> None:
     (here / "json.py").write_text(PEAK)
     with pytest.raises(UsageError, match="has the name of another module, json"):
-        typed("methods", "--plugin", "json.py")
+        typed("list", "methods", "--plugin", "json.py")
 
 
 def test_our_whole_methods_and_the_suites_are_told() -> None:
-    methods = {fact["name"]: fact for fact in json.loads(typed("methods", "--json").stdout)}
+    methods = {fact["name"]: fact for fact in json.loads(typed("list", "methods", "--json").stdout)}
     assert methods["ours"]["stands_for"] == "sonde(size=small)|ws(alpha=0.7)|rocket+nr"
     assert methods["flagship"]["kind"] == "whole method"
-    shown = typed("methods").stdout
+    shown = typed("list", "methods").stdout
     assert "flagship-pool" in shown
     assert "label-free" in typed("run", "--help").stdout
 
 
 def test_sizes_that_depend_on_files_are_not_told_as_none() -> None:
-    rows = {line.split("│")[1].strip(): line for line in typed("datasets").stdout.splitlines() if "│" in line}
+    rows = {line.split("│")[1].strip(): line for line in typed("list", "datasets").stdout.splitlines() if "│" in line}
     assert "varies" in rows["rats40k"]
     assert "None" not in "".join(rows.values())
     assert [part.strip() for part in rows["ctsr"].split("│")][6] == "varies"  # faults

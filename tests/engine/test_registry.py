@@ -269,7 +269,7 @@ def methods(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]
 
 def test_a_plug_in_from_another_package_is_listed_and_runs(readbench: Readbench, site: Path, tmp_path: Path) -> None:
     install(site, "their-methods", METHOD)
-    listed = methods(readbench("methods", "--json"))
+    listed = methods(readbench("list", "methods", "--json"))
     assert listed["my-method"]["origin"] == "their-methods 1.2.3"
     assert listed["my-method"]["parameters"] == {"step": 1.0}
     assert listed["euclidean"]["origin"] == "readbench"
@@ -298,7 +298,7 @@ def test_a_broken_plug_in_warns_and_all_other_methods_stay(
 ) -> None:
     install(site, "a-broken-one", code)
     install(site, "their-methods", METHOD)
-    done = readbench("methods", "--json")
+    done = readbench("list", "methods", "--json")
     listed = methods(done)
     assert listed["euclidean"]["origin"] == "readbench"
     assert listed["my-method"]["origin"] == "their-methods 1.2.3"

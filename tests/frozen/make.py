@@ -105,7 +105,7 @@ def freeze_library(work: Path, golden: Path, packed: Path) -> None:
         library = work / name
         recipes.make_library(library, inputs, f"cases-{name}.csv")
         if name == "gaps":
-            readbench("cases", "warm", library, "--method", "sonde")
+            readbench("cases", "optimise", library, "--warm", "--method", "sonde")
             readbench("cases", "export", library, inputs / "exported.parquet")
             pack(library, packed / "library.tar.xz")
         write_json(golden / f"library-{name}.json", recipes.ask(library, inputs, windows) | recipes.ask_about(library))
@@ -147,7 +147,7 @@ def freeze_tiny_run(work: Path, golden: Path, packed: Path) -> None:
     pack(folder, packed / "run.tar.xz")
     pack(work / "tiny-cache", packed / "cache.tar.xz")
     for study in recipes.STUDIES:
-        readbench(study, *recipes.STUDIED, "--out", work / study)
+        readbench("study", study, *recipes.STUDIED, "--out", work / study)
         for figure in (*(work / study).glob("*.png"), *(work / study).glob("*.svg")):
             figure.unlink()
         shutil.copytree(work / study, golden / study)

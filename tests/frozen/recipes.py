@@ -107,7 +107,7 @@ TINY_RUN = (
     *("--rho", "0,20", "--seed", "0", "--cap", "20"),
 )
 """The run whose folder, cache and submission are kept."""
-STUDIED = ("--datasets", TINY, "--seeds", "0", "--method", "rocket(features=84)+verdict")
+STUDIED = ("--datasets", TINY, "--seeds", "0", "--methods", "rocket(features=84)+verdict")
 SUBMISSION = "frozen.readbench.zip"
 STUDIES = ("opinions", "active")
 OWN = "frozen_pumps"

@@ -212,7 +212,7 @@ def test_an_exported_library_of_the_state_before_is_imported(inputs: Path, tmp_p
     pytest.importorskip("lancedb")
     readbench("cases", "init", tmp_path / "plant")
     readbench("cases", "import", tmp_path / "plant", inputs / "exported.parquet")
-    stats = json.loads(readbench("cases", "stats", tmp_path / "plant", "--json"))
+    stats = json.loads(readbench("cases", "list", tmp_path / "plant", "--counts", "--json"))
     kept = json.loads((GOLDEN / "library-gaps.json").read_text())["stats"]
     assert {name: stats[name] for name in ("cases", "normals", "labels", "assets")} == {
         name: kept[name] for name in ("cases", "normals", "labels", "assets")
@@ -344,7 +344,7 @@ def test_the_same_tables_are_imported_as_the_same_tasks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("study", recipes.STUDIES)
 def test_studies_measure_as_before_in_a_folder_of_the_state_before(study: str, tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / study, tmp_path / study)
-    readbench(study, *recipes.STUDIED, "--out", tmp_path / study)
+    readbench("study", study, *recipes.STUDIED, "--out", tmp_path / study)
     for kept in sorted((GOLDEN / study).glob("*.csv")):
         assert rows(tmp_path / study / kept.name) == rows(kept), kept.name
 

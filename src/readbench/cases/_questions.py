@@ -94,7 +94,7 @@ def show_history(changes: list[Change]) -> Shown:
 def next_to_label(library: Library, k: Count = 10, method: MethodText = DEFAULT_METHOD) -> list[Suggestion]:
     """The open cases that should be labelled next, those that tell most about the others first.
 
-    Example: `readbench cases next plant -k 5`
+    Example: `readbench cases review plant -k 5`
 
     Args:
         library: that is asked.
@@ -121,7 +121,7 @@ def show_suggestions(suggestions: list[Suggestion]) -> Shown:
 def doubtful(library: Library, k: Count = 20, method: MethodText = DEFAULT_METHOD) -> list[Doubt]:
     """The resolved cases whose label other recordings contradict, the least likely label first.
 
-    Example: `readbench cases doubtful plant`
+    Example: `readbench cases review plant --what doubtful`
 
     Args:
         library: that is asked.
@@ -149,7 +149,7 @@ def show_doubts(doubts: list[Doubt]) -> Shown:
 def overview(library: Library) -> LibraryOverview:
     """The library at a glance: a map of the latest cases, and which of them are near-duplicates.
 
-    Example: `readbench cases overview plant --json`
+    Example: `readbench cases review plant --what overview --json`
     """
     return library.overview()
 
@@ -172,7 +172,7 @@ def show_overview(found: LibraryOverview) -> Shown:
 def find(library: Library, text: str, k: Count = 10) -> list[Case]:
     """Cases whose name has a text in it, and those whose notes speak of it, best first.
 
-    Example: `readbench cases find plant "worn impeller"`
+    Example: `readbench cases list plant --text "worn impeller"`
 
     Args:
         library: that is asked.
@@ -301,7 +301,7 @@ def draw_match(evidence: Evidence) -> Figure:
 def separation(library: Library, pairs: PairCount = 200) -> Separation:
     """How well evidence tells cases with the same fault from cases with different faults.
 
-    Example: `readbench cases separation plant --pairs 300`
+    Example: `readbench cases review plant --what separation --pairs 300`
 
     Args:
         library: that is asked.

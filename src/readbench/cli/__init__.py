@@ -10,48 +10,34 @@ from typing import Annotated
 
 import typer
 
-from readbench.cli import audit, bench, cache, cases, catalogue, data, doctor, llm, models, report, run, studies
+from readbench.cli import bench, cache, cases, catalogue, data, doctor, models, report, run, studies
 from readbench.cli.failures import complain, replace_letters
+from readbench.cli.former import Group
 from readbench.cli.options import Plugins
 from readbench.errors import ReadbenchError
 from readbench.version import __version__
 
 app = typer.Typer(
     name="readbench",
+    cls=Group,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
 app.command("run")(run.run_command)
-app.command("merge")(run.merge_command)
-app.command("publish")(run.publish_command)
+app.command("study")(studies.study_command)
 app.command("report")(report.report_command)
 app.command("compare")(report.compare_command)
-app.command("documents")(report.documents_command)
-app.command("coverage")(report.coverage_command)
-app.command("export")(report.export_command)
-app.command("submit")(report.submit_command)
 app.command("leaderboard")(report.leaderboard_command)
-app.command("check-submissions")(report.check_command)
-app.command("methods")(catalogue.methods_command)
-app.command("datasets")(catalogue.datasets_command)
-app.command("metrics")(catalogue.metrics_command)
-app.command("opinions")(studies.opinions_command)
-app.command("active")(studies.active_command)
-app.command("assets")(studies.assets_command)
-app.command("compound")(studies.compound_command)
-app.command("cost")(studies.cost_command)
-app.command("ucr")(studies.ucr_command)
-app.command("scale")(studies.scale_command)
-app.command("audit")(audit.audit_command)
+app.command("submit")(report.submit_command)
+app.command("list")(catalogue.list_command)
+app.command("doctor")(doctor.doctor_command)
 app.command("bench")(bench.bench_command)
 app.command("cache")(cache.cache_command)
-app.command("doctor")(doctor.doctor_command)
 app.add_typer(data.app, name="data")
 app.add_typer(models.app, name="models")
 app.add_typer(cases.app, name="cases")
-app.add_typer(llm.app, name="llm")
 
 
 def _show_version(wanted: bool) -> None:

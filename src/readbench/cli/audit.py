@@ -1,4 +1,4 @@
-"""`readbench audit`, which `readbench data verify` is another name of: what a dataset can be trusted with."""
+"""`readbench data verify`: what a dataset can be trusted with."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def audit_command(
 ) -> None:
     """Look for shortcuts, copies and doubtful labels in datasets, and tell how small a difference they can show.
 
-    Exits with 1 when anything of a query stands in its corpus. Example: `readbench audit sim_ecg --out audit.html`
+    Exits with 1 when anything of a query stands in its corpus.
+    Example: `readbench data verify sim_ecg --out audit.html`
     """
     from readbench.benchmark.report import audit_blocks, show_blocks, summary_blocks, tell_verdicts, write_blocks
     from readbench.engine.spec import split_specs
@@ -52,7 +53,7 @@ def audit_command(
     if not wanted:
         raise UsageError("Name datasets or folders with a task, or give --all for the sources whose files are there.")
     audits, absent = _audit_all(wanted, seed, split_by, root, forgiving=every)
-    command = " ".join(["readbench audit", *(["--all"] if every else []), *(f'"{name}"' for name in asked)])
+    command = " ".join(["readbench data verify", *(["--all"] if every else []), *(f'"{name}"' for name in asked)])
     pages = [audit_blocks(audit) for audit in audits]
     if as_json:
         print(json.dumps([audit.facts() for audit in audits], indent=1))  # noqa: T201 - this is the output

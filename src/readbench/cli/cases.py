@@ -8,7 +8,8 @@ import typer
 
 from readbench.cases import QUESTIONS
 from readbench.cli import cases_connect, cases_intake, cases_reports, cases_service
-from readbench.cli.cases_questions import add_column, add_questions, print_answer, print_shown, read_window, show_answer
+from readbench.cli.cases_questions import add_column, add_questions, print_answer, read_window, show_answer
+from readbench.cli.former import Group, refuse_others
 from readbench.cli.options import (
     LIBRARY_METHOD,
     AsOf,
@@ -33,23 +34,14 @@ from readbench.cli.options import (
     told_context,
 )
 from readbench.cli.progress import Terminal
+from readbench.errors import UsageError
 
-app = typer.Typer(help="Keep resolved cases, and find the one that explains a new window.", no_args_is_help=True)
-
-
-@app.command("init")
-def init_command(where: Where) -> None:
-    """Make an empty library.
-
-    Example: `readbench cases init plant`
-    """
-    from readbench.cases import Library
-
-    with cases_intake.whole_library(where):
-        made = Library.create(where).store.where
-    say(f"made an empty library at {made}")
+app = typer.Typer(
+    cls=Group, help="Keep resolved cases, and find the one that explains a new window.", no_args_is_help=True
+)
 
 
+app.command("init")(cases_intake.init_command)
 app.command("add")(cases_intake.add_command)
 app.command("normals")(cases_intake.normals_command)
 
@@ -118,38 +110,33 @@ def search_command(
 
 
 @app.command("label")
-def label_command(where: Where, case: Name, label: Annotated[str, typer.Argument(help='"" for none.')]) -> None:
-    """Say what a case was; the next search knows it.
+def label_command(
+    where: Where,
+    case: Name,
+    label: Annotated[str | None, typer.Argument(help='What it was; "" for none.', show_default=False)] = None,
+    like: Annotated[str, typer.Option(help="A case that has the same fault.")] = "",
+    unlike: Annotated[str, typer.Option(help="A case that does not have its fault.")] = "",
+    note: Annotated[str | None, typer.Option(help="What was found and done; replaces the notes.")] = None,
+) -> None:
+    """Say what a case was, or which other case it is like; the next search knows it.
 
-    Example: `readbench cases label plant case-12ab leak`
+    Example: `readbench cases label plant case-12ab leak --note "Drain fitting re-seated."`
     """
-    open_library(where).label(case, label or None)
-    say(f"{case} is now {label or 'without label'}")
-
-
-@app.command("confirm")
-def confirm_command(
-    where: Where, case: Name, like: Annotated[str, typer.Argument(help="The case it is like.")]
-) -> None:
-    """Say that a case has the fault of another one."""
-    say(f"{case} is now {open_library(where).confirm(case, like).label}")
-
-
-@app.command("reject")
-def reject_command(
-    where: Where, case: Name, like: Annotated[str, typer.Argument(help="The case it is not like.")]
-) -> None:
-    """Say that a case does not have the fault of another one."""
-    say(f"{case} is not {open_library(where).reject(case, like).rejected[-1]}")
-
-
-@app.command("note")
-def note_command(
-    where: Where, case: Name, notes: Annotated[str, typer.Argument(help="What was found and done.")]
-) -> None:
-    """Replace the notes of a case."""
-    open_library(where).edit(case, notes=notes)
-    say(f"{case} has new notes")
+    if label is not None and like:
+        raise UsageError("Give a label, or --like with a case that has it.")
+    if label is None and note is None and not like and not unlike:
+        raise UsageError("Say something of the case: a label, --like, --unlike or --note.")
+    library = open_library(where)
+    if label is not None:
+        library.label(case, label or None)
+        say(f"{case} is now {label or 'without label'}")
+    if like:
+        say(f"{case} is now {library.confirm(case, like).label}")
+    if unlike:
+        say(f"{case} is not {library.reject(case, unlike).rejected[-1]}")
+    if note is not None:
+        library.edit(case, notes=note)
+        say(f"{case} has new notes")
 
 
 @app.command("delete")
@@ -163,28 +150,48 @@ ChangeNumber = Annotated[int | None, typer.Argument(help="Its number in `history
 
 
 @app.command("undo")
-def undo_command(where: Where, change: ChangeNumber = None) -> None:
+def undo_command(
+    where: Where,
+    change: ChangeNumber = None,
+    redo: Annotated[bool, typer.Option("--redo", help="Make a change again that was taken back.")] = False,
+) -> None:
     """Take a change back that still stands; what later changes said of the same cases stays."""
-    taken = open_library(where).undo(change)
-    say(f"took back change {taken.number}: {taken.what} of {taken.cases} cases")
-
-
-@app.command("redo")
-def redo_command(where: Where, change: ChangeNumber = None) -> None:
-    """Make a change again that was taken back."""
-    again = open_library(where).redo(change)
-    say(f"change {again.number} counts again: {again.what} of {again.cases} cases")
+    library = open_library(where)
+    found = library.redo(change) if redo else library.undo(change)
+    done = f"change {found.number} counts again" if redo else f"took back change {found.number}"
+    say(f"{done}: {found.what} of {found.cases} cases")
 
 
 @app.command("list")
-def list_command(where: Where, asset: Asset = "", label: str = "", tag: str = "", as_of: AsOf = None) -> None:
-    """List cases, and what their windows brought along; `show` tells all of one."""
+def list_command(  # noqa: PLR0917 - typer reads options from the signature
+    ctx: typer.Context,
+    where: Where,
+    asset: Asset = "",
+    label: Annotated[str, typer.Option(help="Only this fault type.")] = "",
+    tag: Annotated[str, typer.Option(help="Only cases with this tag.")] = "",
+    text: Annotated[str, typer.Option(help="Only cases with these words in their names or notes.")] = "",
+    counts: Annotated[bool, typer.Option("--counts", help="Only how much there is of what.")] = False,
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """List cases, and what their windows brought along; `show` tells all of one.
+
+    Example: `readbench cases list plant --text "worn impeller"`
+    """
     from readbench.cases import Filter
 
-    chosen = Filter(asset=asset or None, label=label or None, tag=tag or None)
     library = open_library(where, as_of=as_of)
-    cases = library.cases(chosen)
-    print_shown(add_column(QUESTIONS["find"].show(cases), "Brings along", library.describe_contexts(cases)))
+    if counts:
+        refuse_others(ctx, "--counts", "where", "counts", "as_of", "as_json")
+        answer = QUESTIONS["stats"](library)
+        print_answer(answer, QUESTIONS["stats"].show(answer), as_json)
+        return
+    cases = library.cases(Filter(asset=asset or None, label=label or None, tag=tag or None))
+    if text:
+        known = {case.id for case in cases}
+        cases = [case for case in library.find(text, len(library)) if case.id in known]
+    shown = QUESTIONS["find"].show(cases)
+    print_answer(cases, add_column(shown, "Brings along", library.describe_contexts(cases)), as_json)
 
 
 @app.command("channel")
@@ -206,22 +213,10 @@ app.command("export")(cases_intake.export_command)
 app.command("import")(cases_intake.import_command)
 
 
-@app.command("optimise")
-def optimise_command(where: Where) -> None:
-    """Merge small files and index the windows; nothing that can be read changes."""
-    store = open_library(where).store
-    before = store.size()
-    with store.writing():
-        store.optimise()
-    say(f"{before / 1e6:.0f} MB before, {store.size() / 1e6:.0f} MB now; merged files stay for half an hour")
-
-
+app.command("optimise")(cases_intake.optimise_command)
 add_questions(app)
 app.command("connect")(cases_connect.connect_command)
 app.command("watch")(cases_connect.watch_command)
-app.command("warm")(cases_intake.warm_command)
-app.command("demo")(cases_intake.demo_command)
-app.command("bench")(cases_intake.bench_command)
 app.command("backtest")(cases_reports.backtest_command)
 app.command("report")(cases_reports.report_command)
 app.command("serve")(cases_service.serve_command)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import math
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from readbench.cli.former import refuse_others
 from readbench.cli.options import (
     LIBRARY_METHOD,
     Address,
@@ -44,8 +42,7 @@ from readbench.cli.options import (
     workers,
 )
 from readbench.cli.progress import Terminal
-from readbench.cli.research import require_research
-from readbench.common.files import cache_root, require_folder, write_json
+from readbench.common.files import require_folder, write_json
 from readbench.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -262,46 +259,74 @@ def import_command(where: Where, file: Annotated[Path, typer.Argument(help="Parq
     say(f"added {import_library(open_library(where), file)} windows")
 
 
-def warm_command(
+def optimise_command(
+    ctx: typer.Context,
     where: Where,
     *,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="Also encode cases ahead of the first search: those it needs.")
+    ] = False,
     method: Method = LIBRARY_METHOD,
     executor: Workers = None,
     jobs: Jobs = 1,
     address: Address = None,
     gpus: Gpus = 0,
 ) -> None:
-    """Encode cases ahead of the first search: those it needs, or with `--executor` all.
+    """Merge small files and index the windows; nothing that can be read changes.
 
-    Example: `readbench cases warm plant --executor processes --jobs 8`
+    Example: `readbench cases optimise plant --warm --executor processes --jobs 8`
     """
     from readbench.cases import encode_cases
     from readbench.engine.spec import parse
 
-    with workers(executor, jobs, address, gpus) as each:
-        library = open_library(where)
-        with Terminal() as progress:
+    if not warm:
+        refuse_others(ctx, "optimise without --warm", "where", "warm")
+    library = open_library(where)
+    if warm:
+        with workers(executor, jobs, address, gpus) as each, Terminal() as progress:
             if each:
-                count = encode_cases(library.snapshot(), parse(method), each, progress=progress)
+                say(f"computed {encode_cases(library.snapshot(), parse(method), each, progress=progress)} vectors")
             else:
-                count = library.warm(method, progress)
-        say(f"computed {count} vectors" if each else f"encoded {count} cases")
+                say(f"encoded {library.warm(method, progress)} cases")
+    store = library.store
+    before = store.size()
+    with store.writing():
+        store.optimise()
+    say(f"{before / 1e6:.0f} MB before, {store.size() / 1e6:.0f} MB now; merged files stay for half an hour")
 
 
-def demo_command(
-    where: Annotated[str, typer.Argument(metavar="LIBRARY", help="Where to make the library.")],
-    dataset: Annotated[
-        str, typer.Option("--dataset", "--datasets", help="Any dataset: its train side becomes the library.")
+def init_command(
+    ctx: typer.Context,
+    where: Where,
+    *,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Fill it with simulated or real cases, and write new windows to ask about.")
+    ] = False,
+    datasets: Annotated[
+        str, typer.Option("--datasets", "--dataset", help="With --demo, a dataset: its train side becomes the library.")
     ] = "sim_tanks",
-    cases: Annotated[int, typer.Option(min=1, help="Most cases.")] = 60,
-    normals: Annotated[int, typer.Option(min=0, help="Most normal windows.")] = 60,
-    new: Annotated[Path, typer.Option(help="Folder for windows of the test side, as CSV.")] = Path("new"),
+    cases: Annotated[int, typer.Option(min=1, help="With --demo, most cases.")] = 60,
+    normals: Annotated[int, typer.Option(min=0, help="With --demo, most normal windows.")] = 60,
+    new: Annotated[Path, typer.Option(help="With --demo, folder for windows of the test side, as CSV.")] = Path("new"),
     root: Root = None,
 ) -> None:
-    """Make a library of simulated or real cases, and new windows to ask it about.
+    """Make an empty library, or a demo of one.
 
-    Example: `readbench cases demo plant --dataset sim_tanks --cases 60`
+    Example: `readbench cases init plant`, or `readbench cases init plant --demo --datasets sim_tanks --cases 60`
     """
+    from readbench.cases import Library
+
+    if demo:
+        fill_demo(where, datasets, cases, normals, new, root)
+        return
+    refuse_others(ctx, "init without --demo", "where", "demo")
+    with whole_library(where):
+        made = Library.create(where).store.where
+    say(f"made an empty library at {made}")
+
+
+def fill_demo(where: str, dataset: str, cases: int, normals: int, new: Path, root: Path | None) -> None:
+    """Make a library of simulated or real cases, and new windows to ask it about."""
     from readbench.benchmark.protocol import Composition, load_task
     from readbench.cases import Library, facts_of
 
@@ -362,32 +387,3 @@ def write_csv(window: WindowSet, path: Path) -> None:
     steps = np.arange(window.lengths[0]) / (rate if np.isfinite(rate) else 1.0)
     rows = np.column_stack([steps, window.values(0).T])
     np.savetxt(path, rows, fmt="%.7g", delimiter=",", header=header, comments="", encoding="utf-8")
-
-
-def bench_command(
-    cases: Annotated[int, typer.Option(min=1, help="Cases of 8 channels of 256 steps.")] = 100_000,
-    queries: Annotated[int, typer.Option(min=1, help="Searches.")] = 20,
-    method: Method = LIBRARY_METHOD,
-    folder: Annotated[
-        Path | None, typer.Option(help="Keep the library there, and go on with it; else it is made in the cache.")
-    ] = None,
-    *,
-    encode: Annotated[bool, typer.Option("--encode", help="Encode all cases ahead, as `cases warm` does.")] = False,
-    recall: Annotated[int, typer.Option(min=0, help="Searches for which all cases are compared; slow.")] = 0,
-) -> None:
-    """Measure a library of synthetic cases: ingest, search, changes, recall of the shortlist, memory, disk.
-
-    Example: `readbench cases bench --cases 100000 --folder bench --encode --recall 10`
-    """
-    require_research()
-    from research.speed.library import LibraryPlan, measure_library
-
-    where = folder or cache_root() / "bench-library"
-    if folder is None and where.exists():
-        raise UsageError(f"{where} is left from a measurement that was interrupted. Remove it first.")
-    plan = LibraryPlan(cases, method, queries, encode=encode, recall=min(recall, queries))
-    with Terminal() as progress:
-        measured = asdict(measure_library(where, plan, keep=folder is not None, progress=progress))
-    if math.isnan(measured["peak_gigabytes"]):
-        measured["peak_gigabytes"] = None  # the system does not tell, and NaN is no JSON
-    print(json.dumps(measured, indent=1))  # noqa: T201 - this is the output

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -17,6 +17,7 @@ from rich.table import Table
 
 from readbench.cases import QUESTIONS, GivenBy, Question, QuestionParameter, Sheet, Shown
 from readbench.cli.options import (
+    LIBRARY_METHOD,
     Before,
     Channels,
     First,
@@ -60,11 +61,51 @@ WINDOW_OPTIONS: dict[str, tuple[Any, Any]] = {
 """How a window is cut from a file, and what is told of it beside: options and their defaults."""
 
 
+REVIEWS = ("next", "doubtful", "overview", "separation")
+"""Questions that `review` asks."""
+LISTS = ("find", "stats")
+"""Questions that `list` asks."""
+
+
 def add_questions(app: typer.Typer) -> None:
-    """Give a command line all declared questions."""
+    """Give a command line all declared questions; those about cases to look at are asked by one command."""
+    app.command("review")(review_command)
     for question in QUESTIONS.values():
+        if question.name in (*REVIEWS, *LISTS):
+            continue
         build = build_check if question.name == "check" else build_command
         app.command(question.name)(build(question))
+
+
+def review_command(
+    where: Where,
+    what: Annotated[
+        Literal["next", "doubtful", "overview", "separation"],
+        typer.Option(help="Open cases to label next, doubtful labels, a map of faults, or whether likeness separates."),
+    ] = "next",
+    k: Annotated[
+        int | None, typer.Option("-k", "--k", help="Of next and doubtful, how many.", show_default=False)
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", "--methods", help="Of next and doubtful.", show_default=LIBRARY_METHOD)
+    ] = None,
+    pairs: Annotated[int | None, typer.Option(help="Of separation, how many pairs.", show_default=False)] = None,
+    as_json: Json = False,
+) -> None:
+    """Which cases should a person look at?
+
+    Example: `readbench cases review plant --what doubtful -k 5`
+    """
+    question = QUESTIONS[what]
+    given = {name: value for name, value in {"k": k, "method": method, "pairs": pairs}.items() if value is not None}
+    for name, value in given.items():
+        if name not in question.parameters:
+            raise UsageError(f"{'-k' if name == 'k' else f'--{name}'} does not apply to --what {what}. Leave it out.")
+        question.parameters[name].declared.check(what, value)
+    asked = {name: own.declared.default for name, own in question.parameters.items()} | given
+    with Terminal() as progress:
+        answer = question(open_library(where, progress=progress), **asked)
+    print_answer(answer, question.show(answer), as_json)
 
 
 def build_command(question: Question[Any]) -> Callable[..., None]:

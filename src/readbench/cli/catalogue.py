@@ -1,11 +1,12 @@
-"""`readbench methods`, `datasets` and `metrics`: what is there, and whether it can run here."""
+"""`readbench list`: methods, datasets, metrics, studies and suites, and whether they can run here."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import typer
 from rich.markup import escape
 from rich.table import Table
 
@@ -28,11 +29,26 @@ WHOLE = {
 """What the composed methods are."""
 
 
-def methods_command(as_json: Json = False, plugin: Plugins = None) -> None:  # noqa: ARG001 - loaded as it is read
-    """List our whole methods, and every retriever, encoder, fusion mode and reranker that others are made of.
+def list_command(
+    kind: Annotated[Literal["methods", "datasets", "metrics", "studies", "suites"], typer.Argument(help="Of what.")],
+    as_json: Json = False,
+    plugin: Plugins = None,  # noqa: ARG001 - loaded as it is read
+) -> None:
+    """List methods and their parts, datasets, metrics, studies or suites.
 
-    Example: `readbench methods`
+    Example: `readbench list methods`
     """
+    {
+        "methods": list_methods,
+        "datasets": list_datasets,
+        "metrics": list_metrics,
+        "studies": list_studies,
+        "suites": list_suites,
+    }[kind](as_json=as_json)
+
+
+def list_methods(*, as_json: bool) -> None:
+    """Our whole methods, and every retriever, encoder, fusion mode and reranker that others are made of."""
     composed = [_composed_facts(name) for name in WHOLE]
     facts = [_method_facts(kind, entry) for kind, entry in components()]
     if as_json:
@@ -66,11 +82,8 @@ def _lacking(reason: str) -> str:
     return f" [red]{escape(reason)}[/red]" if reason else ""
 
 
-def datasets_command(as_json: Json = False, plugin: Plugins = None) -> None:  # noqa: ARG001 - loaded as it is read
-    """List every data source.
-
-    Example: `readbench datasets --json`
-    """
+def list_datasets(*, as_json: bool) -> None:
+    """Every data source."""
     from readbench.engine.registry import SOURCES
 
     facts = [_dataset_facts(entry) for entry in SOURCES]
@@ -99,11 +112,8 @@ def datasets_command(as_json: Json = False, plugin: Plugins = None) -> None:  # 
     )
 
 
-def metrics_command(as_json: Json = False, plugin: Plugins = None) -> None:  # noqa: ARG001 - loaded as it is read
-    """List every metric, in the order of its column.
-
-    Example: `readbench metrics`
-    """
+def list_metrics(*, as_json: bool) -> None:
+    """Every metric, in the order of its column."""
     import readbench.benchmark.metrics
     from readbench.engine.registry import METRICS
 
@@ -127,6 +137,48 @@ def metrics_command(as_json: Json = False, plugin: Plugins = None) -> None:  # n
         name = f"{fact['name']} (default)" if fact["name"] == default else str(fact["name"])
         better = "larger" if fact["larger_is_better"] else "smaller"
         table.add_row(name, better, str(fact["bounds"]), str(fact["summary"]), str(fact["origin"]))
+    output().print(table)
+
+
+def list_studies(*, as_json: bool) -> None:
+    """Every study, with its settings and their defaults."""
+    from readbench.studies import AXES, STUDIES
+
+    facts: list[dict[str, Any]] = [
+        {
+            "name": study.name,
+            "summary": study.summary,
+            "options": [AXES[axis] for axis in study.axes],
+            "settings": {setting.name: setting.default for setting in study.settings},
+            "origin": study.origin,
+        }
+        for study in STUDIES
+    ]
+    if as_json:
+        print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
+        return
+    table = Table("Name", "Summary", "Options", "--set", "From", title="Studies", title_justify="left")
+    for fact in facts:
+        settings = ", ".join(f"{name}={value}" for name, value in fact["settings"].items())
+        table.add_row(fact["name"], escape(fact["summary"]), " ".join(fact["options"]), settings, fact["origin"])
+    output().print(table)
+
+
+def list_suites(*, as_json: bool) -> None:
+    """Every suite, with what is in it."""
+    from readbench.benchmark.runs import SUITES, SWEEPS
+
+    facts = [
+        {"name": name, "option": option, "summary": (methods.__doc__ or "").split("\n")[0]}
+        for option, known in (("--suite", SUITES), ("--sweep", SWEEPS))
+        for name, methods in known.items()
+    ]
+    if as_json:
+        print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
+        return
+    table = Table("Option", "Name", "Methods", title="Suites and sweeps", title_justify="left")
+    for fact in facts:
+        table.add_row(fact["option"], fact["name"], escape(fact["summary"]))
     output().print(table)
 
 

@@ -1,4 +1,4 @@
-"""`readbench data build` and `describe`: make datasets ready and look at them; `verify` is `readbench audit`."""
+"""`readbench data build` and `describe`: make datasets ready and look at them; `verify` is in `audit`."""
 
 from __future__ import annotations
 

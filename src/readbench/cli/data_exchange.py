@@ -272,7 +272,7 @@ def import_command(  # noqa: PLR0917 - typer reads options from the signature
             return
         kept = made.keep(replace=replace)
     output().print(
-        f"{name} is in {kept.folder}. Next: readbench audit {name}, then readbench run --datasets {name}",
+        f"{name} is in {kept.folder}. Next: readbench data verify {name}, then readbench run --datasets {name}",
         highlight=False,
         soft_wrap=True,
     )

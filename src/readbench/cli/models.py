@@ -1,4 +1,4 @@
-"""`readbench models`: weights of published networks, on this machine and on the hub."""
+"""`readbench models`: weights of published networks, on this machine and on the hub; and language models."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import typer
 from rich.table import Table
 
 from readbench.cli.options import Json, output
+from readbench.errors import RunError
 
 if TYPE_CHECKING:
     from readbench.engine.registry import Entry
 
-app = typer.Typer(no_args_is_help=True, help="Weights of published networks: which are here, and how to get them.")
+app = typer.Typer(
+    no_args_is_help=True, help="Weights of published networks and language models: what is here, and how to get it."
+)
 
 
 @app.command("status")
@@ -58,6 +61,37 @@ def fetch_command(
     place = locate_weights(weights, entry.factory.files, entry.name)[0].parent  # type: ignore[attr-defined]
     method = f"{entry.name}(weights={weights})" if revision else entry.name
     output().print(f"{weights} is at {place}. Methods: {method}")
+
+
+@app.command("check")
+def check_command(name: Annotated[str, typer.Argument(help="A profile, or openai:MODEL@URL.")]) -> None:
+    """Ask a model one small question, and show what it answers and who it says it is.
+
+    Example: `readbench models check openai:qwen3@http://localhost:8000/v1`
+    """
+    from readbench.engine.llm import check_model
+
+    found = check_model(name)
+    table = Table(show_header=False)
+    for row in found.facts.items():
+        table.add_row(*row)
+    output().print(table)
+    if found.complaint:
+        raise RunError(found.complaint)
+
+
+@app.command("list")
+def list_models_command() -> None:
+    """Show the language models that can be asked: provider, model, whether the key is there, and what they have spent.
+
+    Example: `readbench models list`
+    """
+    from readbench.engine.llm import describe_profiles
+
+    table = Table("Profile", "Provider", "Model", "State", "Spending")
+    for row in describe_profiles():
+        table.add_row(*row)
+    output().print(table)
 
 
 def published() -> Iterator[Entry]:

@@ -31,9 +31,9 @@ MOST_SEED = 2**32 - 1
 MOST_STEPS = 2**31 - 1
 WHOLE = "1/1"
 SUFFIX = ".readbench.zip"
-SUITES = (
-    "quick", "flagship", "label-free", "classical", "sbd", "norm", "metric", "nr", "nr-k", "fusion", "rerank", "budget",
-    "share", "noise", "pollution", "novel", "readx", "early", "llm", "paper", "full",
+SUITES = ("quick", "flagship", "label-free", "classical", "paper", "full")
+SWEEPS = (
+    "sbd", "norm", "metric", "nr", "nr-k", "fusion", "rerank", "budget", "share", "noise", "pollution", "llm",
 )  # fmt: skip
 ExecutorName = Literal["local", "processes", "ray"]
 SplitUnit = Literal["group", "asset"]

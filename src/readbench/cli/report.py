@@ -1,15 +1,18 @@
-"""`readbench report`, `compare`, `export`, `submit` and `leaderboard`: what comes of a run."""
+"""`readbench report`, `compare`, `submit` and `leaderboard`: what comes of a run."""
 
 from __future__ import annotations
 
 import io
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
+from readbench.cli.former import refuse_others
 from readbench.cli.options import SUFFIX, Json, Root, many_methods, output
 from readbench.cli.progress import Terminal
 from readbench.common.files import require_folder, write_text
@@ -19,9 +22,12 @@ if TYPE_CHECKING:
     from readbench.benchmark.report import Results
 
 PICTURE_WIDTH = 108
+_LEFT_OUT = re.compile(r"(?P<method>.+?) on (?P<dataset>\S+): (?P<why>.+)")
+"""What `readbench submit --rows FOLDER --leave-out` takes."""
 
 
 def report_command(  # noqa: PLR0917 - typer reads options from the signature
+    ctx: typer.Context,
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/report")] = None,
     full: Annotated[
@@ -44,6 +50,12 @@ def report_command(  # noqa: PLR0917 - typer reads options from the signature
             show_default="that of the clone which the report lies in; else documents are named",
         ),
     ] = "",
+    trec: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write lists and judgements there as TREC files, for trec_eval, instead.", show_default=False
+        ),
+    ] = None,
     root: Root = None,
 ) -> None:
     """Print the leaderboard of a run; write its site, every table (markdown, CSV, LaTeX) and figure (SVG, PNG) it has.
@@ -55,6 +67,10 @@ def report_command(  # noqa: PLR0917 - typer reads options from the signature
     from readbench.benchmark.report.site import write_site
     from readbench.common.plots import column_width
 
+    if trec:
+        refuse_others(ctx, "--trec", "folder", "trec")
+        _write_lists(folder, trec)
+        return
     metric = metric or DEFAULT_METRIC
     results = _require_scores(read_results(folder, metric))
     console = output()
@@ -73,6 +89,13 @@ def report_command(  # noqa: PLR0917 - typer reads options from the signature
     console.print(f"wrote {site}, and {len(files)} tables and figures beside it", highlight=False)
     if no_cases:
         Console(stderr=True).print(f"The site has no cases. {no_cases}", style="yellow", markup=False, highlight=False)
+
+
+def _write_lists(folder: Path, target: Path) -> None:
+    from readbench.benchmark.report import read_results, write_trec
+
+    written = write_trec(_require_scores(read_results(folder)), target)
+    typer.echo(f"wrote {len(written)} files into {target}")
 
 
 def _find_documents(target: Path) -> str:
@@ -180,68 +203,11 @@ def _compare_with_published(mine: Path, published: Path, metric: str, rho: int |
         show_table(against_table(results.title(method), rows, metric), output())
 
 
-def documents_command(
-    results: Annotated[Path, typer.Argument(help="A folder of published rows.")],
-    documents: Annotated[list[Path], typer.Argument(help="Markdown files with marked blocks.")],
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail where a block is stale.")] = False,
-) -> None:
-    """Write the tables that documents mark as coming from published rows.
-
-    Example: `readbench documents results README.md docs/results.md`
-    """
-    from readbench.benchmark.report import fill_blocks, find_stale, read_results
-
-    rows = read_results(results)
-    if check:
-        stale = find_stale(documents, rows)
-        for block in stale:
-            typer.echo(f"{block.document}: the block {block.name} is not what the rows of {results} give")
-        if stale:
-            raise typer.Exit(1)
-        return
-    for document in documents:
-        before = document.read_text(encoding="utf-8")
-        after = fill_blocks(before, rows, str(document))
-        if after != before:
-            document.write_text(after, encoding="utf-8")
-        typer.echo(f"{document}: {'written' if after != before else 'up to date'}")
-
-
-def coverage_command(
-    simulations: Annotated[int, typer.Option(min=1, help="Leaderboards to simulate.")] = 500,
-    units: Annotated[int, typer.Option(min=2, help="Datasets of each.")] = 13,
-    rivals: Annotated[int, typer.Option(min=2, help="Methods of each.")] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything.")] = 0,
-) -> None:
-    """Simulate leaderboards with known truth, and say how often the intervals of places hold the true place.
-
-    Example: `readbench coverage --simulations 200 --units 6`
-    """
-    from readbench.benchmark.metrics import simulate_coverage
-
-    for alike, words in ((False, "true means apart, two of them alike"), (True, "all true means alike")):
-        found = simulate_coverage(simulations=simulations, seed=seed, datasets=units, methods=rivals, alike=alike)
-        wide = f"{found.width:.1f} of {rivals} places wide"
-        typer.echo(f"{words}: {found.ranks:.1%} of 95 % intervals hold the true place; {wide}")
-
-
-def export_command(
-    folder: Annotated[Path, typer.Argument(help="A run folder.")],
-    out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/trec")] = None,
-) -> None:
-    """Write the lists and judgements of a run as TREC files, for `trec_eval`, `ir_measures` and the like.
-
-    Example: `readbench export runs/quick --out trec`
-    """
-    from readbench.benchmark.report import read_results, write_trec
-
-    target = out or folder / "trec"
-    written = write_trec(_require_scores(read_results(folder)), target)
-    typer.echo(f"wrote {len(written)} files into {target}")
-
-
 def submit_command(  # noqa: PLR0917 - typer reads options from the signature
-    folder: Annotated[Path, typer.Argument(help="A run folder.")],
+    ctx: typer.Context,
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="RUN", help="A run folder; for --rows, any number.")
+    ] = None,
     name: Annotated[str, typer.Option(help="Name on the leaderboard.", show_default="of the folder")] = "",
     authors: Annotated[str, typer.Option(help="Who made the system.", show_default=False)] = "",
     url: Annotated[str, typer.Option(help="Where to read about it.", show_default=False)] = "",
@@ -257,14 +223,50 @@ def submit_command(  # noqa: PLR0917 - typer reads options from the signature
         str, typer.Option(help="Labels that it reads: none, pool or all.", show_default="not declared")
     ] = "",
     out: Annotated[Path | None, typer.Option(help="File to write.", show_default=f"NAME{SUFFIX}")] = None,
+    rows: Annotated[
+        Path | None,
+        typer.Option(
+            help="Put the finished cells of the runs into this folder of published rows instead; what it has stays."
+        ),
+    ] = None,
+    methods: Annotated[
+        list[str] | None, many_methods("of the runs", "For --rows, a method that is planned too")
+    ] = None,
+    partly: Annotated[
+        bool,
+        typer.Option("--partly", help="For --rows, plan new methods of these runs only on what these runs are on."),
+    ] = False,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(help='For --rows, "METHOD on DATASET: WHY", which is not planned any more; may be repeated.'),
+    ] = None,
 ) -> None:
-    """Pack a run into one small file for a leaderboard, and check it as a leaderboard will.
+    """Pack a run into one small file for a leaderboard, and check it as a leaderboard will; or publish rows of runs.
 
     Example: `readbench submit runs/quick --name our-encoder --authors "A. Author" --trained-on none`
     """
     from readbench.benchmark.report import Declared, read_bundle, read_results, write_bundle
     from readbench.common.files import write_atomically
 
+    if rows:
+        refuse_others(ctx, "--rows", "folders", "rows", "methods", "partly", "leave_out")
+        publish_rows(folders or (), rows, methods or (), partly=partly, leave_out=leave_out or ())
+        return
+    refuse_others(
+        ctx,
+        "a submission without --rows",
+        "folders",
+        "name",
+        "authors",
+        "url",
+        "trained_on",
+        "chosen_on",
+        "labels",
+        "out",
+    )
+    if not folders or len(folders) > 1:
+        raise UsageError("A submission is of one run. Name its folder, or give --rows for published rows of many.")
+    folder = folders[0]
     if labels not in {"", "none", "pool", "all"}:
         raise UsageError(f"--labels takes none, pool or all. Got {labels!r}.")
     said: dict[str, Any] = {"trained_on": _datasets(trained_on), "chosen_on": _datasets(chosen_on)}
@@ -282,7 +284,34 @@ def submit_command(  # noqa: PLR0917 - typer reads options from the signature
     typer.echo(f"wrote {path} ({path.stat().st_size / 1024:.0f} kB); its numbers follow from its lists{odd}")
 
 
-def leaderboard_command(
+def publish_rows(
+    folders: Sequence[Path], out: Path, methods: Sequence[str], *, partly: bool, leave_out: Sequence[str]
+) -> None:
+    """Put the finished cells of runs into one small folder of published rows."""
+    from readbench.benchmark.runs import publish
+    from readbench.engine.spec import parse, split_specs
+
+    named = [str(parse(text)) for text in split_specs(methods)]
+    left: dict[str, dict[str, str]] = {}
+    for text in leave_out:
+        if not (match := _LEFT_OUT.fullmatch(text.strip())):
+            raise UsageError(f'--leave-out takes "METHOD on DATASET: WHY". Got {text!r}.')
+        left.setdefault(str(parse(match["method"])), {})[match["dataset"]] = match["why"]
+    done = publish(folders, out, named, partly=partly, left_out=left)
+    console = Console(stderr=True)
+    for method in done.replaced:
+        _line(console, f"{method}: its earlier rows came from other code, packages or weights and were left out")
+    missing = done.planned - done.computed
+    said = f"; {missing} are planned and not computed (see README.md there)" if missing else ""
+    _line(console, f"{done.computed} of {done.planned} cells in {out}, {done.size / 1e6:.1f} MB{said}")
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def leaderboard_command(  # noqa: PLR0917 - typer reads options from the signature
+    ctx: typer.Context,
     folder: Annotated[Path, typer.Argument(help=f"Folder with submissions (*{SUFFIX}).")],
     out: Annotated[Path | None, typer.Option(help="Where to write.", show_default="FOLDER/leaderboard")] = None,
     reference: Annotated[
@@ -291,13 +320,30 @@ def leaderboard_command(
     ] = None,
     metric: Annotated[str, typer.Option(help="What methods are ordered by.", show_default="NDCG@10")] = "",
     published: Annotated[
-        Path | None, typer.Option(help="Published rows, as the first submission.", show_default=False)
+        Path | None,
+        typer.Option(help="Published rows, as the first submission; with --check, what submissions are held against."),
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Check submissions as a pull request must pass; exit code 1 where one does not."),
+    ] = False,
+    reviewed: Annotated[
+        list[str] | None,
+        typer.Option(help="With --check, name of a submission that a person has looked at, so that it is not held."),
+    ] = None,
+    rerun: Annotated[
+        int, typer.Option(min=0, help="With --check, tasks on which each method is run again, where it can be.")
+    ] = 1,
 ) -> None:
     """Make a leaderboard from many submissions; those that cannot be believed are named with the reason.
 
     Example: `readbench leaderboard submissions`
     """
+    if check:
+        refuse_others(ctx, "--check", "folder", "check", "published", "reviewed", "rerun")
+        check_all(folder, published, reviewed or (), rerun)
+        return
+    refuse_others(ctx, "a leaderboard without --check", "folder", "out", "reference", "metric", "published")
     from readbench.benchmark.metrics import DEFAULT_METRIC
     from readbench.benchmark.report import (
         rank_submissions,
@@ -321,27 +367,12 @@ def leaderboard_command(
     Console(stderr=True).print(f"wrote {', '.join(map(str, written))}", highlight=False)
 
 
-def check_command(
-    folder: Annotated[Path, typer.Argument(help=f"Folder with submissions (*{SUFFIX}).")] = Path("submissions"),
-    published: Annotated[
-        Path | None,
-        typer.Option(
-            help="Published rows that they are held against.", show_default="of READBENCH_RESULTS, else results"
-        ),
-    ] = None,
-    reviewed: Annotated[
-        list[str] | None, typer.Option(help="Name of a submission that a person has looked at, so that it is not held.")
-    ] = None,
-    rerun: Annotated[int, typer.Option(min=0, help="Tasks on which each method is run again, where it can be.")] = 1,
-) -> None:
-    """Check submissions as a pull request must pass; exit code 1 where one is refused or held, with the reason.
-
-    Example: `readbench check-submissions submissions --published results`
-    """
+def check_all(folder: Path, published: Path | None, reviewed: Sequence[str], rerun: int) -> None:
+    """Check submissions against published rows; exit code 1 where one is refused or held, with the reason."""
     from readbench.benchmark.report import check_submissions, find_published, read_results
 
     held_against = read_results(find_published(published) if published else find_published())
-    checked = check_submissions(folder, held_against, reviewed or (), rerun)
+    checked = check_submissions(folder, held_against, reviewed, rerun)
     for one in checked:
         said = [f"refused: {reason}" for reason in one.reasons] or [f"held for review: {doubt}" for doubt in one.doubts]
         said = said or [f"taken: {', '.join(one.methods)}"]

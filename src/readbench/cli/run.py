@@ -1,8 +1,7 @@
-"""`readbench run` and `readbench merge`: do a plan, whole or in parts, and say before what it may cost."""
+"""`readbench run`: do a plan, whole or in parts, and say before what it may cost."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count, groupby
@@ -12,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from readbench.cli.former import refuse_others, was_given
 from readbench.cli.options import (
     DEFAULT_SEEDS,
     MOST_SEED,
     SUITES,
+    SWEEPS,
     WHOLE,
     ExecutorName,
     Plugins,
@@ -26,12 +27,8 @@ from readbench.cli.options import (
     output,
 )
 from readbench.cli.progress import resumable
-from readbench.cli.studies import early_of_plan, opinions_of_plan, readx_of_plan
 from readbench.common.files import data_root
 from readbench.errors import UsageError
-
-_LEFT_OUT = re.compile(r"(?P<method>.+?) on (?P<dataset>\S+): (?P<why>.+)")
-"""What `readbench publish --leave-out` takes."""
 
 if TYPE_CHECKING:
     from readbench.benchmark.runs import Forecast, Plan, RunSummary, Suite
@@ -39,16 +36,23 @@ if TYPE_CHECKING:
 
 
 def run_command(  # noqa: PLR0917 - typer reads options from the signature
+    ctx: typer.Context,
     suite_name: Annotated[
         str, typer.Option("--suite", help=f"A named plan, of which other options change parts: {', '.join(SUITES)}.")
     ] = "quick",
+    sweep_name: Annotated[
+        str,
+        typer.Option(
+            "--sweep", help=f"Instead of a suite, what varies one thing: {', '.join(SWEEPS)}.", show_default=False
+        ),
+    ] = "",
     datasets: Annotated[
         list[str] | None,
         typer.Option("--datasets", "--dataset", help="Names separated by commas.", show_default="of the suite"),
     ] = None,
     methods: Annotated[
         list[str] | None,
-        many_methods("of the suite", "ours, flagship or any other method (`readbench methods`)"),
+        many_methods("of the suite", "ours, flagship or any other method (`readbench list methods`)"),
     ] = None,
     rho: Annotated[str, typer.Option(help="Pollution levels in percent.", show_default="of the suite")] = "",
     seeds: Annotated[
@@ -81,7 +85,11 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     vectors_first: Annotated[
         bool, typer.Option("--vectors-first", help="Encode all windows before the first cell, on all workers.")
     ] = False,
-    shard: Annotated[str, typer.Option(help="Part i of n; see `readbench merge`.")] = WHOLE,
+    shard: Annotated[str, typer.Option(help="Part i of n; `--merge` puts them together.")] = WHOLE,
+    merge: Annotated[
+        list[Path] | None,
+        typer.Option(help="A part (`--shard i/n`) to put together in --out; may be repeated.", show_default=False),
+    ] = None,
     prompts: Annotated[
         Path | None,
         typer.Option(
@@ -102,6 +110,12 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
 
     Example: `readbench run --datasets sim_tanks --methods euclidean --methods random --rho 0,20 --seed 7 --out runs/ed`
     """
+    if merge:
+        refuse_others(ctx, "--merge", "merge", "out")
+        merge_parts(merge, out)
+        return
+    if sweep_name and was_given(ctx, "suite_name"):
+        raise UsageError("Give either --suite or --sweep.")
     if seed is not None and seeds:
         raise UsageError("Give either --seed or --seeds.")
     # Wrong options are told before anything slow is imported.
@@ -111,9 +125,6 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
 
     from readbench.benchmark.report import read_results, show_report
     from readbench.benchmark.runs import (
-        EARLY,
-        NOVEL,
-        READX,
         Setting,
         encode_first,
         executor_of,
@@ -122,11 +133,13 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
         parse_shard,
         run,
         suite,
+        sweep,
         with_noise,
     )
     from readbench.engine.llm import ModelOptions
 
-    chosen = suite(suite_name, data_root(root), changes.get("methods", ()))
+    named = changes.get("methods", ())
+    chosen = sweep(sweep_name, data_root(root), named) if sweep_name else suite(suite_name, data_root(root), named)
     if label_budget:
         chosen = chosen.under(parse_budgets(label_budget))
     if noise:
@@ -134,18 +147,9 @@ def run_command(  # noqa: PLR0917 - typer reads options from the signature
     plan = replace(chosen.plan, **changes)
     part = parse_shard(shard)
     console = Console(stderr=True)
-    folder = _choose_folder(out, suite_name, plan, console)
+    folder = _choose_folder(out, sweep_name or suite_name, plan, console)
     if not methods:
         _show_skipped(chosen, console)
-    if suite_name == NOVEL:
-        opinions_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
-        return
-    if suite_name == READX:
-        readx_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
-        return
-    if suite_name == EARLY:
-        early_of_plan(plan, folder, root, executor_of(executor, jobs, address, gpus))
-        return
     models = ModelOptions(str(prompts.resolve()) if prompts else None, max_calls, max_cost)
     with resumable(console, folder) as progress:
         costs = forecasts(plan, folder, shard=part, root=root, models=models, progress=progress)
@@ -251,54 +255,14 @@ def _line(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def merge_command(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of all parts.")],
-    out: Annotated[Path, typer.Option(help="Run folder to write.")],
-) -> None:
-    """Put parts of one run (`readbench run --shard i/n`) together.
-
-    Example: `readbench merge runs/part-1 runs/part-2 --out runs/whole`
-    """
+def merge_parts(parts: Sequence[Path], out: Path | None) -> None:
+    """Put parts of one run together."""
     from readbench.benchmark.report import read_results, show_report
     from readbench.benchmark.runs import merge
 
-    plan = merge(folders, out)
+    if out is None:
+        raise UsageError("--merge needs the run folder to write. Give --out.")
+    plan = merge(list(parts), out)
     show_report(read_results(out), output())
     cells = len(list(plan.cells()))
-    Console(stderr=True).print(f"{cells} cells of {len(folders)} parts; results in {out}")
-
-
-def publish_command(
-    folders: Annotated[list[Path] | None, typer.Argument(help="Run folders, finished or not.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder of published rows; what it has stays.")] = Path("results"),
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(help="A method that is planned too; may be repeated.", show_default="of the runs"),
-    ] = None,
-    partly: Annotated[
-        bool, typer.Option("--partly", help="Plan new methods of these runs only on what these runs are on.")
-    ] = False,
-    leave_out: Annotated[
-        list[str] | None, typer.Option(help='"METHOD on DATASET: WHY", which is not planned any more; may be repeated.')
-    ] = None,
-) -> None:
-    """Put the finished cells of runs into one small folder of published rows.
-
-    Example: `readbench publish runs/classical runs/flagship --out results`
-    """
-    from readbench.benchmark.runs import publish
-    from readbench.engine.spec import parse, split_specs
-
-    named = [str(parse(text)) for text in split_specs(methods or [])]
-    left: dict[str, dict[str, str]] = {}
-    for text in leave_out or []:
-        if not (match := _LEFT_OUT.fullmatch(text.strip())):
-            raise UsageError(f'--leave-out takes "METHOD on DATASET: WHY". Got {text!r}.')
-        left.setdefault(str(parse(match["method"])), {})[match["dataset"]] = match["why"]
-    done = publish(folders or (), out, named, partly=partly, left_out=left)
-    console = Console(stderr=True)
-    for method in done.replaced:
-        _line(console, f"{method}: its earlier rows came from other code, packages or weights and were left out")
-    missing = done.planned - done.computed
-    said = f"; {missing} are planned and not computed (see README.md there)" if missing else ""
-    _line(console, f"{done.computed} of {done.planned} cells in {out}, {done.size / 1e6:.1f} MB{said}")
+    Console(stderr=True).print(f"{cells} cells of {len(parts)} parts; results in {out}")

@@ -71,7 +71,9 @@ def test_an_honest_submission_is_taken_and_stands_beside_the_published(base: Pat
     board = rank_submissions([path], published=read_results(base / "results"))
     assert {entry.method for entry in board.entries} == {"random", "stats", "euclidean"}
     assert {entry.submission for entry in board.entries} == {"mine", "readbench"}
-    done = CliRunner().invoke(app, ["check-submissions", str(tmp_path / "in"), "--published", str(base / "results")])
+    done = CliRunner().invoke(
+        app, ["leaderboard", "--check", str(tmp_path / "in"), "--published", str(base / "results")]
+    )
     assert done.exit_code == 0
     assert "mine.readbench.zip: taken: euclidean" in done.output
 
@@ -104,7 +106,9 @@ def test_an_edited_score_is_refused_by_cell(base: Path, tmp_path: Path) -> None:
     changed(submitted(base, tmp_path / "in"), better_scores)
     (reason,) = reasons(base, tmp_path / "in")["mine"]
     assert "NDCG@10 of sim_tanks seed 7 rho 0 euclidean is 0.999" in reason
-    done = CliRunner().invoke(app, ["check-submissions", str(tmp_path / "in"), "--published", str(base / "results")])
+    done = CliRunner().invoke(
+        app, ["leaderboard", "--check", str(tmp_path / "in"), "--published", str(base / "results")]
+    )
     assert done.exit_code == 1
     assert "1 refused" in done.output
 
@@ -298,7 +302,7 @@ def test_a_cheat_that_errs_is_held_with_what_was_found(base: Path, tmp_path: Pat
     assert found.reasons == ()
     assert re.match(r"memo: NDCG@20 0\.9\d\d on sim_tanks at 0 %, where the best published", found.doubts[0])
     assert "it cannot be built here" in found.missing[0]
-    command = ["check-submissions", str(tmp_path / "in"), "--published", str(base / "results")]
+    command = ["leaderboard", "--check", str(tmp_path / "in"), "--published", str(base / "results")]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 1
     assert f"{path.name}: held for review: memo: NDCG@20" in done.output

@@ -15,16 +15,8 @@ from readbench import evaluate
 from readbench.benchmark.metrics import expect
 from readbench.benchmark.protocol import load_task
 from readbench.benchmark.report import (
-    BLOCKS,
-    CLAIMS,
-    OWN_CLAIMS,
-    RERANKER_CLAIMS,
-    Claim,
     compare_with_published,
-    fill_blocks,
     find_published,
-    find_stale,
-    judge_claims,
     overview,
     own_cells,
     place_methods,
@@ -33,7 +25,6 @@ from readbench.benchmark.report import (
     retained_shares,
     retained_table,
     state_method,
-    write_block,
 )
 from readbench.benchmark.runs import open_folder, publish, run
 from readbench.cli import app
@@ -43,6 +34,8 @@ from readbench.engine.spec import COMPOSED, parse
 from readbench.errors import DataError, RunError, UnknownNameError, UsageError
 from tests.benchmark.report.made_up import made_up_run
 from tests.benchmark.runs.helpers import small_plan
+from tools.docs.blocks import BLOCKS, fill_blocks, find_stale, write_block
+from tools.docs.conclusions import CLAIMS, OWN_CLAIMS, RERANKER_CLAIMS, Claim, judge_claims
 
 
 @pytest.fixture(scope="module")

@@ -8,20 +8,19 @@ from pathlib import Path
 import pytest
 
 from readbench.benchmark.report import (
-    OWN_CLAIMS,
-    Claim,
-    judge_claims,
     labelling_table,
     place_methods,
     read_results,
     settings_tables,
-    write_block,
 )
-from readbench.benchmark.report._row_tables import splits_table
 from readbench.benchmark.report._settings import RULES
 from readbench.engine.registry import SOURCES
 from readbench.engine.spec import COMPOSED, parse
 from tests.benchmark.report.made_up import made_up_run
+from tools.docs.__main__ import main as docs
+from tools.docs.blocks import write_block
+from tools.docs.conclusions import OWN_CLAIMS, Claim, judge_claims
+from tools.docs.row_tables import splits_table
 
 JOINT = "mr-hydra(form=joint)"
 
@@ -147,3 +146,13 @@ def test_what_was_compiled_in_the_first_task_is_no_part_of_the_seconds(tmp_path:
 
     results = read_results(made_up_run(tmp_path, methods=("random", "stats"), seeds=(0, 1, 2), scores=scores))
     assert {row.seconds for row in place_methods(results).rows} == {4 * 5.0}
+
+
+def test_the_command_fills_documents_and_finds_stale_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows, page = made_up_run(tmp_path / "run"), tmp_path / "page.md"
+    page.write_text("<!-- results: label-free -->\n<!-- end -->\n")
+    asked = [str(rows), str(page)]
+    assert docs(["check", *asked]) == 1
+    assert "the block label-free is not what the rows" in capsys.readouterr().out
+    assert docs(["fill", *asked]) == 0
+    assert docs(["check", *asked]) == 0

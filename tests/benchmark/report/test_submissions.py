@@ -279,5 +279,5 @@ def test_the_commands_work_together(base: Path, tmp_path: Path) -> None:
     assert (tmp_path / "leaderboard" / "index.html").exists()
     result = runner.invoke(app, ["submit", str(base / "one"), "--trained-on", "sim_tank"])
     assert "Did you mean 'sim_tanks'" in str(result.exception)
-    result = runner.invoke(app, ["export", str(base / "one"), "--out", str(tmp_path / "trec")])
+    result = runner.invoke(app, ["report", str(base / "one"), "--trec", str(tmp_path / "trec")])
     assert "wrote 6 files" in result.stdout

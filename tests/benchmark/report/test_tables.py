@@ -119,9 +119,9 @@ def test_what_a_run_has_nothing_for_is_named_with_what_fills_it(tmp_path: Path) 
     files = write_report(study, tmp_path / "report")
     text = next(path for path in files if path.name == "tables.md").read_text()
     absent = dict(re.findall(r"^- `([a-z-]+)`: (.+)$", text.partition("**Not in this run**")[2], re.MULTILINE))
-    assert absent["neighbours"] == "`readbench run --suite nr-k`"
-    assert "--suite llm" in absent["language-models"]
-    assert absent["noise"] == "`readbench run --suite noise`, then `readbench report RUN --with runs/noise`"
+    assert absent["neighbours"] == "`readbench run --sweep nr-k`"
+    assert "--sweep llm" in absent["language-models"]
+    assert absent["noise"] == "`readbench run --sweep noise`, then `readbench report RUN --with runs/noise`"
     written = {path.stem for path in files}
     wanted = {*figure_captions(), *(grid.name for grid in GRIDS), "calibration"}
     assert absent.keys() == wanted - written

@@ -25,6 +25,7 @@ from readbench.benchmark.runs import (
     parse_budgets,
     run,
     suite,
+    sweep,
 )
 from readbench.benchmark.runs._cells import cell_fingerprint, judge, rank_level
 from readbench.benchmark.simulators import Tanks
@@ -329,6 +330,6 @@ def test_a_suite_skips_what_cannot_run_under_its_budgets() -> None:
 
 
 def test_the_budget_suite_spans_the_budgets() -> None:
-    chosen: Suite = suite("budget", None)
+    chosen: Suite = sweep("budget", None)
     assert chosen.plan.labels == ("0", "5", "10", "20", "50", "100")
     assert any(method.endswith("+gpc") for method in chosen.plan.methods)

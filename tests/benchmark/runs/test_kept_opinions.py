@@ -1,4 +1,4 @@
-"""What a run keeps of its methods' opinions: those that `readbench opinions` measures, without a second lesson."""
+"""What a run keeps of its methods' opinions: what `readbench study opinions` measures, without a second lesson."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from readbench.benchmark.protocol import load_task
 from readbench.benchmark.runs import KEY, OPINION, merge, run
 from readbench.benchmark.runs._plan import Shard
 from readbench.benchmark.simulators import Ecg
-from readbench.benchmark.studies import form_opinions
 from readbench.engine.rerankers import _ridge as judgement
 from readbench.engine.rerankers import _verdict as verdict
 from readbench.engine.rerankers._ridge import FittedVerdict
 from readbench.engine.spec import parse
+from readbench.studies._opinions import form_opinions
 from tests.benchmark.runs.helpers import small_plan
 
 OPINING = "raw|raw(norm=window)+verdict"

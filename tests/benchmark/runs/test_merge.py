@@ -127,7 +127,9 @@ def test_the_commands_work_together(tmp_path: Path) -> None:
     for part in ("1/2", "2/2"):
         result = runner.invoke(app, ["run", *plan, "--shard", part, "--out", str(tmp_path / part[0])])
         assert result.exit_code == 0, result.output
-    result = runner.invoke(app, ["merge", str(tmp_path / "1"), str(tmp_path / "2"), "--out", str(tmp_path / "whole")])
+    result = runner.invoke(
+        app, ["run", "--merge", str(tmp_path / "1"), "--merge", str(tmp_path / "2"), "--out", str(tmp_path / "whole")]
+    )
     assert result.exit_code == 0, result.output
     assert [row["method"] for row in rows_without_times(tmp_path / "whole")] == ["random", "stats"]
     assert "Random" in result.stdout

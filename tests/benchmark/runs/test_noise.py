@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from readbench.benchmark.protocol import Task
-from readbench.benchmark.runs import Budget, Cell, Setup, parse_budget, run, suite, with_noise
+from readbench.benchmark.runs import Budget, Cell, Setup, parse_budget, run, sweep, with_noise
 from readbench.benchmark.runs._budget import add_label_noise
 from readbench.benchmark.runs._cells import judge, rank_level
 from readbench.benchmark.simulators import Tanks
@@ -171,7 +171,7 @@ def test_a_run_over_wrong_labels(tmp_path: Path, private_cache: Path) -> None:
 
 
 def test_the_suites_span_their_axes() -> None:
-    assert suite("noise", None).plan.labels == with_noise(("all",), (0, 10, 20, 30))
-    assert suite("share", None).plan.labels[0] == "1%"
-    assert suite("share", None).plan.labels[-1] == "all"
-    assert suite("pollution", None).plan.levels == (0, 10, 20, 30, 40, 50)
+    assert sweep("noise", None).plan.labels == with_noise(("all",), (0, 10, 20, 30))
+    assert sweep("share", None).plan.labels[0] == "1%"
+    assert sweep("share", None).plan.labels[-1] == "all"
+    assert sweep("pollution", None).plan.levels == (0, 10, 20, 30, 40, 50)

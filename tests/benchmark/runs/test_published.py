@@ -12,12 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from readbench.benchmark.report import read_results, write_block
+from readbench.benchmark.report import (
+    read_results,
+)
 from readbench.benchmark.runs import Cell, PublishedFolder, RunFolder, open_folder, publish, run
 from readbench.benchmark.runs._plan import Shard
 from readbench.cli import app
 from readbench.errors import RunError, UsageError
 from tests.benchmark.runs.helpers import small_plan
+from tools.docs.blocks import write_block
 
 
 @pytest.fixture(scope="module")
@@ -87,14 +90,14 @@ def test_what_is_left_out_says_why_and_is_not_missing(base: Path, tmp_path: Path
     results, said = tmp_path / "results", "dtw-i on sim_tanks: too slow"
     before = publish([base / "one"], results, ["dtw-i"])
     assert before.planned - before.computed == 2
-    shown = CliRunner().invoke(app, ["publish", "--out", str(results), "--leave-out", said])
+    shown = CliRunner().invoke(app, ["submit", "--rows", str(results), "--leave-out", said])
     assert shown.exit_code == 0, shown.output
     assert read_results(results).missing() == {}
     assert "| `dtw-i` | sim_tanks | too slow |" in (results / "README.md").read_text()
     assert "Left out: `DTW-I` on sim_tanks (too slow)." in write_block("rows", read_results(results))
     assert publish([], results).planned == before.computed
     for wrong in ("dtw-i", "sbd-d on sim_tanks: too slow", "dtw-i on nowhere: too slow"):
-        assert CliRunner().invoke(app, ["publish", "--out", str(results), "--leave-out", wrong]).exit_code != 0
+        assert CliRunner().invoke(app, ["submit", "--rows", str(results), "--leave-out", wrong]).exit_code != 0
 
 
 def test_what_was_left_out_and_is_computed_after_all_is_there(base: Path, tmp_path: Path) -> None:
@@ -143,7 +146,7 @@ def test_rows_of_other_code_give_way_to_the_newer_ones(base: Path, tmp_path: Pat
 
 def test_the_command_says_how_much_is_there(base: Path, tmp_path: Path) -> None:
     out = tmp_path / "results"
-    done = CliRunner().invoke(app, ["publish", str(base / "two"), "--out", str(out)])
+    done = CliRunner().invoke(app, ["submit", str(base / "two"), "--rows", str(out)])
     assert done.exit_code == 0
     assert "are planned and not computed" in done.output
     assert isinstance(open_folder(out), PublishedFolder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from readbench.benchmark.runs import SUITES, suite
+from readbench.benchmark.runs import SUITES, SWEEPS, suite, sweep
 from readbench.benchmark.runs import _suites as module
 from readbench.engine.registry import ENCODERS
 from readbench.engine.spec import COMPOSED, parse
@@ -22,16 +22,16 @@ def without_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.parametrize("name", [*SUITES, *SWEEPS])
 def test_every_suite_plans_what_is_available_and_nothing_else(name: str) -> None:
     try:
-        chosen = suite(name, None)
+        chosen = (suite if name in SUITES else sweep)(name, None)
     except UsageError as error:
         assert "can run here" in str(error)  # noqa: PT017 - only where nothing of a suite is installed
         return
     assert all(not entry.unavailable() for text in chosen.plan.methods for entry in parse(text).entries())
     assert all(chosen.skipped.values())
-    wanted = {str(parse(text)) for text in SUITES[name]()}
+    wanted = {str(parse(text)) for text in {**SUITES, **SWEEPS}[name]()}
     assert wanted == {*chosen.plan.methods, *chosen.skipped}
 
 
@@ -64,6 +64,14 @@ def test_an_unknown_suite_answers_with_the_nearest() -> None:
         suite("quik", None)
 
 
+@pytest.mark.parametrize(
+    ("name", "now"), [("nr-k", "run --sweep nr-k"), ("novel", "study opinions"), ("early", "study early")]
+)
+def test_a_former_suite_answers_with_what_it_is_now(name: str, now: str) -> None:
+    with pytest.raises(UsageError, match=f"readbench {now}"):
+        suite(name, None)
+
+
 def test_suites_run_on_the_sources_at_hand_and_not_on_fragments(tmp_path: Path) -> None:
     for name in (*module.COVERED, "road", "hai", "voraus"):
         (tmp_path / name).mkdir()
@@ -87,5 +95,5 @@ def test_ts2vec_stands_in_the_suites_wherever_torch_is_installed(name: str) -> N
 
 def test_stacks_with_gpc_stand_with_and_without_normal_residuals() -> None:
     wanted = {f"{encoder}{nr}|dtw-i+gpc" for encoder in ("charm", "mantis", "rocket") for nr in ("", "+nr")}
-    assert wanted <= set(SUITES["rerank"]())
+    assert wanted <= set(SWEEPS["rerank"]())
     assert f"{COMPOSED['flagship-pool'].rpartition('+')[0]}+gpc" in SUITES["flagship"]()

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from readbench.benchmark.report import Declared, overview, read_bundle, read_results, write_bundle
-from readbench.benchmark.runs import run, suite
+from readbench.benchmark.runs import run, suite, sweep
 from readbench.cli import app
 from readbench.engine.llm import ModelOptions, check_model, describe_spending
 from readbench.engine.llm._prompts import load_prompts
@@ -159,7 +159,7 @@ def test_a_server_of_one_s_own_needs_no_file_and_gets_no_key(monkeypatch: pytest
 def test_checking_a_model_says_what_is_wrong(answered: Answered, complaint: str, configure: Configure) -> None:
     with serving(lambda _: answered) as loopback:
         configure("m", provider="anthropic", base_url=loopback.url)
-        result = CliRunner().invoke(app, ["llm", "check", "m"])
+        result = CliRunner().invoke(app, ["models", "check", "m"])
     assert result.exit_code == 1
     assert complaint in str(result.exception)
 
@@ -167,7 +167,7 @@ def test_checking_a_model_says_what_is_wrong(answered: Answered, complaint: str,
 def test_a_check_that_fails_costs_nothing(configure: Configure) -> None:
     with serving(lambda _: Answered(status=403, raw=b"no")) as loopback:
         configure("m", provider="anthropic", base_url=loopback.url, input_price=3.0, output_price=15.0)
-        assert CliRunner().invoke(app, ["llm", "check", "m"]).exit_code == 1
+        assert CliRunner().invoke(app, ["models", "check", "m"]).exit_code == 1
     assert "1 calls, $0.00" in describe_spending("m")[-1]
 
 
@@ -221,7 +221,7 @@ def test_the_suite_of_the_paper_s_table_runs_what_has_a_profile(
 ) -> None:
     tables = {"claude": {"like": "paper-claude"}, "chatts": {"like": "paper-chatts"}}
     monkeypatch.setenv("READBENCH_LLM", str(write_profiles(tmp_path / "llm.toml", tables)))
-    found = suite("llm", None)
+    found = sweep("llm", None)
     pool = found.plan.methods[0]
     asked = ("llm(model=chatts,points=1024)", "llm(model=claude)", "llm(model=claude-tsad)")
     named = tuple(f"{pool}+{one}" for one in asked)

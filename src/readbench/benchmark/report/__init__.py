@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         find_published,
         own_cells,
     )
-    from readbench.benchmark.report._assets import asset_table, compound_table, fault_table
     from readbench.benchmark.report._audit import (
         audit_blocks,
         show_blocks,
@@ -23,10 +22,21 @@ if TYPE_CHECKING:
         tell_verdicts,
         write_blocks,
     )
-    from readbench.benchmark.report._blocks import BLOCKS, StaleBlock, fill_blocks, find_stale, write_block
-    from readbench.benchmark.report._bundle import Declared, read_bundle, write_bundle
-    from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
-    from readbench.benchmark.report._checking import CheckedSubmission, check_submissions, published_bundle
+    from readbench.benchmark.report._bundle import (
+        Declared,
+        read_bundle,
+        write_bundle,
+    )
+    from readbench.benchmark.report._case_figures import (
+        fault_against_shape,
+        fault_strip,
+        fault_types,
+    )
+    from readbench.benchmark.report._checking import (
+        CheckedSubmission,
+        check_submissions,
+        published_bundle,
+    )
     from readbench.benchmark.report._compare import (
         as_json,
         case_link,
@@ -36,21 +46,12 @@ if TYPE_CHECKING:
         markdown,
         pairs_of,
     )
-    from readbench.benchmark.report._conclusions import (
-        CLAIMS,
-        OWN_CLAIMS,
-        RERANKER_CLAIMS,
-        Claim,
-        ClaimFinding,
-        conclusion_table,
-        judge_claims,
-    )
-    from readbench.benchmark.report._early import draw_early, early_table, notice_table, write_early
     from readbench.benchmark.report._figures import (
         FIGURES,
         DrawnFigure,
         absent_figures,
         all_curves,
+        draw_curve,
         figure_captions,
         figures,
     )
@@ -64,17 +65,26 @@ if TYPE_CHECKING:
         read_gallery,
         tasks_of,
     )
-    from readbench.benchmark.report._grid import TableStudy
-    from readbench.benchmark.report._methods import Methods, base_name, describe, is_partial, marks_of
-    from readbench.benchmark.report._opinions import (
-        active_table,
-        draw_active,
-        draw_novelty,
-        draw_reliability,
-        novelty_table,
-        opinion_table,
+    from readbench.benchmark.report._grid import (
+        TableStudy,
+        grid_tables,
     )
-    from readbench.benchmark.report._origins import MARKS, explain_marks
+    from readbench.benchmark.report._methods import (
+        Methods,
+        base_name,
+        canonical,
+        describe,
+        is_partial,
+        mark_dataset,
+        marks_of,
+    )
+    from readbench.benchmark.report._origins import (
+        MARKS,
+        count_origins,
+        explain_marks,
+        find_origins,
+        find_real,
+    )
     from readbench.benchmark.report._overview import (
         RunOverview,
         comparison_table,
@@ -85,43 +95,92 @@ if TYPE_CHECKING:
         show_report,
         show_table,
     )
-    from readbench.benchmark.report._paper_tables import absent_tables, method_tables, paper_tables
-    from readbench.benchmark.report._places import MethodPlace, Places, place_methods, places_table, tell_place
-    from readbench.benchmark.report._readx import (
-        draw_readx,
-        ranking_table,
-        readx_table,
-        write_readx,
+    from readbench.benchmark.report._paper_tables import (
+        GRIDS,
+        absent_tables,
+        composition_table,
+        method_tables,
+        paper_tables,
     )
-    from readbench.benchmark.report._results import Leaderboard, Results, choose_headline, leaderboard, read_results
-    from readbench.benchmark.report._retained import RetainedShare, retained_shares, retained_table, tell_retained
-    from readbench.benchmark.report._scale import measured_tables, two_stage_table, write_scale
-    from readbench.benchmark.report._settings import labelling_table, settings_tables
-    from readbench.benchmark.report._standings import rank_submissions, rejected_table, standings_table, write_standings
-    from readbench.benchmark.report._statements import LABEL_WORDS, MethodStatement, state_method
-    from readbench.benchmark.report._table import Mark, ReportTable, latex
-    from readbench.benchmark.report._trec import write_trec
-    from readbench.benchmark.report._write import write_report
+    from readbench.benchmark.report._places import (
+        MethodPlace,
+        Places,
+        place_methods,
+        places_table,
+        tell_place,
+        tell_untested,
+    )
+    from readbench.benchmark.report._results import (
+        Leaderboard,
+        Results,
+        choose_headline,
+        dataset_scores,
+        leaderboard,
+        read_results,
+    )
+    from readbench.benchmark.report._retained import (
+        UNSEEN,
+        RetainedShare,
+        read_beside,
+        retained_shares,
+        retained_table,
+        tell_retained,
+    )
+    from readbench.benchmark.report._settings import (
+        PAGES,
+        labelling_table,
+        settings_table,
+        settings_tables,
+    )
+    from readbench.benchmark.report._significance import (
+        ALPHA,
+        bracket,
+        friedman_sentences,
+    )
+    from readbench.benchmark.report._standings import (
+        rank_submissions,
+        rejected_table,
+        standings_table,
+        write_standings,
+    )
+    from readbench.benchmark.report._statements import (
+        LABEL_USES,
+        LABEL_WORDS,
+        LabelUse,
+        MethodStatement,
+        state_method,
+    )
+    from readbench.benchmark.report._table import (
+        Mark,
+        ReportTable,
+        latex,
+    )
+    from readbench.benchmark.report._trec import (
+        write_trec,
+    )
+    from readbench.benchmark.report._write import (
+        write_report,
+    )
 
 __all__ = [
-    "BLOCKS",
-    "CLAIMS",
+    "ALPHA",
     "COARSEST",
     "DEPTH",
     "FIGURES",
     "FINEST",
+    "GRIDS",
+    "LABEL_USES",
     "LABEL_WORDS",
     "MARKS",
-    "OWN_CLAIMS",
-    "RERANKER_CLAIMS",
+    "PAGES",
+    "UNSEEN",
     "AgainstRow",
     "CheckedSubmission",
-    "Claim",
-    "ClaimFinding",
     "Declared",
     "DrawnFigure",
     "Gallery",
     "GalleryWindow",
+    "LabelUse",
     "Leaderboard",
     "Mark",
     "MethodPlace",
@@ -133,17 +192,16 @@ __all__ = [
     "Results",
     "RetainedShare",
     "RunOverview",
-    "StaleBlock",
     "TableStudy",
     "absent_figures",
     "absent_tables",
-    "active_table",
     "against_table",
     "all_curves",
     "as_json",
-    "asset_table",
     "audit_blocks",
     "base_name",
+    "bracket",
+    "canonical",
     "case_link",
     "check_data",
     "check_published",
@@ -152,41 +210,34 @@ __all__ = [
     "compare",
     "compare_with_published",
     "comparison_table",
-    "compound_table",
-    "conclusion_table",
+    "composition_table",
+    "count_origins",
+    "dataset_scores",
     "dataset_table",
     "describe",
     "difference_table",
-    "draw_active",
-    "draw_early",
-    "draw_novelty",
-    "draw_readx",
-    "draw_reliability",
-    "early_table",
+    "draw_curve",
     "explain_marks",
     "fault_against_shape",
     "fault_strip",
-    "fault_table",
     "fault_types",
     "figure_captions",
     "figures",
-    "fill_blocks",
+    "find_origins",
     "find_published",
-    "find_stale",
+    "find_real",
+    "friedman_sentences",
+    "grid_tables",
     "is_partial",
-    "judge_claims",
     "keep_gallery",
     "labelling_table",
     "latex",
     "leaderboard",
     "leaderboard_table",
+    "mark_dataset",
     "markdown",
     "marks_of",
-    "measured_tables",
     "method_tables",
-    "notice_table",
-    "novelty_table",
-    "opinion_table",
     "overview",
     "own_cells",
     "pairs_of",
@@ -195,15 +246,15 @@ __all__ = [
     "places_table",
     "published_bundle",
     "rank_submissions",
-    "ranking_table",
+    "read_beside",
     "read_bundle",
     "read_gallery",
     "read_results",
-    "readx_table",
     "rejected_table",
     "remarks",
     "retained_shares",
     "retained_table",
+    "settings_table",
     "settings_tables",
     "show_blocks",
     "show_report",
@@ -215,15 +266,11 @@ __all__ = [
     "tell_context",
     "tell_place",
     "tell_retained",
+    "tell_untested",
     "tell_verdicts",
-    "two_stage_table",
-    "write_block",
     "write_blocks",
     "write_bundle",
-    "write_early",
-    "write_readx",
     "write_report",
-    "write_scale",
     "write_standings",
     "write_trec",
 ]

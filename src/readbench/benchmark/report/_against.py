@@ -100,7 +100,7 @@ def find_published(where: str | Path = PUBLISHED) -> Path:
     if str(where) != PUBLISHED:
         found = Path(where)
         if not isinstance(open_folder(found), PublishedFolder):
-            raise UsageError(f"{found} holds no published rows. Make them: readbench publish runs/... --out {found}")
+            raise UsageError(f"{found} holds no published rows. Make them: readbench submit runs/... --rows {found}")
         return found
     named = os.environ.get(VARIABLE)
     places = [Path(named)] if named else [Path("results"), Path(__file__).parents[4] / "results"]
@@ -150,7 +150,7 @@ def compare_with_published(
     folder = open_folder(results.folder)
     if not isinstance(folder, PublishedFolder):
         raise UsageError(
-            f"{published} holds no published rows. Make them: readbench publish runs/... --out {published}"
+            f"{published} holds no published rows. Make them: readbench submit runs/... --rows {published}"
         )
     metric = choose_headline(metric, results.metrics)
     _check_tasks(cells, results)

@@ -36,7 +36,7 @@ class CurveKind:
     @property
     def filled_by(self) -> str:
         """What to do to have it."""
-        return f"`readbench run --suite {self.suite}`, then `readbench report RUN --with runs/{self.suite}`"
+        return f"`readbench run --sweep {self.suite}`, then `readbench report RUN --with runs/{self.suite}`"
 
 
 CURVES = (

@@ -98,7 +98,9 @@ def check_submissions(
         raise UsageError(f"There is no folder {folder} with submissions.")
     held = open_folder(published.folder)
     if not isinstance(held, PublishedFolder):
-        raise UsageError(f"{published.folder} holds no published rows. Make them: readbench publish runs/...")
+        raise UsageError(
+            f"{published.folder} holds no published rows. Make them: readbench submit runs/... --rows results"
+        )
     found: list[CheckedSubmission] = []
     taken: list[tuple[str, Bundle]] = []
     for file in sorted(folder.iterdir()):
@@ -343,7 +345,9 @@ def published_bundle(results: Results) -> Bundle:
     """Published rows as the first submission of a leaderboard: the same checks and the same table hold for them."""
     folder = open_folder(results.folder)
     if not isinstance(folder, PublishedFolder):
-        raise UsageError(f"{results.folder} holds no published rows. Make them: readbench publish runs/...")
+        raise UsageError(
+            f"{results.folder} holds no published rows. Make them: readbench submit runs/... --rows results"
+        )
     plan = plan_of(results.manifest)
     rows = folder.read_scores()[1]
     manifest = state_run(results, Declared(name=OURS, authors="READ-Bench", trained_on=(), chosen_on=None), {})
@@ -397,7 +401,7 @@ def _explain_missing(bundle: Bundle, method: str) -> str:
     try:
         parse(method)
     except ReadbenchError as error:
-        return f"it cannot be built here ({error}) Name its file: readbench --plugin FILE check-submissions"
+        return f"it cannot be built here ({error}) Name its file: readbench --plugin FILE leaderboard --check"
     return ""
 
 

@@ -21,17 +21,17 @@ from readbench.benchmark.metrics import MIN_DATASETS, NemenyiResult, nemenyi
 from readbench.benchmark.report._budgets import CURVES, BudgetCurve, curves, draw_budgets
 from readbench.benchmark.report._grid import TableStudy
 from readbench.benchmark.report._methods import describe, mark_dataset
-from readbench.benchmark.report._opinions import draw_curve
 from readbench.benchmark.report._origins import count_origins
 from readbench.benchmark.report._paper_tables import best_composed
 from readbench.benchmark.report._results import by_method, dataset_scores, read_stated_probabilities
 from readbench.benchmark.report._significance import ALPHA
-from readbench.benchmark.runs import TIMES
-from readbench.benchmark.studies import read_costs
+from readbench.benchmark.runs import TIMES, read_costs
+from readbench.common.calibration import Reliability
 from readbench.common.plots import (
     FAMILY_COLOURS,
     FAULT,
     GRID_GREY,
+    METHOD_COLOURS,
     REFERENCE_GREY,
     Line,
     colour_of,
@@ -215,7 +215,7 @@ FIELD = ("distance", "symbolic", "embedder")
 @FIGURES.register(
     "robustness",
     shows="Normal-residual variants over pollution, against the band of all other base retrievers",
-    needs="`readbench run --suite nr`, two levels at least",
+    needs="`readbench run --sweep nr`, two levels at least",
 )
 def robustness(study: TableStudy) -> Figure | None:
     """The headline over the levels; None with one level, without normal residuals or a field beside them."""
@@ -236,7 +236,7 @@ def robustness(study: TableStudy) -> Figure | None:
     return lines(drawn, ticks, ("normal windows in the corpus", study.results.headline), caption, note)
 
 
-@FIGURES.register("lift", shows="From each pool to the same reranked by GPC", needs="`readbench run --suite rerank`")
+@FIGURES.register("lift", shows="From each pool to the same reranked by GPC", needs="`readbench run --sweep rerank`")
 def lift(study: TableStudy) -> Figure | None:
     """Arrows from pools to their GPC-reranked selves at the first level, lowest pool first; None without any."""
     pairs = [(headline(study, pool), headline(study, f"{pool}+gpc"), pool) for pool in study.methods.reranked]
@@ -300,7 +300,7 @@ BESIDE, LETTER, LINE = 0.018, 0.0115, 0.045
 def runtime(study: TableStudy) -> Figure | None:
     """Headline over time at the first level, log scale; None where there are less than three methods.
 
-    Seconds of a processor where `readbench cost` measured them, else those that the run took.
+    Seconds of a processor where `readbench study cost` measured them, else those that the run took.
     """
     from matplotlib.ticker import NullFormatter  # noqa: PLC0415
 
@@ -550,6 +550,18 @@ def reliability_diagram(study: TableStudy) -> Figure | None:
     origins = [origin for dataset, origin in results.origins.items() if any(dataset in own for own in on.values())]
     entitle(figure, f"Reliability at ρ={rho}%, {count_origins(origins)}")
     return figure
+
+
+def draw_curve(axis: Axes, title: str, curve: Reliability) -> None:
+    """One reliability curve: marks grow with the number of answers, the dashed line is honesty."""
+    axis.plot([0, 1], [0, 1], color=REFERENCE_GREY, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1)
+    axis.plot(curve.confidence, curve.accuracy, color=METHOD_COLOURS[0], linewidth=1.4, zorder=2)
+    sizes = 36.0 * curve.count / curve.count.max()
+    axis.scatter(curve.confidence, curve.accuracy, s=sizes, color=METHOD_COLOURS[0], alpha=0.75, linewidth=0, zorder=3)
+    axis.set_title(title, fontweight="bold")
+    axis.set_xlim(0, 1.03)
+    axis.set_ylim(-0.03, 1.03)
+    axis.set_aspect("equal")
 
 
 @dataclass(frozen=True, eq=False)

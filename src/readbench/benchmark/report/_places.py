@@ -29,8 +29,7 @@ from readbench.benchmark.report._retained import retained_shares, tell_retained
 from readbench.benchmark.report._significance import ALPHA, bracket, read_query_values
 from readbench.benchmark.report._statements import LABEL_USES, LabelUse, MethodStatement, state_method
 from readbench.benchmark.report._table import ReportTable
-from readbench.benchmark.runs import TIMES, open_folder
-from readbench.benchmark.studies import read_costs
+from readbench.benchmark.runs import TIMES, open_folder, read_costs
 
 MOST_TIED = 12
 """Tie groups are named by letters; more are not."""

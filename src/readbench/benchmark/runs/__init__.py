@@ -22,6 +22,7 @@ from readbench.benchmark.runs._folder import RunFolder
 from readbench.benchmark.runs._merge import merge, plan_of
 from readbench.benchmark.runs._opinions import OPINION, StatedProbabilities, TaskOpinions
 from readbench.benchmark.runs._plan import DEFAULT_LEVELS, DEFAULT_SEEDS, EVERY_LABEL, WHOLE, Cell, Plan, parse_shard
+from readbench.benchmark.runs._processor import COSTS, MethodCost, read_costs, write_costs
 from readbench.benchmark.runs._published import (
     LEFT_OUT,
     PublishedFolder,
@@ -31,7 +32,16 @@ from readbench.benchmark.runs._published import (
     publish,
 )
 from readbench.benchmark.runs._runner import RunSummary, build_first, run, take_once
-from readbench.benchmark.runs._suites import EARLY, NOVEL, POOL_WITH_NORMALS, READX, SUITES, WITH_NORMALS, Suite, suite
+from readbench.benchmark.runs._suites import (
+    POOL_WITH_NORMALS,
+    SUITES,
+    SWEEPS,
+    WITH_NORMALS,
+    Suite,
+    datasets_at_hand,
+    suite,
+    sweep,
+)
 from readbench.benchmark.runs._tables import (
     DONE,
     KEY,
@@ -46,20 +56,19 @@ from readbench.benchmark.runs._tables import (
 
 __all__ = [
     "ALL",
+    "COSTS",
     "DEFAULT_LEVELS",
     "DEFAULT_SEEDS",
     "DONE",
-    "EARLY",
     "EVERY_LABEL",
     "KEY",
     "LEFT_OUT",
-    "NOVEL",
     "OPINION",
     "POOL_WITH_NORMALS",
     "QRELS_COLUMNS",
     "RANKING_DEPTH",
-    "READX",
     "SUITES",
+    "SWEEPS",
     "TIMES",
     "TRIES",
     "UNANSWERED",
@@ -74,6 +83,7 @@ __all__ = [
     "InOrder",
     "Local",
     "LostItem",
+    "MethodCost",
     "Plan",
     "Processes",
     "PublishSummary",
@@ -89,6 +99,7 @@ __all__ = [
     "TaskOpinions",
     "Work",
     "build_first",
+    "datasets_at_hand",
     "encode_first",
     "executor_of",
     "fingerprint_of",
@@ -104,10 +115,13 @@ __all__ = [
     "plan_of",
     "publish",
     "rank_level",
+    "read_costs",
     "run",
     "score_columns",
     "suite",
+    "sweep",
     "take_once",
     "take_tasks_once",
     "with_noise",
+    "write_costs",
 ]

@@ -593,8 +593,8 @@ def _about(
     what = (
         f"{len(chosen)} of {total} planned cells are computed: {len(plan.datasets)} datasets, {len(plan.seeds)} split"
         f" seeds, pollution levels {', '.join(map(str, plan.levels))} %, {len(plan.methods)} methods. Written by"
-        " `readbench publish`; every number can be computed again from the lists and labels in here. No values of any"
-        " series are part of it. `docs/leaderboard.md` says how to read, compare and continue."
+        " `readbench submit --rows`; every number can be computed again from the lists and labels in here. No values of"
+        " any series are part of it. `docs/leaderboard.md` says how to read, compare and continue."
     )
     lines = ["# Published rows", "", what, ""]
     if plan.copies:

@@ -1,8 +1,8 @@
-"""Named plans: what `readbench run --suite NAME` runs, and what of it cannot run here."""
+"""Named plans: what `readbench run --suite NAME` and `--sweep NAME` run, and what of it cannot run here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,22 +38,10 @@ POOL_WITH_NORMALS = COMPOSED["flagship-pool"].replace("pool=20", "pool=20,drop_n
 FLAGSHIP_POOL = COMPOSED["flagship-pool"].rpartition("+")[0]
 """What Flagship-pool ranks, before it looks at labels."""
 QUICK_DATASETS = ("sim_tanks", "sim_motor", "sim_ecg")
-NOVEL = "novel"
-"""The suite whose plan is measured as `readbench opinions` does: fault types held out, no ranking judged."""
-READX = "readx"
-"""The suite that searches the faults of each asset on the same one and on others (`readbench.benchmark.studies`)."""
-WITH_ASSETS = ("itu_5gc", "lbnl_ahu", "phmap23", "petrobras_3w", "nppad", "mit_bih", "bearings")
-"""Sources with faults of several assets; the one with the longest windows comes last."""
-EARLY = "early"
-"""The suite that asks about windows as they grow into a fault (`readbench.benchmark.studies`)."""
-WITH_ONSETS = (
-    "skab", "dbsherlock", "itu_5gc", "petrobras_3w", "rcaeval", "hai", "tennessee_eastman",
-)  # fmt: skip
-"""Sources whose recordings say when a fault began."""
-SIMULATED_ONSETS = ("sim_tanks", "sim_can", "sim_service")
-"""Generated ones, likewise."""
+STUDIED = {"novel": "opinions", "readx": "readx", "early": "early"}
+"""Names that were suites once, and the studies that measure it."""
 LANGUAGE_MODELS = "llm"
-"""The suite that asks language models, which cost money: its profiles must be there."""
+"""The sweep that asks language models, which cost money: its profiles must be there."""
 PAPER_MODELS = ("toto", "chatts", "claude", "claude-tsad")
 """Language models of the paper, by the names of profiles; `claude` and `claude-tsad` are one."""
 SERIES_POINTS = {"chatts": ",points=1024"}
@@ -67,12 +55,9 @@ AXES: dict[str, dict[str, Any]] = {
     "share": {"labels": ("1%", "2%", "5%", "10%", "20%", "50%", "all"), "levels": (0,)},
     "noise": {"labels": ("all", "all~10%", "all~20%", "all~30%"), "levels": (0,)},
     "pollution": {"levels": (0, 10, 20, 30, 40, 50)},
-    NOVEL: {"levels": (0,)},
     LANGUAGE_MODELS: {"levels": (0,), "seeds": (0,)},
-    READX: {"levels": (0, 20), "seeds": (0,), "corpus_cap": 300},
-    EARLY: {"levels": (20,), "seeds": (0,), "corpus_cap": 300},
 }
-"""Parts of the plan that a suite varies."""
+"""Parts of the plan that a sweep varies."""
 
 
 @dataclass(frozen=True)
@@ -103,19 +88,35 @@ def suite(name: str, root: Path | None, named: tuple[str, ...] = ()) -> Suite:
         root: data root; sources without a folder there are left out.
         named: methods to run instead of the suite's, whether they can run here or not.
     """
+    if name in STUDIED:
+        raise UsageError(f"{name} is a study, no suite: readbench study {STUDIED[name]}.")
+    if name in SWEEPS:
+        raise UsageError(f"{name} is a sweep, no suite: readbench run --sweep {name}.")
     if name not in SUITES:
         raise UnknownNameError("suite", name, SUITES)
-    methods, skipped = (named, dict[str, str]()) if named else _runnable(SUITES[name]())
-    if not methods:
-        reasons = "; ".join(sorted(set(skipped.values())))
-        raise UsageError(f"Nothing of suite {name!r} can run here: {reasons}")
-    if name == "quick":
-        return Suite(Plan(datasets=QUICK_DATASETS, methods=methods, seeds=(0,)), skipped)
-    if name == READX:
-        return Suite(Plan(datasets=_with_assets(root), methods=methods, **AXES[name]), skipped)
-    if name == EARLY:
-        return Suite(Plan(datasets=_with_onsets(root), methods=methods, **AXES[name]), skipped)
-    return Suite(Plan(datasets=_datasets(root), methods=methods, **AXES.get(name, {})), skipped)
+    datasets = (QUICK_DATASETS, {"seeds": (0,)}) if name == "quick" else (datasets_at_hand(root), {})
+    return _plan("suite", name, SUITES[name], named, *datasets)
+
+
+def sweep(name: str, root: Path | None, named: tuple[str, ...] = ()) -> Suite:
+    """The sweep of a name, one of `SWEEPS`; see `suite`."""
+    if name not in SWEEPS:
+        raise UnknownNameError("sweep", name, SWEEPS)
+    return _plan("sweep", name, SWEEPS[name], named, datasets_at_hand(root), AXES.get(name, {}))
+
+
+def _plan(
+    kind: str,
+    name: str,
+    methods: Callable[[], Iterable[str]],
+    named: tuple[str, ...],
+    datasets: tuple[str, ...],
+    changes: Mapping[str, Any],
+) -> Suite:
+    chosen, skipped = (named, dict[str, str]()) if named else _runnable(methods())
+    if not chosen:
+        raise UsageError(f"Nothing of {kind} {name!r} can run here: {'; '.join(sorted(set(skipped.values())))}")
+    return Suite(Plan(datasets=datasets, methods=chosen, **changes), skipped)
 
 
 def quick() -> Iterable[str]:
@@ -212,23 +213,6 @@ def pollution() -> Iterable[str]:
     return (*robustness(), WITH_NORMALS)
 
 
-def novel() -> Iterable[str]:
-    """Our system, asked about faults that were taken out of its corpus."""
-    return ("flagship",)
-
-
-def readx() -> Iterable[str]:
-    """Shortcuts, methods without labels, with context and with labels; the slow ones last."""
-    quick = ("channel-presence", "departure", "euclidean", "sonde", "orders", "rocket", "sbd-d")
-    slow = ("dtw-i", "ours", "ours-before", "flagship-window", "flagship", "flagship-pool", "sonde+nr|dtw-i+gpc")
-    return (*quick, *slow, "mr-hydra(form=joint)", "ts2vec", "rdst")  # the last ones learn from each pool anew
-
-
-def early() -> Iterable[str]:
-    """Chance, a distance, encoders, and our systems without and with labels; once with normal as one more class."""
-    return ("random", "rocket", "sonde", "ours-before", "flagship", WITH_NORMALS, "dtw-i")
-
-
 def llm() -> Iterable[str]:
     """The paper's language-model table: the pool, four models that rerank it, and the same without retrieval.
 
@@ -258,6 +242,10 @@ SUITES: dict[str, Callable[[], Iterable[str]]] = {
     "flagship": flagship,
     "label-free": label_free,
     "classical": classical,
+    "paper": paper,
+    "full": full,
+}
+SWEEPS: dict[str, Callable[[], Iterable[str]]] = {
     "sbd": sbd,
     "norm": norm,
     "metric": metric,
@@ -269,13 +257,9 @@ SUITES: dict[str, Callable[[], Iterable[str]]] = {
     "share": robustness,
     "noise": robustness,
     "pollution": pollution,
-    NOVEL: novel,
-    READX: readx,
-    EARLY: early,
     LANGUAGE_MODELS: llm,
-    "paper": paper,
-    "full": full,
 }
+"""Methods of which one part is varied, or which are measured under several labels or levels."""
 
 
 def _runnable(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -308,20 +292,7 @@ def _unasked(spec: MethodSpec) -> str:
     return ""
 
 
-def _with_assets(root: Path | None) -> tuple[str, ...]:
-    """Sources of `WITH_ASSETS` that have a folder under the root, and the generated ones."""
-    generated = [e.name for e in SOURCES if e.origin != "imported" and e.build().info.generated]
-    *first, last = WITH_ASSETS
-    there = [name for name in (*first, *generated, last) if name in generated or (root and (root / name).is_dir())]
-    return tuple(there)
-
-
-def _with_onsets(root: Path | None) -> tuple[str, ...]:
-    """Sources of `WITH_ONSETS` that have a folder under the root, and generated ones."""
-    return (*SIMULATED_ONSETS, *(name for name in WITH_ONSETS if root and (root / name).is_dir()))
-
-
-def _datasets(root: Path | None) -> tuple[str, ...]:
+def datasets_at_hand(root: Path | None) -> tuple[str, ...]:
     """Sources of `COVERED` that have a folder under the root, else the generated ones."""
     found = [name for name in COVERED if root is not None and (root / name).is_dir()]
     return tuple(found or [e.name for e in SOURCES if e.origin != "imported" and e.build().info.generated])

@@ -17,8 +17,8 @@ MARKED_ABOVE, FAILED_ABOVE = 0.05, 0.5
 REMEDIES = {
     "refusal": "Ask another model, or other prompts",
     "truncated": "Raise max_tokens of the profile, or turn thinking off",
-    "empty": "Check the model, `readbench llm check NAME` shows what it says",
-    "unreadable": "Set structured = true, or ask another model; `readbench llm check NAME` shows what it says",
+    "empty": "Check the model, `readbench models check NAME` shows what it says",
+    "unreadable": "Set structured = true, or ask another model; `readbench models check NAME` shows what it says",
 }
 """What helps against each kind of answer that is none."""
 

@@ -30,8 +30,7 @@ from readbench.benchmark.report import (
     tell_place,
     tell_retained,
 )
-from readbench.benchmark.runs import TIMES, open_folder, parse_budget
-from readbench.benchmark.studies import read_costs
+from readbench.benchmark.runs import TIMES, open_folder, parse_budget, read_costs
 from readbench.common.plots import colour_of
 from readbench.engine.legs import STAGES
 from readbench.engine.spec import Stage, parse

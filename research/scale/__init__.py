@@ -1,0 +1,1 @@
+"""What methods find and cost as the corpus grows to a million windows."""

@@ -1,0 +1,77 @@
+"""Commands of earlier versions: each answers with the command that does its work now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperGroup
+
+from readbench.errors import UsageError
+
+FORMER = {
+    "merge": "run --merge PART --merge PART --out RUN",
+    "publish": "submit RUN --rows FOLDER",
+    "export": "report RUN --trec FOLDER",
+    "check-submissions": "leaderboard FOLDER --check",
+    "methods": "list methods",
+    "datasets": "list datasets",
+    "metrics": "list metrics",
+    **{name: f"study {name}" for name in ("opinions", "active", "assets", "compound", "ucr")},
+    "cost": "study cost --set run=RUN",
+    "audit": "data verify DATASET",
+    "llm": "models check NAME, or models list",
+    "cases confirm": "cases label LIBRARY CASE --like OTHER",
+    "cases reject": "cases label LIBRARY CASE --unlike OTHER",
+    "cases note": "cases label LIBRARY CASE --note TEXT",
+    "cases redo": "cases undo LIBRARY --redo",
+    "cases find": "cases list LIBRARY --text WORDS",
+    "cases stats": "cases list LIBRARY --counts",
+    **{
+        f"cases {name}": f"cases review LIBRARY --what {name}"
+        for name in ("next", "doubtful", "overview", "separation")
+    },
+    "cases warm": "cases optimise LIBRARY --warm",
+    "cases demo": "cases init LIBRARY --demo",
+}
+"""Former name -> what to type."""
+IN_A_CHECKOUT = {
+    "documents": "tools.docs fill RESULTS PAGES",
+    "coverage": "research.coverage",
+    "scale": "research.scale",
+    "cases bench": "research.speed.library",
+}
+"""Former name -> the module that does it in a checkout of the repository."""
+
+
+class Group(TyperGroup):
+    """A group of commands that knows the former ones."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - of the library under typer
+        """The command of a name; a former one is answered with the present one."""
+        found = super().get_command(ctx, cmd_name)
+        group = self.name if self.name == "cases" else ""
+        name = f"{group} {cmd_name}".strip()
+        if found is None and name in FORMER:
+            raise UsageError(f"readbench {name} is now: readbench {FORMER[name]}.")
+        if found is None and name in IN_A_CHECKOUT:
+            raise UsageError(f"readbench {name} is now, in a checkout: python -m {IN_A_CHECKOUT[name]}.")
+        return found
+
+
+def refuse_others(ctx: Any, mode: str, *known: str) -> None:  # noqa: ANN401 - of the library under typer
+    """Refuse the options that were given beside one that makes a command do something else.
+
+    Args:
+        ctx: of the command.
+        mode: that option.
+        known: names of the parameters that go with it.
+    """
+    for parameter in ctx.command.params:
+        if parameter.name not in known and was_given(ctx, parameter.name):
+            raise UsageError(f"{parameter.opts[0]} does not apply to {mode}. Leave it out.")
+
+
+def was_given(ctx: Any, name: str) -> bool:  # noqa: ANN401 - of the library under typer
+    """Whether a parameter stands on the command line, and not its default or a variable."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

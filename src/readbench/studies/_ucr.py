@@ -1,0 +1,137 @@
+"""Is the nearest series of the same class? Methods on the UCR archive's own train and test sides.
+
+The question is older and plainer than the benchmark's: no faults, no normal operation, one channel. It tells how well a
+method compares shapes, on data that no setting of the benchmark has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from readbench.benchmark.protocol import Recording
+from readbench.benchmark.report import ReportTable
+from readbench.benchmark.sources import Ctsr
+from readbench.common.progress import SILENT, Progress, within
+from readbench.engine.method import Method
+from readbench.engine.vectors import VectorFolder
+from readbench.engine.windows import WindowSet
+from readbench.studies._study import STUDIES, Grid, Row, Study, StudyCell, once
+
+
+@dataclass(frozen=True, eq=False)
+class ArchiveSet:
+    """One dataset of the archive: its series, labelled, as the archive divides them."""
+
+    name: str
+    train: WindowSet
+    test: WindowSet
+
+
+@dataclass(frozen=True)
+class ArchiveResult:
+    """Accuracy of a method on the set that is the part of a cell."""
+
+    cell: StudyCell
+    accuracy: float
+
+
+def cells_of_archive(dataset: str, method: str, grid: Grid) -> list[StudyCell]:
+    """A cell a set of the archive that has both sides."""
+    return [StudyCell(dataset, method, part=name) for name in Ctsr().divided(grid.setting().root)]
+
+
+def depends_on(cell: StudyCell, grid: Grid) -> object:
+    """The files of a set."""
+    return Ctsr().only(cell.part).fingerprint(grid.setting().root)
+
+
+def measure_cell(cell: StudyCell, progress: Progress, grid: Grid) -> list[Row]:
+    """One row with the accuracy."""
+    setting = grid.setting()
+    archive = read_archive_set(cell.part, setting.root)
+    return [{"accuracy": accuracy(cell.method, archive, setting.cache, within(progress, "encoding"))}]
+
+
+def read_result(cell: StudyCell, row: Row) -> ArchiveResult:
+    """From a row."""
+    return ArchiveResult(cell, row["accuracy"])
+
+
+@lru_cache(maxsize=1)
+def read_archive_set(name: str, root: Path | None) -> ArchiveSet:
+    """One dataset below `root`; the last one stays in memory, for the other methods."""
+    sides: dict[str, list[Recording]] = {"TRAIN": [], "TEST": []}
+    for recording in Ctsr().only(name).recordings(root):
+        sides[_side(recording)].append(recording)
+    return ArchiveSet(name, _windows(sides["TRAIN"]), _windows(sides["TEST"]))
+
+
+def accuracy(method: str, dataset: ArchiveSet, cache: Path | None, progress: Progress = SILENT) -> float:
+    """Share of the test series whose best-scored train series has their label."""
+    own = Method(method, vectors=VectorFolder(cache) if cache else None, progress=progress)
+    best = own.fit(dataset.train).score(dataset.test).argmax(axis=1)
+    return float(np.mean(dataset.train.labels[best] == dataset.test.labels))
+
+
+def _windows(recordings: list[Recording]) -> WindowSet:
+    return WindowSet.from_arrays(
+        [recording.values.astype(np.float32) for recording in recordings],
+        channels=recordings[0].channels,
+        labels=np.array([recording.labels[0] for recording in recordings], np.int32),
+    )
+
+
+def _side(recording: Recording) -> str:
+    """Side of a series, from its id."""
+    return recording.id.rpartition(":")[0].rpartition("_")[2]
+
+
+def mean_table(measured: Sequence[ArchiveResult]) -> ReportTable:
+    """One row a method."""
+    rows = []
+    for method in once(one.cell.method for one in measured):
+        own = [one.accuracy for one in measured if one.cell.method == method]
+        rows.append([method, f"{np.mean(own):.3f}", str(len(own))])
+    return ReportTable("ucr-mean", "1-NN accuracy, UCR archive", ["Method", "Mean", "Datasets"], rows, labels=1)
+
+
+def set_table(measured: Sequence[ArchiveResult]) -> ReportTable:
+    """One row a set of the archive, one column a method."""
+    methods = once(one.cell.method for one in measured)
+    values = {(one.cell.part, one.cell.method): f"{one.accuracy:.6f}" for one in measured}
+    rows = [
+        [name, *(values.get((name, own), "") for own in methods)] for name in once(one.cell.part for one in measured)
+    ]
+    return ReportTable("ucr", "1-NN accuracy on each set of the UCR archive", ["dataset", *methods], rows, labels=1)
+
+
+def show_tables(measured: Sequence[ArchiveResult]) -> list[ReportTable]:
+    """Means, and each set."""
+    return [mean_table(measured), set_table(measured)]
+
+
+def show_briefly(measured: Sequence[ArchiveResult]) -> list[ReportTable]:
+    """Means."""
+    return [mean_table(measured)]
+
+
+STUDIES.register(
+    Study(
+        name="ucr",
+        summary="Nearest-neighbour accuracy on the UCR archive's train and test sides, where its files are at hand.",
+        measure=measure_cell,
+        depends=depends_on,
+        cells=cells_of_archive,
+        read=read_result,
+        tables=show_tables,
+        shown=show_briefly,
+        datasets=("ctsr",),
+        axes=("methods",),
+        builds=False,
+    )
+)
