@@ -99,7 +99,7 @@ def test_few_pairs_are_compared_twice(metric: Metric, monkeypatch: pytest.Monkey
     compared = 0
     compare = vectors_cuda._compare
 
-    def counting(queries: vectors_cuda.Side, block: vectors_cuda.Side, items: Any, *, cosine: bool) -> Any:  # noqa: ANN401
+    def counting(queries: vectors_cuda.Operand, block: vectors_cuda.Operand, items: Any, *, cosine: bool) -> Any:  # noqa: ANN401
         nonlocal compared
         compared += items.numel()
         return compare(queries, block, items, cosine=cosine)

@@ -44,7 +44,7 @@ class UncomparableError(Exception):
         self.position = position
 
 
-class Side(NamedTuple):
+class Operand(NamedTuple):
     """Vectors (N, D) as given and as they are multiplied (shifted, or of length one), and lengths (N,) in float64."""
 
     vectors: Tensor
@@ -81,7 +81,7 @@ def nearest(
             block = _prepare(vectors, shift)
             step = max(1, TILE_SCORES // len(vectors))
             for part in (slice(start, start + step) for start in range(0, len(queries), step)):
-                own = Side(*(values[part] for values in asked))
+                own = Operand(*(values[part] for values in asked))
                 scores[part], items[part] = _improve(own, block, (scores[part], items[part]), first, cosine=cosine)
         return items.cpu().numpy(), scores.cpu().numpy()
 
@@ -102,18 +102,18 @@ def stream_blocks(corpus: Floats, device: str, team: Team) -> Iterator[tuple[int
         yield start, block.arrived().view(-1, width)
 
 
-def _prepare(vectors: Tensor, shift: Tensor | None) -> Side:
+def _prepare(vectors: Tensor, shift: Tensor | None) -> Operand:
     """Bring vectors into the form in which they are multiplied; without a shift for cosines."""
     torch = import_optional("torch", "top_k")
     moved = vectors if shift is None else vectors - shift
     lengths = torch.linalg.vector_norm(moved, dim=1, dtype=torch.float64)
     if shift is None:
         moved = moved * (1 / lengths).where(lengths > 0, 0.0)[:, None]
-    return Side(vectors, moved.float(), lengths)
+    return Operand(vectors, moved.float(), lengths)
 
 
 def _improve(
-    queries: Side, block: Side, best: tuple[Tensor, Tensor], first: int, *, cosine: bool
+    queries: Operand, block: Operand, best: tuple[Tensor, Tensor], first: int, *, cosine: bool
 ) -> tuple[Tensor, Tensor]:
     """Scores and items (Q, k) of the best so far and those of a block, which begins at `first`."""
     torch = import_optional("torch", "top_k")
@@ -124,13 +124,13 @@ def _improve(
     needed = _least_needed(queries, scores[:, -1], cosine=cosine)
     unsure = (~(likely.values[:, -1] < needed)).nonzero().ravel()
     if likely.indices.shape[1] < size and len(unsure):
-        own, known = Side(*(values[unsure] for values in queries)), (best[0][unsure], best[1][unsure])
+        own, known = Operand(*(values[unsure] for values in queries)), (best[0][unsure], best[1][unsure])
         every = torch.arange(size, device=unsure.device).expand(len(unsure), size)
         scores[unsure], items[unsure] = _merge(known, own, block, every, first, cosine=cosine)
     return scores, items
 
 
-def _bound(queries: Side, block: Side, *, cosine: bool) -> Tensor:
+def _bound(queries: Operand, block: Operand, *, cosine: bool) -> Tensor:
     """(Q, B) most that a similarity can be: a cosine, or a squared distance below that of query and centre."""
     products = queries.rounded @ block.rounded.T
     width = block.rounded.shape[1]
@@ -142,7 +142,7 @@ def _bound(queries: Side, block: Side, *, cosine: bool) -> Tensor:
     return 2 * products - squares + slack + SPARE * width * TINIEST
 
 
-def _least_needed(queries: Side, scores: Tensor, *, cosine: bool) -> Tensor:
+def _least_needed(queries: Operand, scores: Tensor, *, cosine: bool) -> Tensor:
     """(Q,) what a similarity must reach to score as much as this, with room for rounding."""
     wanted = scores.double()
     if cosine:
@@ -151,13 +151,15 @@ def _least_needed(queries: Side, scores: Tensor, *, cosine: bool) -> Tensor:
 
 
 def _merge(
-    best: tuple[Tensor, Tensor], queries: Side, block: Side, items: Tensor, first: int, *, cosine: bool
+    best: tuple[Tensor, Tensor], queries: Operand, block: Operand, items: Tensor, first: int, *, cosine: bool
 ) -> tuple[Tensor, Tensor]:
     """The best so far with items (Q, m) of a block, ascending in each row; all of them stand behind those before."""
     torch = import_optional("torch", "top_k")
     step = max(1, PAIR_NUMBERS // max(1, items.shape[1] * block.vectors.shape[1]))
     parts = [slice(start, start + step) for start in range(0, len(items), step)]
-    own = torch.cat([_compare(Side(*(v[part] for v in queries)), block, items[part], cosine=cosine) for part in parts])
+    own = torch.cat(
+        [_compare(Operand(*(v[part] for v in queries)), block, items[part], cosine=cosine) for part in parts]
+    )
     if bool((bad := ~own.isfinite()).any()):
         raise UncomparableError(first + int(items[bad].min()))
     scores, order = torch.cat([best[0], own], dim=1).sort(dim=1, descending=True, stable=True)
@@ -165,7 +167,7 @@ def _merge(
     return scores[:, :k], torch.cat([best[1], items + first], dim=1).gather(1, order[:, :k])
 
 
-def _compare(queries: Side, block: Side, items: Tensor, *, cosine: bool) -> Tensor:
+def _compare(queries: Operand, block: Operand, items: Tensor, *, cosine: bool) -> Tensor:
     """(Q, m) scores of items (Q, m) of a block, in double precision and rounded once."""
     left, right = queries.vectors[:, None].double(), block.vectors[items].double()
     if not cosine:
