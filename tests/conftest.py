@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from typer import main, testing
 
 from tests.browser import chromium
 
@@ -29,6 +31,9 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("READBENCH_EXAMPLES", "repeatable"))
 
+
+# Typer builds all commands from their signatures at each call, which takes longer than most calls.
+main.get_command = vars(testing)["_get_command"] = cache(main.get_command)
 
 # Programs among the tests, whose doctests are collected only where what they import is installed.
 NEEDS = {"front_picture.py": ("uvicorn",), "research/export_checkpoints.py": ("torch",)}

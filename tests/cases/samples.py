@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -57,7 +60,22 @@ def normals(count: int, seed: int = 99, prefix: str = "n") -> WindowSet:
 
 
 def filled(where: str | Path, count: int = 12) -> Library:
-    """A library of labelled cases and normals."""
+    """A library of labelled cases and normals; in a folder a copy of one that was filled before."""
+    if isinstance(where, Path):
+        shutil.copytree(_filled_once(count).name, where)
+        return Library.open(where)
+    return _fill(where, count)
+
+
+@cache
+def _filled_once(count: int) -> TemporaryDirectory[str]:
+    """A folder with such a library, which goes when the process ends."""
+    folder = TemporaryDirectory(prefix="readbench-filled-", ignore_cleanup_errors=True)
+    _fill(folder.name, count)
+    return folder
+
+
+def _fill(where: str, count: int) -> Library:
     library = Library.create(where)
     library.add_normals(normals(10))
     library.add(windows(count))

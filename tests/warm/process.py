@@ -18,6 +18,7 @@ import sys
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 IMPORTED = (
@@ -32,11 +33,15 @@ IMPORTED = (
     "pyarrow.parquet",
     "matplotlib.figure",
     "lance_namespace",
+    "pydantic",
+    "requests",
+    "tqdm",
     "readbench.cli",
     "readbench.benchmark.protocol",
     "readbench.benchmark.report",
     "readbench.benchmark.runs",
     "readbench.benchmark.studies",
+    "readbench.cases.watch",
     "readbench.engine.encoders",
     "readbench.engine.rerankers",
     "readbench.engine.retrievers",
@@ -63,6 +68,9 @@ def import_all() -> None:
             continue
     registry = importlib.import_module("readbench.engine.registry")
     registry._plugin_origins.cache_clear()  # each call may find other packages
+    typer: Any = importlib.import_module("typer.main")
+    typer.get_command = cache(typer.get_command)
+    typer.get_command(importlib.import_module("readbench.cli").app)  # built from its signatures at each call otherwise
     gc.freeze()
 
 
