@@ -105,7 +105,9 @@ def test_what_is_learned_is_lent_while_searches_use_it(tmp_path: Path) -> None:
         try:
             for again in range(4):
                 for i, learned in enumerate(library.learned().values()):
-                    write_lent(tmp_path / f"{start}-{again}-{i}.lent", learned, library.store)
+                    path = tmp_path / f"{start}-{again}-{i}.lent"
+                    write_lent(path, learned, library.store)
+                    assert read_lent(path, library.store).snapshot.entries
         finally:
             over.set()
             for thread in threads:
