@@ -247,11 +247,11 @@ GAPPY = tuple(f"gaps-{number}" for number in range(1, 5))
 TABLE = ("--time", "t")
 CASE_COLUMNS = (*TABLE, "--case", "case", "--label-column", "fault", "--asset-column", "asset")
 FEEDBACK: tuple[tuple[str, ...], ...] = (
-    ("reject", "case-095", "case-000"),
-    ("reject", "case-096", "case-001"),
-    ("confirm", "case-097", "case-002"),
+    ("label", "case-095", "--unlike", "case-000"),
+    ("label", "case-096", "--unlike", "case-001"),
+    ("label", "case-097", "--like", "case-002"),
     ("label", "case-098", "surge"),
-    ("note", "case-003", "Seal replaced."),
+    ("label", "case-003", "--note", "Seal replaced."),
     ("delete", "case-004", "case-005"),
     ("undo",),
     ("delete", "case-006"),
@@ -259,9 +259,9 @@ FEEDBACK: tuple[tuple[str, ...], ...] = (
 """What was said of the cases after they came in; the argument after the verb is the library."""
 ABOUT: dict[str, tuple[str, ...]] = {
     "case-099": ("search", "case-099", "--method", FLAGSHIP),
-    "next": ("next", "-k", "5", "--method", FLAGSHIP),
-    "doubtful": ("doubtful", "-k", "10", "--method", FLAGSHIP),
-    "stats": ("stats",),
+    "next": ("review", "-k", "5", "--method", FLAGSHIP),
+    "doubtful": ("review", "--what", "doubtful", "-k", "10", "--method", FLAGSHIP),
+    "stats": ("list", "--counts"),
 }
 """Questions about the library itself."""
 

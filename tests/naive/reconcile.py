@@ -21,7 +21,10 @@ def channel_stats(windows: WindowSet) -> dict[str, tuple[float, float]]:
 
 
 def normalise(windows: WindowSet, mode: str, reference: WindowSet) -> list[Numbers]:
-    """Z-scores; a spread that float32 cannot resolve at that level counts as constant and becomes zero."""
+    """Z-scores; a spread that rounding to float32 can make of a constant counts as constant and becomes zero.
+
+    That is half the distance to the next number; within one window, the number's relative precision.
+    """
     known = channel_stats(reference)
     resolution = float(np.finfo(np.float32).eps)
     out = []
@@ -33,7 +36,8 @@ def normalise(windows: WindowSet, mode: str, reference: WindowSet) -> list[Numbe
                 scaled[c] = row
                 continue
             mean, std = (float(row.mean()), float(row.std())) if mode == "window" else known.get(name, (0.0, 0.0))
-            if std > abs(mean) * resolution:
+            step = float(np.spacing(np.float32(abs(mean)))) / 2
+            if std > (abs(mean) * resolution if mode == "window" else step):
                 for t, value in enumerate(row):
                     scaled[c, t] = min(max((value - mean) / std, -LARGEST_SCORE), LARGEST_SCORE)
         out.append(scaled)

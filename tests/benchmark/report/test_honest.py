@@ -34,6 +34,7 @@ from readbench.engine.spec import COMPOSED, parse
 from readbench.errors import DataError, RunError, UnknownNameError, UsageError
 from tests.benchmark.report.made_up import made_up_run
 from tests.benchmark.runs.helpers import small_plan
+from tools.docs.__main__ import main as write_documents
 from tools.docs.blocks import BLOCKS, fill_blocks, find_stale, write_block
 from tools.docs.conclusions import CLAIMS, OWN_CLAIMS, RERANKER_CLAIMS, Claim, judge_claims
 
@@ -122,7 +123,9 @@ def test_a_method_that_lacks_datasets_says_on_how_many_it_is(tmp_path: Path) -> 
     assert row is table.rows[-1]
 
 
-def test_a_block_shows_what_the_rows_give_and_an_edited_number_is_found(base: Path, tmp_path: Path) -> None:
+def test_a_block_shows_what_the_rows_give_and_an_edited_number_is_found(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     results = read_results(base / "results")
     document = tmp_path / "page.md"
     marked = "".join(f"<!-- results: {name} -->\n<!-- end -->\n" for name in BLOCKS)
@@ -136,10 +139,9 @@ def test_a_block_shows_what_the_rows_give_and_an_edited_number_is_found(base: Pa
     assert number is not None
     document.write_text(text.replace(number[0], ".999"))
     assert {stale.name for stale in find_stale([document], results)} >= {"classical"}
-    done = CliRunner().invoke(app, ["documents", str(base / "results"), str(document), "--check"])
-    assert done.exit_code == 1
-    assert "the block classical is not what the rows" in done.output
-    assert CliRunner().invoke(app, ["documents", str(base / "results"), str(document)]).exit_code == 0
+    assert write_documents(["check", str(base / "results"), str(document)]) == 1
+    assert "the block classical is not what the rows" in capsys.readouterr().out
+    assert write_documents(["fill", str(base / "results"), str(document)]) == 0
     assert document.read_text() == text
 
 
