@@ -370,20 +370,49 @@ def _read_text(name: str, content: bytes, limits: Limits) -> Table:
 
 
 def read_parquet(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
-    """A whole Parquet file; texts stay dictionaries, so that a repeated long text cannot fill the memory."""
+    """A whole Parquet file; texts stay dictionaries, so that a repeated long text is in memory once.
+
+    The file keeps such a text once as well, so its texts are counted as often as they are repeated before any is read.
+    """
     try:
         meta = pyarrow.parquet.read_metadata(file)
         limits.check_rows(name, meta.num_rows)
         limits.check_columns(name, meta.num_columns)
-        chunks = [meta.row_group(g).column(c) for g in range(meta.num_row_groups) for c in range(meta.num_columns)]
-        limits.check_bytes(name, sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks))
+        leaves = [meta.schema.column(c) for c in range(meta.num_columns)]
+        chunks = [
+            (meta.row_group(g).column(c), leaf) for g in range(meta.num_row_groups) for c, leaf in enumerate(leaves)
+        ]
+        sizes = [max(chunk.total_uncompressed_size, max(8, leaf.length) * chunk.num_values) for chunk, leaf in chunks]
+        limits.check_bytes(name, sum(sizes))
         schema = meta.schema.to_arrow_schema()
         texts = [field.name for field in schema if pa.types.is_string(field.type)]
         _check_names(name, schema.names)
+        repeated = [
+            leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.converted_type != "DECIMAL"
+        ]
+        packed = pyarrow.parquet.ParquetFile(file, read_dictionary=repeated)
+        size = 0
         # On this thread alone: one of Arrow's that still holds the bytes when Python ends would abort the process.
+        for group in range(meta.num_row_groups) if repeated else ():
+            read = packed.read_row_group(group, columns=repeated, use_threads=False)
+            size += sum(_count_bytes(chunk) for column in read.columns for chunk in column.chunks)
+            limits.check_bytes(name, size)
         return pyarrow.parquet.ParquetFile(file, read_dictionary=texts).read(use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{name}: no Parquet that can be read ({error}). The file is damaged: get it again.") from error
+
+
+def _count_bytes(array: pa.Array) -> int:
+    """Bytes of the texts in an array, each counted as often as it is repeated."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return sum(_count_bytes(array.field(i)) for i in range(kind.num_fields))
+    if pa.types.is_nested(kind):
+        return _count_bytes(array.values)
+    if not pa.types.is_dictionary(kind):
+        return 0
+    lengths = pc.binary_length(array.dictionary.cast(pa.large_binary()))
+    return int(pc.sum(lengths.take(array.indices)).as_py() or 0)
 
 
 def _read_npz(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
