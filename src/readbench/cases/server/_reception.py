@@ -32,6 +32,10 @@ LEAST_RATE = 16 * 2**10
 """Bytes a second that a body must have on average."""
 OPEN_BYTES = 2**16
 """Largest body for a route that needs no key, such as the page to sign in."""
+MOST_NAMES = 10**6
+"""Colons of a JSON text: the names of its fields, and those in its texts."""
+MOST_ERRORS = 1000
+"""Wrong fields of a request of which the first is named."""
 MOST_CONNECTIONS = 500
 """Connections at the same time; each is an open file of the process."""
 
@@ -156,12 +160,16 @@ class _JsonRequest(Request):
 
 def _parse(content: bytes, adapter: TypeAdapter[Any], most_readings: int) -> Any:  # noqa: ANN401
     """The model in a JSON text; how many values it has is counted first: a window, and the time before it."""
-    count = content.count(b",")
+    count, names = content.count(b","), content.count(b":")
     if count > most_readings + OPEN_BYTES:
         raise HTTPException(413, f"The request has {count:,} values, more than {most_readings:,}. Send less at once.")
+    if names > MOST_NAMES:
+        raise HTTPException(413, f"The request has {names:,} colons, more than {MOST_NAMES:,}. Send less at once.")
     try:
         return adapter.validate_json(content)
     except ValidationError as error:
+        if error.error_count() > MOST_ERRORS:  # to list them all takes much longer than to find them
+            raise HTTPException(422, f"body: {error.error_count():,} fields are not what this route takes.") from None
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in ("body", *first["loc"]))
         raise HTTPException(422, f"{where[:200]}: {first['msg']}.") from error
