@@ -161,9 +161,7 @@ SITUATIONS = [
     BadSituation("submit run --out /dev/null", "no file"),
     BadSituation("leaderboard sent --out file", FOLDER),
     BadSituation("leaderboard nowhere", "There is no folder nowhere", 2),
-    BadSituation(
-        "study opinions --datasets sim_ecg --methods rocket(features=504)+verdict --out file", FOLDER
-    ),
+    BadSituation("study opinions --datasets sim_ecg --methods rocket(features=504)+verdict --out file", FOLDER),
     BadSituation("study active --datasets sim_ecg --seeds 0 --methods rocket(features=504)+verdict --out file", FOLDER),
     BadSituation("study assets --datasets sim_tanks --methods random --out file", FOLDER),
     BadSituation("study compound --methods random --out file", FOLDER),

@@ -164,7 +164,7 @@ def repeated(text: str, rows: int) -> bytes:
         (("a.csv.gz", gzip.compress(b"t,flow\n" + b"1,2\n" * 25 * MIB, 6)), "over 100 times as many"),
         (("a.csv", b"a,b\n" + b"1,2\n" * 120_000), "rows, more than"),
         (("a.csv", b",".join(b"c%d" % i for i in range(2000)) + b"\n" + (b"1," * 1999 + b"1\n") * 1500), "cells, more"),
-        (("a.parquet", repeated("x" * MIB, 90_000)), "no column"),
+        (("a.parquet", repeated("x" * MIB, 90_000)), "bytes, more than"),
         (("a.xlsx", book(b"<worksheet><row>" + b"<c/>" * 8 * MIB + b"</row></worksheet>")), "parts"),
         (("a.xlsx", book(b"<worksheet/>", b"<sst><si>" + b"<t>a</t>" * 4 * MIB + b"</si></sst>")), "parts"),
         (("a.xlsx", book(b"<worksheet a='" + b"x" * 64 * MIB + b"'/>")), "a text or an attribute"),
@@ -229,3 +229,51 @@ CHUNKS = st.sampled_from(
 def test_any_workbook_is_read_or_refused(parts: list[str], style: str) -> None:
     styles = FORMAT.format("yyyy", f"<xf numFmtId='0'/><xf numFmtId='{style}'/>")
     assert read_or_refuse(("a.xlsx", workbook("".join(parts), "<si><t>x</t></si>", styles)))
+
+
+LONG = "x" * 2**20
+
+
+def once(texts: pa.Array) -> pa.Array:
+    """Two hundred times the same text, which a Parquet file keeps once."""
+    return pa.DictionaryArray.from_arrays(pa.array([0] * 200, pa.int32()), texts)
+
+
+def listed(items: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(range(len(items) + 1), pa.int32()), items)
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        {"x": once(pa.array([LONG]))},
+        {"x": once(pa.array([LONG.encode()], pa.binary()))},
+        {"x": once(pa.array([LONG], pa.large_string()))},
+        {"x": listed(once(pa.array([LONG])))},
+        {"x": pa.StructArray.from_arrays([listed(once(pa.array([LONG])))], ["deep"])},
+        {"values": listed(pa.array([1.0] * 200)), "channels": listed(once(pa.array([LONG])))},
+    ],
+    ids=["text", "bytes", "large text", "list", "list in a record", "names of channels"],
+)
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_text_that_a_file_keeps_once_counts_as_often_as_it_is_repeated(
+    repeated: dict[str, pa.Array], groups: int
+) -> None:
+    content = io.BytesIO()
+    table = pa.table({"t": np.arange(200.0), "v": np.ones(200), **repeated})
+    pq.write_table(table, content, row_group_size=200 // groups, compression="zstd", store_schema=False)
+    assert len(content.getvalue()) < 20_000
+    pool = pa.default_memory_pool()
+    before, peak = pool.bytes_allocated(), pool.max_memory()
+    with pytest.raises(DataError, match="bytes, more than the 67,108,864 that are read"):
+        read_recording(("a.parquet", content.getvalue()), limits=LIMITS)
+    assert pool.max_memory() <= max(peak, before + 2**26)
+
+
+def test_binary_values_of_one_size_count_by_that_size() -> None:
+    content = io.BytesIO()
+    wide = pa.array([b"x" * 2**20], pa.binary(2**20))
+    table = pa.table({"t": np.arange(200.0), "v": np.ones(200), "x": wide.take(pa.array([0] * 200))})
+    pq.write_table(table, content, compression="zstd", store_schema=False)
+    with pytest.raises(DataError, match=r"209,7\d\d,\d+ bytes"):
+        read_recording(("a.parquet", content.getvalue()), limits=LIMITS)

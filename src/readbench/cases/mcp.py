@@ -79,8 +79,8 @@ Word = Annotated[str, StringConstraints(max_length=MAX_CHANNEL_NAME)]
 Place = Annotated[str, StringConstraints(max_length=MAX_LINK)]
 Notes = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 FactNumbers = Annotated[dict[Name, float], Field(max_length=MAX_FACTS)]
-ChannelWords = Annotated[list[Word], Field(max_length=MAX_CHANNELS)]
-Readings = Annotated[list[float | None], Field(max_length=MAX_READINGS)]
+ChannelWords = Annotated[list[Word], Field(max_length=MAX_CHANNELS, fail_fast=True)]
+Readings = Annotated[list[float | None], Field(max_length=MAX_READINGS, fail_fast=True)]
 Values = Annotated[dict[Word, Readings], Field(max_length=MAX_CHANNELS)]
 ASKED: dict[str, tuple[Any, Any, str]] = {
     "case": (Name, "", "Id of a stored case. Give this, or a file, or values."),

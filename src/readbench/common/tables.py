@@ -105,8 +105,6 @@ class Table:
             zone: of dates that name none; otherwise the table's.
         """
         values = self._column(column)
-        if _measure_texts(values) > MOST_TEXTS:
-            return None
         found = read_times(values, column, unit, zone or self.zone)
         if found is None and not _is_number(values.type) and self._is_numeric(column):
             found = read_times(pa.chunked_array([self.numbers(column)]), column, unit, zone or self.zone)
@@ -120,8 +118,6 @@ class Table:
 
     def _is_numeric(self, column: str) -> bool:
         values = self.data[column]
-        if _measure_texts(values) > MOST_TEXTS:
-            return False
         if pa.types.is_string(values.type) or pa.types.is_dictionary(values.type):
             return self.style.read(_texts(values)) is not None
         return _is_number(values.type)
@@ -184,8 +180,6 @@ def _is_number(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
 def _texts(values: Any) -> Any:  # noqa: ANN401 - an Arrow array, whole or in chunks
     """A column as trimmed texts, null where there is none."""
     if pa.types.is_dictionary(values.type):
-        if (size := _measure_texts(values)) > MOST_TEXTS:
-            raise DataError(f"A column holds {size:,} bytes of text, too much for numbers. Leave it out.")
         values = values.cast(values.type.value_type)
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
@@ -376,36 +370,49 @@ def _read_text(name: str, content: bytes, limits: Limits) -> Table:
 
 
 def read_parquet(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
-    """A whole Parquet file; texts stay dictionaries, so that a repeated long text cannot fill the memory."""
+    """A whole Parquet file; texts stay dictionaries, so that a repeated long text is in memory once.
+
+    The file keeps such a text once as well, so its texts are counted as often as they are repeated before any is read.
+    """
     try:
         meta = pyarrow.parquet.read_metadata(file)
         limits.check_rows(name, meta.num_rows)
         limits.check_columns(name, meta.num_columns)
-        chunks = [meta.row_group(g).column(c) for g in range(meta.num_row_groups) for c in range(meta.num_columns)]
-        limits.check_bytes(name, sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks))
+        leaves = [meta.schema.column(c) for c in range(meta.num_columns)]
+        chunks = [
+            (meta.row_group(g).column(c), leaf) for g in range(meta.num_row_groups) for c, leaf in enumerate(leaves)
+        ]
+        sizes = [max(chunk.total_uncompressed_size, max(8, leaf.length) * chunk.num_values) for chunk, leaf in chunks]
+        limits.check_bytes(name, sum(sizes))
         schema = meta.schema.to_arrow_schema()
         texts = [field.name for field in schema if pa.types.is_string(field.type)]
         _check_names(name, schema.names)
+        repeated = [
+            leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.converted_type != "DECIMAL"
+        ]
+        packed = pyarrow.parquet.ParquetFile(file, read_dictionary=repeated)
+        size = 0
         # On this thread alone: one of Arrow's that still holds the bytes when Python ends would abort the process.
+        for group in range(meta.num_row_groups) if repeated else ():
+            read = packed.read_row_group(group, columns=repeated, use_threads=False)
+            size += sum(_count_bytes(chunk) for column in read.columns for chunk in column.chunks)
+            limits.check_bytes(name, size)
         return pyarrow.parquet.ParquetFile(file, read_dictionary=texts).read(use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{name}: no Parquet that can be read ({error}). The file is damaged: get it again.") from error
 
 
-MOST_TEXTS = 2**30
-"""Bytes of the texts of a column that is read as numbers or times."""
-
-
-def _measure_texts(column: Any) -> int:  # noqa: ANN401 - a chunked Arrow array
-    """Bytes of the texts of a dictionary once they stand in every row that names them."""
-    if not pa.types.is_dictionary(column.type):
+def _count_bytes(array: pa.Array) -> int:
+    """Bytes of the texts in an array, each counted as often as it is repeated."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return sum(_count_bytes(array.field(i)) for i in range(kind.num_fields))
+    if pa.types.is_nested(kind):
+        return _count_bytes(array.values)
+    if not pa.types.is_dictionary(kind):
         return 0
-    size = 0
-    for chunk in column.chunks:
-        lengths = pc.fill_null(pc.binary_length(chunk.dictionary.cast(pa.string())), 0).to_numpy(zero_copy_only=False)
-        rows = np.bincount(chunk.indices.drop_null().to_numpy(zero_copy_only=False), minlength=len(lengths))
-        size += int((rows * lengths.astype(np.int64)).sum())
-    return size
+    lengths = pc.binary_length(array.dictionary.cast(pa.large_binary()))
+    return int(pc.sum(lengths.take(array.indices)).as_py() or 0)
 
 
 def _read_npz(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:

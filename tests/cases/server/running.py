@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -27,10 +28,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def served(app: FastAPI) -> Iterator[str]:
+def served(app: FastAPI, **how: Any) -> Iterator[str]:  # noqa: ANN401 - of the server
     """The address of an application on loopback."""
     port = free_port()
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, timeout_graceful_shutdown=5))
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, timeout_graceful_shutdown=5, **how))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

@@ -18,6 +18,7 @@ pytest.importorskip("mcp", reason="agents need the mcp package: pip install 'rea
 import httpx2
 import mcp
 import numpy as np
+from fastapi.testclient import TestClient
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -265,3 +266,8 @@ def test_an_agent_says_when_it_began(library: Library, tmp_path: Path) -> None:
     assert own.before is not None
     assert (own.before.shape, own.rate, own.facts) == ((3, 10), 10.0, {"speed": 29.5})
     assert "There is no file" in wrong.content[0].text
+
+
+def test_an_agent_over_http_holds_no_connection_open(client: TestClient) -> None:
+    for method in ("GET", "DELETE"):
+        assert client.request(method, "/mcp", headers={"Accept": "text/event-stream"}).status_code == 405

@@ -211,6 +211,38 @@ def test_a_field_beyond_its_bound_is_refused_at_once(
     assert resident() - before < 400e6
 
 
+WRONG = {
+    "readings": b'{"window":{"channels":["a"],"values":[[' + b'"a",' * 2_000_000 + b"1]]}}",
+    "rows": b'{"window":{"channels":["a"],"values":[' + b'"a",' * 2_000_000 + b"1]}}",
+    "channels": b'{"window":{"channels":[' + b"1," * 2_000_000 + b"1]}}",
+    "fields": b"{" + b",".join(b'"k%d":1' % i for i in range(900_000)) + b"}",
+    "more fields": b"{" + b",".join(b'"%d":1' % i for i in range(2_000_000)) + b"}",
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_request_of_wrong_values_is_refused_as_fast_as_a_right_one(address: str, what: str) -> None:
+    before = resident()
+    status, said, seconds = post(address, "search", WRONG[what])
+    assert status in {413, 422}, said[:300]
+    assert len(said) < 1000
+    assert seconds < SOON_S
+    assert resident() - before < 250e6
+
+
+def test_agents_that_send_wrong_values_get_a_short_answer(address: str) -> None:
+    head = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"find_similar_cases","arguments":'
+    content = head + b'{"values":{"a":[' + b'"a",' * 900_000 + b"1]}}}}"
+    kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    began = time.monotonic()
+    with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)) as connection:
+        connection.request("POST", "/mcp", content, kinds)
+        said = connection.getresponse().read()
+    assert b"valid number" in said
+    assert len(said) < 5000
+    assert time.monotonic() - began < SOON_S
+
+
 def refused(address: str, path: str, kind: str, content: bytes) -> int:
     """Status of what is refused before it was sent whole; 0 where the connection ended meanwhile."""
     with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)) as connection:

@@ -21,15 +21,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fastapi import FastAPI, Response
 from fastapi.testclient import TestClient
 
 from readbench.cases import Library
-from readbench.cases.server import KeyFile, Role, Settings
+from readbench.cases.server import KeyFile, Role, Settings, _reception
 from readbench.cases.server._app import create_app
 from readbench.common.deadlines import Deadline, set_deadline
 from readbench.errors import OverdueError
 from tests.cases.samples import CHANNELS, FAST, filled
-from tests.cases.server.running import await_health, free_port
+from tests.cases.server.running import await_health, free_port, served
 from tests.cases.server.test_api import csv, sent
 from tests.cases.server.test_keys import bearer
 
@@ -193,6 +194,66 @@ def test_one_address_has_so_many_connections(running: Running) -> None:
             own.close()
     time.sleep(0.2)
     assert ask_health(running.port) < 5
+
+
+LARGE = 32 * 2**20
+
+
+@pytest.fixture
+def large() -> Iterator[str]:
+    """The address of a service whose answers are large."""
+    app = FastAPI()
+
+    app.add_api_route("/readyz", lambda: "ready")
+    app.add_api_route("/large", lambda: Response(bytes(LARGE)))
+    with served(app, http=_reception.limit_connections(64, "")) as address:
+        yield address
+
+
+def ask_slowly(address: str) -> socket.socket:
+    """A connection that asked for a large answer, and has taken its first bytes."""
+    own = socket.socket()
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    own.settimeout(30)
+    own.connect(("127.0.0.1", int(address.rpartition(":")[2])))
+    own.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert own.recv(8) == b"HTTP/1.1"
+    return own
+
+
+def take(own: socket.socket) -> int:
+    """How much of an answer comes until the connection ends or the answer does."""
+    size = 0
+    with own:
+        while size < LARGE:
+            try:
+                part = own.recv(2**20)
+            except ConnectionResetError:
+                return size
+            if not part:
+                return size
+            size += len(part)
+    return size
+
+
+def test_an_answer_that_nobody_takes_is_dropped_after_a_stated_time(
+    large: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient = ask_slowly(large)
+    time.sleep(1.0)
+    assert take(patient) >= LARGE
+    monkeypatch.setattr(_reception, "PAUSE_S", 0.1)
+    monkeypatch.setattr(_reception, "LEAST_RATE", 2**28)
+    slow = ask_slowly(large)
+    time.sleep(1.0)
+    assert take(slow) < LARGE
+
+
+def test_answers_that_nobody_takes_have_a_limit_together(large: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_reception, "MOST_UNSENT", 3 * LARGE)
+    opened = [ask_slowly(large) for _ in range(5)]
+    time.sleep(1.0)
+    assert [take(own) >= LARGE for own in opened] == [False, False, True, True, True]
 
 
 def test_the_end_comes_in_the_time_of_grace_whatever_runs(where: Path) -> None:

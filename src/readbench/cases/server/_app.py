@@ -102,7 +102,7 @@ def create_app(
         from readbench.cases.server._agents import AgentDoor  # noqa: PLC0415 - optional package
 
         app.state.agents = AgentDoor(service)
-        app.router.routes.append(Route(AgentDoor.path, app.state.agents, methods=["GET", "POST", "DELETE"]))
+        app.router.routes.append(Route(AgentDoor.path, app.state.agents, methods=["POST"]))
     _add_watching(app)
     _add_errors(app)
     return app

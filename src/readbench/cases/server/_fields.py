@@ -46,10 +46,10 @@ TagText = Annotated[str, StringConstraints(max_length=MAX_TAGS * (MAX_NAME + 2))
 """All tags of a case in one field of a form."""
 Links = Annotated[tuple[Link, ...], Field(max_length=MAX_LINKS)]
 Rejected = Annotated[tuple[Name, ...], Field(max_length=MAX_REJECTED)]
-Channels = Annotated[tuple[ChannelName, ...], Field(max_length=MAX_CHANNELS)]
-Units = Annotated[tuple[Name, ...], Field(max_length=MAX_UNITS)]
+Channels = Annotated[tuple[ChannelName, ...], Field(max_length=MAX_CHANNELS, fail_fast=True)]
+Units = Annotated[tuple[Name, ...], Field(max_length=MAX_UNITS, fail_fast=True)]
 FactNumbers = Annotated[dict[Name, float], Field(max_length=MAX_FACTS)]
 FactTexts = Annotated[list[Query], Field(max_length=MAX_FACTS)]
-Row = Annotated[tuple[float | None, ...], Field(max_length=MAX_READINGS)]
-Rows = Annotated[tuple[Row, ...], Field(max_length=MAX_CHANNELS)]
-"""Readings by channel; null where one is missing."""
+Row = Annotated[tuple[float | None, ...], Field(max_length=MAX_READINGS, fail_fast=True)]
+Rows = Annotated[tuple[Row, ...], Field(max_length=MAX_CHANNELS, fail_fast=True)]
+"""Readings by channel; null where one is missing. The first that is none ends the reading of a request."""

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
-from typing import Any
+from typing import Any, ClassVar
 
 from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
@@ -32,6 +32,12 @@ LEAST_RATE = 16 * 2**10
 """Bytes a second that a body must have on average."""
 OPEN_BYTES = 2**16
 """Largest body for a route that needs no key, such as the page to sign in."""
+MOST_UNSENT = 2**28
+"""Bytes of answers of all connections that wait to be taken; above it the ones that have waited longest go."""
+MOST_NAMES = 10**6
+"""Colons of a JSON text: the names of its fields, and those in its texts."""
+MOST_ERRORS = 1000
+"""Wrong fields of a request of which the first is named."""
 MOST_CONNECTIONS = 500
 """Connections at the same time; each is an open file of the process."""
 
@@ -156,25 +162,31 @@ class _JsonRequest(Request):
 
 def _parse(content: bytes, adapter: TypeAdapter[Any], most_readings: int) -> Any:  # noqa: ANN401
     """The model in a JSON text; how many values it has is counted first: a window, and the time before it."""
-    count = content.count(b",")
+    count, names = content.count(b","), content.count(b":")
     if count > most_readings + OPEN_BYTES:
         raise HTTPException(413, f"The request has {count:,} values, more than {most_readings:,}. Send less at once.")
+    if names > MOST_NAMES:
+        raise HTTPException(413, f"The request has {names:,} colons, more than {MOST_NAMES:,}. Send less at once.")
     try:
         return adapter.validate_json(content)
     except ValidationError as error:
+        if error.error_count() > MOST_ERRORS:  # to list them all takes much longer than to find them
+            raise HTTPException(422, f"body: {error.error_count():,} fields are not what this route takes.") from None
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in ("body", *first["loc"]))
         raise HTTPException(422, f"{where[:200]}: {first['msg']}.") from error
 
 
 class LimitedProtocol(H11Protocol):
-    """HTTP/1.1 as uvicorn speaks it, with limits on connections.
+    """HTTP/1.1 as uvicorn speaks it, with limits on connections, and on answers that their receivers do not take.
 
     `most_of_one` is of one address; `trusted` addresses, which are those of proxies, may have more.
     """
 
     most_of_one = 64
     trusted: frozenset[str] = frozenset()
+    unsent: ClassVar[dict[LimitedProtocol, asyncio.TimerHandle]] = {}
+    """Connections whose answers wait to be taken, the oldest first, and when their patience ends."""
     _expected: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -191,6 +203,7 @@ class LimitedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._expect(forget=True)
+        self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -202,6 +215,28 @@ class LimitedProtocol(H11Protocol):
         """Wait for the next request."""
         super().on_response_complete()
         self._expect()
+
+    def pause_writing(self) -> None:
+        """The receiver takes an answer more slowly than it is written: it has so long, at the least rate."""
+        super().pause_writing()
+        self._stop_waiting()
+        patience = PAUSE_S + self.transport.get_write_buffer_size() / LEAST_RATE
+        self.unsent[self] = self.loop.call_later(patience, self.transport.abort)
+        held = sum(own.transport.get_write_buffer_size() for own in self.unsent)
+        for own in list(self.unsent):
+            if held <= MOST_UNSENT:
+                break
+            held -= own.transport.get_write_buffer_size()
+            own.transport.abort()
+
+    def resume_writing(self) -> None:
+        """The receiver has caught up."""
+        self._stop_waiting()
+        super().resume_writing()
+
+    def _stop_waiting(self) -> None:
+        if patience := self.unsent.pop(self, None):
+            patience.cancel()
 
     def _expect(self, *, forget: bool = False) -> None:
         """Between two requests, the next one must be begun and its head be whole in time.
@@ -233,5 +268,6 @@ def limit_connections(most_of_one: int, trusted: str) -> type[LimitedProtocol]:
         most_of_one: connections of one address.
         trusted: addresses that may have more, separated by commas.
     """
-    own = {"most_of_one": most_of_one, "trusted": frozenset(part.strip() for part in trusted.split(","))}
+    known = frozenset(part.strip() for part in trusted.split(","))
+    own = {"most_of_one": most_of_one, "trusted": known, "unsent": {}}
     return type("LimitedProtocol", (LimitedProtocol,), own)
