@@ -23,7 +23,7 @@ pytest.importorskip("material")
 pytest.importorskip("mkdocstrings_handlers.python")
 
 ROOT = Path(__file__).parents[1]
-MOST_WORDS = 17_800
+MOST_WORDS = 18_000
 """Of all pages, beside what is generated into them."""
 MOST_PAGES = 26
 ADDRESS_THAT_IS_FETCHED = re.compile(

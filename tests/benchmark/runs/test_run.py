@@ -177,7 +177,7 @@ def test_the_run_folder_holds_what_is_promised(tmp_path: Path, private_cache: Pa
     assert manifest["tasks"].keys() == {"sim_tanks/seed-7"}
     assert manifest["datasets"]["sim_tanks"]["data_origin"] == "simulated by us"
     assert manifest["computed_by"]["euclidean"]["packages"].keys() == {"llvmlite", "numba", "numpy"}
-    assert manifest["versions"].keys() == {"numba", "numpy", "pyarrow", "python", "scipy"}
+    assert manifest["versions"].keys() == {"llvmlite", "numba", "numpy", "pyarrow", "python", "scipy"}
     assert {row["labels"] for row in rows_without_times(tmp_path)} == {"all"}
     per_query = pq.read_table(tmp_path / "per_query.parquet")
     assert per_query.column_names == [*KEY, "query", "group", "metric", "value"]
