@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from readbench.common.deadlines import hold_lock, within_seconds
 from readbench.common.files import exclusive
+from readbench.errors import OverdueError
 
 HOLD = """
 import sys, time
@@ -86,6 +88,16 @@ def test_waiting_for_a_lock_ends(tmp_path: Path) -> None:
         pytest.raises(TimeoutError, match=r"for more than 0\.2 s"),
     ):
         other.submit(_enter, tmp_path / "work.lock").result(30)
+
+
+def test_waiting_for_a_lock_ends_with_the_time_of_the_work(tmp_path: Path) -> None:
+    lock, began = threading.Lock(), time.monotonic()
+    with exclusive(tmp_path / "work.lock"), lock:
+        with pytest.raises(OverdueError), within_seconds(0.2), exclusive(tmp_path / "work.lock"):
+            pass
+        with pytest.raises(OverdueError), within_seconds(0.2), hold_lock(lock):
+            pass
+    assert time.monotonic() - began < 5
 
 
 def _enter(path: Path) -> None:

@@ -32,7 +32,8 @@ from readbench.cases._store import (
     find_new,
     join_contexts,
 )
-from readbench.common.files import exclusive
+from readbench.common.deadlines import pause
+from readbench.common.files import LOCK_WAIT_S, exclusive
 from readbench.engine.context import Context
 from readbench.engine.vectors import window_digests
 from readbench.engine.windows import WindowSet
@@ -136,9 +137,15 @@ class LanceStore:
         """The address, or the whole path of the folder."""
         return self.where if self.folder is None else str(self.folder.resolve())
 
-    def writing(self) -> AbstractContextManager[None]:
-        """Hold the lock of this folder, or the claim on this address."""
-        return self._claim() if self.folder is None else self._lock(self.folder)
+    def writing(self, wait_s: float | None = None) -> AbstractContextManager[None]:
+        """Hold the lock of this folder, or the claim on this address.
+
+        Args:
+            wait_s: how long another writer is waited for; default the usual time of either.
+        """
+        if self.folder is None:
+            return self._claim(CLAIM_WAIT_S if wait_s is None else wait_s)
+        return self._lock(self.folder, LOCK_WAIT_S if wait_s is None else wait_s)
 
     def revision(self) -> int:
         """Versions of both tables, which only grow, together; LanceDB is asked only where a folder has changed."""
@@ -236,7 +243,7 @@ class LanceStore:
             self._sound("vectors")
             table = self._rows("vectors", "digest", digests, ["digest", "vector"], f"encoder = {_quote(encoder)}")
         except StoreError:
-            with suppress(StoreError), self.writing():
+            with suppress(StoreError), self.writing(0.0):
                 self._empty("vectors")
             return {}
         column = table["vector"].combine_chunks()
@@ -267,7 +274,7 @@ class LanceStore:
         """Whether notes have an index, which is made where it can be: reading needs no write."""
         if any(index.columns == ["notes"] for index in table.list_indices()):
             return True
-        with suppress(StoreError), self.writing(), self._explain("journal"):
+        with suppress(StoreError), self.writing(0.0), self._explain("journal"):
             make_index(table, "notes")
             self._enter("journal")
             return True
@@ -329,10 +336,10 @@ class LanceStore:
         return sum(path.stat().st_size for path in files if path.is_file())
 
     @contextmanager
-    def _lock(self, folder: Path) -> Iterator[None]:
+    def _lock(self, folder: Path, wait_s: float) -> Iterator[None]:
         with ExitStack() as held:
             try:
-                held.enter_context(exclusive(folder / "writer.lock"))
+                held.enter_context(exclusive(folder / "writer.lock", wait_s))
             except OSError as error:
                 reason = FULL.get(error.errno or 0, error.strerror)
                 raise StoreError(
@@ -341,13 +348,13 @@ class LanceStore:
             yield
 
     @contextmanager
-    def _claim(self) -> Iterator[None]:
+    def _claim(self, wait_s: float) -> Iterator[None]:
         """Write one's name where nobody's is: an object store has no locks, but of two such changes one fails."""
         claims = self._database.create_table("writer", schema=_WRITER, exist_ok=True)
         if not claims.count_rows():  # two rows, of two that came first at once, are claimed together
             claims.add(pa.Table.from_pylist([{"token": "", "holder": ""}], schema=_WRITER))
         token, holder = uuid4().hex, f"process {os.getpid()} on {socket.gethostname()}"
-        deadline = time.monotonic() + CLAIM_WAIT_S
+        deadline = time.monotonic() + wait_s
         while not _update(claims, "token = ''", token, holder):
             if time.monotonic() > deadline:
                 known = next(iter(claims.to_arrow()["holder"].to_pylist()), "")
@@ -355,7 +362,7 @@ class LanceStore:
                     f"{self.where} is being written by {known or 'another process'}. Try again when it is done; if it"
                     f" was killed, `readbench cases check {self.where} --repair` lets others write."
                 )
-            time.sleep(CLAIM_PAUSE_S)
+            pause(CLAIM_PAUSE_S)
             claims.checkout_latest()
         try:
             yield
@@ -386,7 +393,7 @@ class LanceStore:
         except StoreError:
             if name != "vectors":
                 raise
-            with suppress(StoreError), self.writing():
+            with suppress(StoreError), self.writing(0.0):
                 return self._empty(name)
         return None
 

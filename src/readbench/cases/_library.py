@@ -61,6 +61,7 @@ from readbench.cases._questions import QUESTIONS
 from readbench.cases._search import EXACT_CASES, SHORTLIST, Engine, Review
 from readbench.cases._store import LibraryVectors, Store, open_store
 from readbench.cases.roles import Deed, check_deed
+from readbench.common.deadlines import hold_lock
 from readbench.common.progress import SILENT, Progress
 from readbench.common.supervised import Hear, LoopState
 from readbench.common.tables import split_header
@@ -770,7 +771,7 @@ class Library:
         """Hold the writer's lock, with the state that nobody else can change meanwhile."""
         if self.as_of is not None:
             raise UsageError(f"This is the library as of change {self.as_of}: it can be searched, not changed.")
-        with self._write_lock, self.store.writing():
+        with hold_lock(self._write_lock), self.store.writing():
             yield self.snapshot().state
         self.snapshot()  # what was written has been read, for those who ask what is known
 

@@ -35,6 +35,7 @@ from readbench.cases._store import (
     find_new,
     join_contexts,
 )
+from readbench.common.deadlines import seconds_left
 from readbench.engine.context import Context
 from readbench.engine.vectors import window_digests
 from readbench.engine.windows import WindowSet
@@ -346,7 +347,8 @@ class PostgresStore:
 
     def _lock(self, connection: Connection) -> None:
         with connection.transaction():  # the settings end with it, the lock does not
-            connection.execute(f"SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '{WRITER_S}s'")
+            wait_ms = max(1, round(1000 * min(WRITER_S, seconds_left())))
+            connection.execute(f"SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {wait_ms}")
             connection.execute(_LOCK, [self._place.schema])
 
     def _unlock(self, connection: Connection) -> None:
@@ -581,7 +583,7 @@ class _Connections:
             return UsageError(f"{where} cannot keep this text: {said}. Leave that character out.")
         sentence = f"{where} refused: {said}"
         if code == errors.LockNotAvailable.sqlstate:
-            sentence = f"Another process has been writing into {where} for {WRITER_S} s. Try again later."
+            sentence = f"Another process has been writing into {where} for too long. Try again later."
         elif code == errors.QueryCanceled.sqlstate:
             sentence = f"{where} did not answer within {STATEMENT_S} s. Try again when it has less to do."
         elif code.startswith("53"):

@@ -10,11 +10,13 @@ with set_deadline(Deadline(time.monotonic() + 60)):   # who waits
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Protocol
 
 from readbench.errors import OverdueError
 
@@ -24,6 +26,18 @@ class Deadline:
     """When work must end: `at` on the clock of `time.monotonic`. Whoever holds it may make it earlier."""
 
     at: float
+
+
+class AnyLock(Protocol):
+    """A lock of threads."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as they have it
+        """Take it, if that is possible in so many seconds."""
+        ...
+
+    def release(self) -> None:
+        """Let others have it."""
+        ...
 
 
 _SET: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
@@ -71,6 +85,21 @@ def pause(seconds: float) -> None:
     time.sleep(max(0.0, min(seconds, left)))
     if left < seconds:
         check_deadline()
+
+
+@contextmanager
+def hold_lock(lock: AnyLock) -> Iterator[None]:
+    """Hold a lock of threads; `OverdueError` where the deadline of the work at hand comes first.
+
+    >>> with hold_lock(threading.RLock()):
+    ...     pass
+    """
+    while not lock.acquire(timeout=max(0.0, min(seconds_left(), threading.TIMEOUT_MAX))):
+        check_deadline()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def seconds_left() -> float:

@@ -23,6 +23,8 @@ from typing import IO
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path, user_data_path
 
+from readbench.common.deadlines import check_deadline, seconds_left
+
 
 def data_root(given: Path | None = None) -> Path | None:
     """The folder with one sub-folder per source: the argument, else `READBENCH_DATA`, else nothing."""
@@ -174,7 +176,8 @@ def exclusive(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
 
     Args:
         path: of the lock; its folder is made.
-        wait_s: after so many seconds of waiting, `TimeoutError`.
+        wait_s: after so many seconds of waiting, `TimeoutError`; `OverdueError` where the deadline of the work at hand
+            comes first.
 
     >>> import tempfile
     >>> with exclusive(Path(tempfile.mkdtemp()) / "work.lock"):
@@ -186,8 +189,9 @@ def exclusive(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
         require_folder(path.parent)
     lock = FileLock(path)
     try:
-        lock.acquire(timeout=wait_s)
+        lock.acquire(timeout=max(0.0, min(wait_s, seconds_left())))
     except Timeout as error:
+        check_deadline()
         held = f"another process has held this lock for more than {wait_s:g} s; try again when it is done"
         raise TimeoutError(errno.ETIMEDOUT, held, str(path)) from error
     try:

@@ -28,6 +28,7 @@ from readbench.cases import Library
 from readbench.cases.server import KeyFile, Role, Settings, _reception
 from readbench.cases.server._app import create_app
 from readbench.common.deadlines import Deadline, set_deadline
+from readbench.common.files import exclusive
 from readbench.errors import OverdueError
 from tests.cases.samples import CHANNELS, FAST, filled
 from tests.cases.server.running import await_health, free_port, served
@@ -84,9 +85,13 @@ def running(where: Path) -> Iterator[Running]:
 
 
 def post(port: int, path: str, content: bytes, **headers: str) -> tuple[int, bytes]:
+    return ask(port, "POST", path, content, **headers)
+
+
+def ask(port: int, method: str, path: str, content: bytes | None = None, **headers: str) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
-        connection.request("POST", path, content, {"Content-Type": "application/json", **headers})
+        connection.request(method, path, content, {"Content-Type": "application/json", **headers})
         answer = connection.getresponse()
         return answer.status, answer.read()
     except (BrokenPipeError, ConnectionResetError):
@@ -254,6 +259,30 @@ def test_answers_that_nobody_takes_have_a_limit_together(large: str, monkeypatch
     opened = [ask_slowly(large) for _ in range(5)]
     time.sleep(1.0)
     assert [take(own) >= LARGE for own in opened] == [False, False, True, True, True]
+
+
+def test_changes_that_wait_for_another_writer_leave_room_for_readers(tmp_path: Path) -> None:
+    library = filled(tmp_path / "library")
+    held = Settings(methods=(FAST,), workers=2, timeout_s=20)
+    statuses: list[int] = []
+
+    def label(address: str) -> None:
+        content = json.dumps({"case": "w0", "label": "noise"}).encode()
+        statuses.append(post(int(address.rpartition(":")[2]), "/api/v1/label", content, **{"If-Match": "*"})[0])
+
+    with served(create_app(library, held)) as address:
+        writers = [threading.Thread(target=label, args=(address,)) for _ in range(6)]
+        with exclusive(tmp_path / "library" / "writer.lock"):
+            for own in writers:
+                own.start()
+            time.sleep(1.0)
+            began = time.monotonic()
+            for path in ("/api/v1/cases/w1", "/api/v1/find?text=seal"):
+                assert ask(int(address.rpartition(":")[2]), "GET", path)[0] == 200
+            assert time.monotonic() - began < 10
+        for own in writers:
+            own.join(60)
+    assert statuses == [200] * 6
 
 
 def test_the_end_comes_in_the_time_of_grace_whatever_runs(where: Path) -> None:

@@ -49,7 +49,7 @@ class Settings:
         max_windows: of one search for several.
         max_comparisons: readings of what is asked about, times steps of the cases that it is compared with: a search
             of so many takes about ten seconds of one processor.
-        workers: requests that are worked on at the same time.
+        workers: requests that are worked on at the same time, beside half as many that change the library.
         waiting: requests that may wait for a worker; the next one is sent away with 503.
         timeout_s: longest that a request may take, waiting included.
         processes: that search; 0 for threads of one process.
@@ -177,10 +177,10 @@ class BusyError(Exception):
 
 
 class WorkerPool:
-    """A bounded pool of threads.
+    """A bounded pool of threads; changes, which wait for each other, have threads of their own.
 
     Args:
-        workers: calls at the same time.
+        workers: calls at the same time, and half as many changes.
         waiting: calls that may wait; the next one is refused.
         timeout_s: longest that a call may take, waiting included.
     """
@@ -191,21 +191,27 @@ class WorkerPool:
         self.running = 0
         self._workers = workers
         self._deadlines: dict[asyncio.Future[Any], Deadline] = {}
-        self._pool: ThreadPoolExecutor | None = None
+        self._pools: dict[bool, ThreadPoolExecutor] = {}
 
-    async def do(self, call: Callable[[], Result]) -> Result:
-        """Run a call and return what it returns; `BusyError` where there is no room or no time."""
+    async def do(self, call: Callable[[], Result], *, writes: bool = False) -> Result:
+        """Run a call and return what it returns; `BusyError` where there is no room or no time.
+
+        Args:
+            call: what is done.
+            writes: it may wait for another writer, while others read.
+        """
         if self.running >= self.most:
             raise BusyError(f"{self.running} requests are being worked on. Try again in a moment.")
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="cases")
+        if writes not in self._pools:
+            count = max(1, self._workers // 2) if writes else self._workers
+            self._pools[writes] = ThreadPoolExecutor(count, thread_name_prefix="cases")
         deadline = Deadline(time.monotonic() + self.timeout_s)
 
         def work() -> Result:
             with set_deadline(deadline), act_as(Role.READ):
                 return call()
 
-        future = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        future = asyncio.get_running_loop().run_in_executor(self._pools[writes], work)
         self.running += 1
         self._deadlines[future] = deadline
         future.add_done_callback(self._finish)
@@ -217,10 +223,8 @@ class WorkerPool:
 
     async def close(self, patience_s: float) -> None:
         """Drop what waits, and let what is running end: whatever has not after a while is left alone."""
-        if self._pool is None:
-            return
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self._pool = None
+        while self._pools:
+            self._pools.popitem()[1].shutdown(wait=False, cancel_futures=True)
         for deadline in self._deadlines.values():
             deadline.at = min(deadline.at, time.monotonic())
         if self._deadlines:
@@ -347,7 +351,7 @@ class CaseService:
             with act_as(caller.role), sign_changes("" if self.keys is None else caller.name) as made:
                 return call(), made
 
-        result, made = await self.work.do(signed)
+        result, made = await self.work.do(signed, writes=True)
         listed = CHANGES.get()
         if listed is not None:
             listed.extend(made)
