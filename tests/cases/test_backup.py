@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from readbench.cases import Case, Library, export_library, import_library, sign_changes
+from readbench.cases._store import context_digests
 from readbench.cli import app
+from readbench.engine.vectors import window_digests
+from readbench.engine.window_tables import read_windows
 from readbench.errors import DataError, ReadbenchError, UsageError
 from tests.cases.samples import CHANNELS, normals, windows
 
@@ -110,3 +116,45 @@ def test_a_history_without_its_windows_is_refused(full: Library, tmp_path: Path)
     pq.write_table(table.slice(1), tmp_path / "2.parquet")
     with pytest.raises(DataError, match="that is not in it"):
         import_library(Library.create(tmp_path / "other"), tmp_path / "2.parquet")
+
+
+def change_history(library: Library, path: Path, column: str, value: object, **row: object) -> None:
+    """An export with its history, in which somebody changed what the first window holds, and its row."""
+    export_library(library, path, history=True)
+    table = pq.read_table(path)
+    about = table.schema.metadata
+    values = table[column].to_pylist() if column in table.column_names else [None] * len(table)
+    kind = table.schema.field(column).type if column in table.column_names else pa.float64()
+    table = table.drop_columns([column] if column in table.column_names else [])
+    table = table.append_column(column, pa.array([value, *values[1:]], kind)).replace_schema_metadata(about)
+    pq.write_table(table, path)
+    rows = json.loads(about[b"readbench.journal"])
+    windows = read_windows(path)
+    filed, contexts = window_digests(windows.with_context(None)), context_digests(windows)
+    old = rows[0]["digest"]
+    for own in rows:
+        own.update({"digest": filed[0], "context": contexts[0]} if own["digest"] == old else {})
+    rows[0] |= row
+    pq.write_table(table.replace_schema_metadata({**about, b"readbench.journal": json.dumps(rows)}), path)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "row", "words"),
+    [
+        ("values", [float("inf"), *[1.0] * 9], {}, "has gaps, or readings of 1e+30"),
+        ("values", [3e38, *[1.0] * 9], {}, "has gaps, or readings of 1e+30"),
+        ("channels", ["a" * 501, "b"], {}, "more than 500 characters"),
+        ("rate", 1e300, {}, "positive number of samples a second"),
+        ("time", 5.0, {"what": "bogus"}, "holds a change 'bogus'"),
+    ],
+)
+def test_what_a_history_brings_is_looked_at_as_all_else(
+    tmp_path: Path, column: str, value: object, row: dict[str, object], words: str
+) -> None:
+    source = Library.create(tmp_path / "source")
+    source.add([np.arange(10.0).reshape(2, 5), np.ones((2, 5))], labels=["leak", None])
+    change_history(source, tmp_path / "1.parquet", column, value, **row)
+    other = Library.create(tmp_path / "other")
+    with pytest.raises(ReadbenchError, match=re.escape(words)):
+        import_library(other, tmp_path / "1.parquet")
+    assert (len(other), other.history()) == (0, [])

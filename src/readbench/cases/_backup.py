@@ -11,15 +11,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from readbench.cases import _journal as journal
 from readbench.cases._channels import ChannelNames, check_unit
-from readbench.cases._intake import check_case, facts_of
+from readbench.cases._intake import check_case, facts_of, prepare_windows
 from readbench.cases._models import Case
+from readbench.cases.limits import MAX_READING
 from readbench.cases.roles import Deed, check_deed
 from readbench.common.tables import Given, Limits, Table
 from readbench.engine.window_tables import Packed, read_packed, write_windows
@@ -107,6 +108,11 @@ def _import_history(library: Library, packed: Packed, naming: Mapping[str, Mappi
     """All windows, then all changes in one step."""
     name, windows, store = packed.table.name, packed.windows, library.store
     found = _read_journal(rows, name)
+    if prepare_windows(windows) is not windows:
+        raise DataError(
+            f"{name}: a window of its history has gaps, or readings of {MAX_READING:g} and more. Export the library"
+            " without its history, and import that: it fills them."
+        )
     with store.writing():
         if store.journal().num_rows:
             raise UsageError(
@@ -132,6 +138,8 @@ def _read_journal(rows: list[Any], name: str) -> pa.Table:
         state = journal.fold(found)
     except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
         raise DataError(f"{name}: its history cannot be read ({error}). Get the file again.") from error
+    if unknown := set(found["what"].to_pylist()) - set(get_args(journal.What)):
+        raise DataError(f"{name}: its history holds a change {min(unknown)[:40]!r}, which there is not. Get it again.")
     if any(column.null_count for column in found.columns) or found["step"].to_pylist() != list(range(len(found))):
         raise DataError(f"{name}: its history has gaps. Get the file again.")
     for entry in (*state.cases.values(), *state.normals.values()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from readbench.cases import Library
-from readbench.cases.connect import LibraryGrid, SourceFile, open_source, read_range
+from readbench.cases.connect import LibraryGrid, SourceFile, open_source, parse_range, read_range
 from readbench.cli import app
 from readbench.errors import DataError, UsageError
 from tests.cases import samples
@@ -121,6 +122,12 @@ def test_what_cannot_be_asked_is_named(library: Library, plant: Write) -> None:
         read_range(library, source, END, ONSET)
     with pytest.raises(DataError, match="no reading of pump 9"):
         read_range(library, source, ONSET, END, asset="pump 9")
+    for start, end in ((ONSET, math.inf), (-math.inf, END), (ONSET, 1e306)):
+        with pytest.raises(UsageError, match="outside the years 1900 to 2199"):
+            read_range(library, source, start, end)
+    for start_text in ("1e18", "nan", "-1e306"):
+        with pytest.raises(UsageError, match="outside the years 1900 to 2199"):
+            parse_range(start_text, "14:02")
 
 
 def run(*words: str) -> str:

@@ -220,3 +220,24 @@ def test_the_proxy_tells_the_service_its_own_name_alone() -> None:
     assert passing[0].count("proxy_set_header Host ") == passing[0].count("proxy_set_header Host $server_name;") == 1
     assert "$host != $server_name" in passing[0]
     assert "X-Forwarded-For" in passing[0]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *("", "{", "null", "[1]", "[" * 100_000),
+        *({"role": "owner"}, {"role": "none"}, {"digest": "\u00e9" * 64}, {"digest": ""}, {"made": 1e300}),
+    ],
+)
+def test_a_file_of_keys_that_cannot_be_read_lets_nobody_in_and_says_so(
+    guarded: TestClient, keys: dict[str, str], tmp_path: Path, wrong: str | dict[str, object]
+) -> None:
+    file = tmp_path / "keys.json"
+    entries = json.loads(file.read_text())
+    file.write_text(wrong if isinstance(wrong, str) else json.dumps([*entries, entries[0] | wrong]))
+    for path in ("/api/v1/stats", "/cases", "/nowhere"):
+        for kind in ("application/json", "text/html"):
+            answer = guarded.get(path, headers={**bearer(keys["admin"]), "Accept": kind})
+            assert answer.status_code in {400, 404}, (path, kind)
+            assert path == "/nowhere" or "no file of keys" in answer.text
+    assert guarded.get("/healthz").status_code == 200

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from readbench.cases import UNLIKE, Answer, Fault, Library, ReadRecording
+from readbench.cases import UNLIKE, Answer, Fault, Library, ReadRecording, attach_context
 from readbench.cases._overview import project_vectors
 from readbench.cases.server._pages import _options
 from readbench.cases.server._service import BusyError, HeldFile, HeldFiles, WorkerPool
@@ -211,6 +211,8 @@ def test_files_are_held_a_while_and_not_too_many(library: Library) -> None:
     small = HeldFiles(most_readings=own.size)
     names = [small.hold(own) for _ in range(2)]
     assert [small.get(name) is not None for name in names] == [False, True]
+    before = attach_context(library.window("w0"), before=np.zeros((len(own.read.windows.channels(0)), 10_000)))
+    assert HeldFile("b", "", ReadRecording(before, np.array([np.nan]))).size >= own.size + 10_000
     late = HeldFiles(seconds=-1.0)
     assert late.get(late.hold(own)) is None
 

@@ -25,7 +25,7 @@ from readbench.cases._intake import ReadRecording, attach_context, format_time, 
 from readbench.cases._library import Library
 from readbench.cases.connect._protocol import Floats, SampledChannel, SignalSource, SourceReadings
 from readbench.cases.limits import MAX_READINGS
-from readbench.common.times import DAY_S, parse_date, zone_of
+from readbench.common.times import DAY_S, check_moment, parse_date, zone_of
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, UsageError
 
@@ -154,6 +154,8 @@ def read_range(  # noqa: PLR0913 - what is read, and how
     """
     if not end > start:
         raise UsageError(f"The range ends ({format_time(end, zone)}) before it begins ({format_time(start, zone)}).")
+    for moment, what in ((start, "start of the range"), (end, "end of the range")):
+        check_moment(moment, what)
     grid = LibraryGrid.of(library)
     lead = end - start
     if math.isfinite(grid.rate) and grid.steps:
@@ -249,7 +251,7 @@ def parse_moment(text: str, *, now: float | None = None, zone: str = "", after: 
         return now + float(away["sign"] + away["number"]) * _UNIT_S[away["unit"]]
     if found := _CLOCK.fullmatch(given):
         seconds = 3600 * int(found["hour"]) + 60 * int(found["minute"]) + float(found["second"] or 0)
-        base = now if after is None else after
+        base = now if after is None else check_moment(after, "start of the range")
         here = datetime.fromtimestamp(base, zone_of(zone)) if zone else datetime.fromtimestamp(base).astimezone()
         shift = here.utcoffset()
         late = (seconds - (shift.total_seconds() if shift else 0.0) - base) % DAY_S

@@ -8,12 +8,13 @@ import json
 import secrets
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from readbench.cases.roles import Role
 from readbench.common.files import SHORT_WAIT_S, exclusive, write_text
+from readbench.common.times import LATEST
 from readbench.errors import DataError, UnknownNameError, UsageError
 
 PREFIX = "rb_"
@@ -34,9 +35,9 @@ class Key(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    role: str
-    digest: str
-    made: float
+    role: Literal["read", "write", "admin"]
+    digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    made: Annotated[float, Field(ge=0, lt=LATEST)]
 
 
 class KeyHolder(NamedTuple):
@@ -101,7 +102,8 @@ class KeyFile:
             known = self.all()
             if any(key.name == name for key in known):
                 raise UsageError(f"There is a key {name!r} already. Revoke it first, or give another name.")
-            self._write((*known, Key(name=name, role=role.name.lower(), digest=digest(token), made=time.time())))
+            made = {"name": name, "role": role.name.lower(), "digest": digest(token), "made": time.time()}
+            self._write((*known, Key.model_validate(made)))
         return token
 
     def revoke(self, name: str) -> None:
@@ -128,7 +130,7 @@ class KeyFile:
         try:
             entries = json.loads(self.path.read_text(encoding="utf-8"))
             return tuple(Key.model_validate(entry) for entry in entries)
-        except (OSError, ValueError, TypeError, ValidationError) as error:
+        except (OSError, ValueError, TypeError, RecursionError, ValidationError) as error:
             raise DataError(
                 f"{self.path}: no file of keys ({type(error).__name__}). Restore it from a copy."
             ) from error

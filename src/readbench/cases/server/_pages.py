@@ -43,7 +43,7 @@ from readbench.cases.server._views import (
     list_events,
 )
 from readbench.engine.windows import Window
-from readbench.errors import ConflictError
+from readbench.errors import ConflictError, ReadbenchError
 
 HITS = 10
 OPTIONS = 5
@@ -373,7 +373,10 @@ async def log_out() -> Response:
 
 def problem(request: Request, status: int, sentence: str) -> Response:
     """The page of an error."""
-    caller = caller_of(request, request.app.state.service)
+    try:
+        caller = caller_of(request, request.app.state.service)
+    except ReadbenchError:  # the file of the keys itself is the problem
+        caller = NOBODY
     return show_page(request, "problem.html", caller, status=status, sentence=sentence)
 
 

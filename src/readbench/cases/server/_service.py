@@ -247,8 +247,10 @@ class HeldFile:
 
     @property
     def size(self) -> int:
-        """Readings."""
-        return int((self.read.windows.channel_counts * self.read.windows.lengths).sum())
+        """Readings, with those of the time before."""
+        own = self.read.windows
+        befores = () if own.context is None else own.context.befores
+        return int((own.channel_counts * own.lengths).sum()) + sum(before.size for before in befores)
 
 
 class HeldFiles:
