@@ -243,9 +243,9 @@ def test_connections_end_with_their_library(postgres: PostgresServer, address: s
     pytest.fail("a connection was left open")
 
 
-def test_a_text_that_a_database_cannot_keep_is_refused(address: str) -> None:
+def test_a_text_that_no_database_can_keep_is_refused_at_the_door(address: str) -> None:
     library = filled(address)
-    with pytest.raises(UsageError, match="cannot keep this text"):
+    with pytest.raises(UsageError, match="no file can hold"):
         library.edit("w0", notes="nul \x00")
     assert library.find("nul \x00") == []
     assert len(library.history()) == 2
