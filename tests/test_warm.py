@@ -56,7 +56,7 @@ def test_however_a_call_ends_the_caller_is_told(code: str, expected: int, tmp_pa
 def test_a_call_finds_packages_of_its_own_path(tmp_path: Path) -> None:
     code = "from readbench import register_retriever\n@register_retriever('mine')\nclass Mine: uses_labels = False"
     install(tmp_path / "site", "their-methods", code)
-    listed = json.loads(command_line(tmp_path / "site", tmp_path)("methods", "--json").stdout)
+    listed = json.loads(command_line(tmp_path / "site", tmp_path)("list", "methods", "--json").stdout)
     assert {entry["name"]: entry["origin"] for entry in listed}["mine"] == "their-methods 1.2.3"
 
 

@@ -143,7 +143,8 @@ def test_a_task_goes_out_and_comes_back(tmp_path: Path) -> None:
     done = readbench("data", "import", "back", str(out))
     assert "Exported from sim_ecg, split seed 0" in done.stdout
     facts = json.loads(readbench("data", "describe", "back", "--json").stdout)
-    assert facts["fingerprint"] == fingerprint
+    told = json.loads((out / "task.json").read_text())
+    assert (told["made_from"], told["fingerprint"]) == (fingerprint, facts["fingerprint"])
 
 
 def fingerprint_of(name: str) -> str:
@@ -162,7 +163,8 @@ def test_a_table_with_an_onset_goes_in_out_and_in_again(tmp_path: Path, form: st
     fingerprint = done.stdout.split()[-1]
     assert fingerprint == fingerprint_of("told")
     assert "Context: the time before" in readbench("data", "import", "back", str(tmp_path / "out")).stdout
-    assert fingerprint_of("back") == fingerprint
+    told = json.loads((tmp_path / "out" / "task.json").read_text())
+    assert (told["made_from"], told["fingerprint"]) == (fingerprint, fingerprint_of("back"))
 
 
 def test_a_table_that_nobody_told_about_has_the_windows_that_it_had(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from readbench.cases.server import Settings, _reception
 from readbench.cases.server._api import ListQuery, list_cases
 from readbench.cases.server._app import ROUTERS, create_app
 from readbench.cases.server._fields import MAX_FORM_BYTES
+from readbench.cases.server._questions import build_routes
 from tests.cases.samples import FAST
 from tests.cases.server.running import served
 from tests.cases.server.test_api import sent
@@ -36,7 +37,7 @@ def described() -> Schema:
     """The description of all routes, those of pages and plug-ins included."""
     app = FastAPI()
     patch = pytest.MonkeyPatch()
-    for router in ROUTERS:
+    for router in (build_routes(), *ROUTERS):
         patch.setattr(router, "include_in_schema", True)
         for route in router.routes:
             patch.setattr(route, "include_in_schema", True)

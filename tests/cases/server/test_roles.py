@@ -20,6 +20,7 @@ from readbench.cases.mcp import UNTRUSTED, agent_server
 from readbench.cases.roles import ROLES, Deed, Role, act_as
 from readbench.cases.server import AuditLog, KeyFile
 from readbench.cases.server._app import ROUTERS, create_app
+from readbench.cases.server._questions import build_routes
 from readbench.errors import RoleError
 from tests.cases.samples import FAST
 from tests.cases.server.conftest import SETTINGS
@@ -52,7 +53,7 @@ HIGHER: dict[tuple[str, str], Role] = {
 
 def list_routes(app: FastAPI) -> Iterator[tuple[str, str]]:
     """Method and path of every route that the service was made of."""
-    for router in (*ROUTERS, app):
+    for router in (build_routes(), *ROUTERS, app):
         for route in router.routes:
             if isinstance(route, APIRoute):
                 for method in route.methods:

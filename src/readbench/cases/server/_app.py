@@ -52,7 +52,6 @@ from readbench.version import __version__
 
 STATIC = Path(__file__).parent / "static"
 ROUTERS = (
-    build_routes(),
     api.read_router,
     api.write_router,
     grafana.router,
@@ -60,7 +59,7 @@ ROUTERS = (
     pages.router,
     ranges.router,
 )
-"""All routes but those that watch the service."""
+"""All routes but those that watch the service, and those of the questions, which plug-ins may add to."""
 STATUSES: dict[type[ReadbenchError], int] = {StoreError: 503, UnknownNameError: 404, RoleError: 403}
 """Statuses of errors on purpose; of the others it is 400."""
 log = logging.getLogger("readbench.service")
@@ -95,7 +94,7 @@ def create_app(
     app.state.telemetry = LibraryMetrics(service.metrics.registry)
     library.heard = app.state.telemetry.hear
     app.add_middleware(Gate, service=service)
-    for router in ROUTERS:
+    for router in (build_routes(), *ROUTERS):
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=STATIC, packages=[(web.PACKAGE, web.FOLDER)]), name="static")
     if find_spec("mcp") is not None:
