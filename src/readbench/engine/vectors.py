@@ -83,7 +83,7 @@ class VectorFolder:
 
     def key_of(self, encoder: Encoder) -> str:
         """Its fingerprint and that of its code: an edited encoder never finds the vectors that it gave before."""
-        return f"{encoder.fingerprint()}-{code_key(type(encoder))}"
+        return f"{encoder.fingerprint()}-{type(encoder).__name__}-{code_key(type(encoder))}"
 
     def read(self, encoder: str, digests: Sequence[str]) -> dict[str, Vectors]:
         """Known vectors of these windows."""
