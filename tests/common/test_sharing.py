@@ -3,61 +3,42 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
-from threading import Event, Thread
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
 
-import numpy as np
-from threadpoolctl import threadpool_info, threadpool_limits
+import pytest
 
-from readbench.common.sharing import TravellingLock, one_thread_for_products
-
-
-def product_threads() -> set[int]:
-    """Threads that the libraries of numpy's products would use now."""
-    assert np.ones((2, 2)) @ np.ones(2) is not None
-    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+from readbench.common.sharing import TravellingLock
 
 
-def test_products_have_one_thread_inside_and_as_many_as_before_outside() -> None:
-    with threadpool_limits(2):
-        with one_thread_for_products(), one_thread_for_products():
-            assert product_threads() == {1}
-        assert product_threads() == {2}
+@pytest.fixture(scope="module")
+def product_threads() -> dict[str, dict[str, list[int]]]:
+    """What `products.py` prints, in a process without the threads and libraries of other tests."""
+    program = Path(__file__).with_name("products.py")
+    return dict(json.loads(subprocess.run([sys.executable, program], check=True, stdout=subprocess.PIPE).stdout))
 
 
-def test_who_leaves_first_takes_nothing_from_who_is_still_inside() -> None:
-    entered, leave = Event(), Event()
-
-    def stay() -> None:
-        with one_thread_for_products():
-            entered.set()
-            leave.wait(60)
-
-    with threadpool_limits(2):
-        usual = product_threads()
-        other = Thread(target=stay)
-        with one_thread_for_products():
-            other.start()
-            assert entered.wait(60)
-        assert product_threads() == {1}
-        leave.set()
-        other.join()
-        assert product_threads() == usual
+AS_MEANT = {"before": [2], "inside": [1], "after": [2]}
 
 
-def test_any_thread_may_be_the_one_that_computes() -> None:
-    inside: list[set[int]] = []
+def test_products_have_one_thread_inside_and_as_many_as_before_outside(
+    product_threads: dict[str, dict[str, list[int]]],
+) -> None:
+    assert product_threads["enter_twice"] == AS_MEANT
 
-    def compute() -> None:
-        with one_thread_for_products():
-            inside.append(product_threads())
 
-    with threadpool_limits(2):  # the main thread has set a limit, and this other one sets its own
-        worker = Thread(target=compute)
-        worker.start()
-        worker.join(60)
-        assert inside == [{1}]
-        assert product_threads() == {2}
+def test_who_leaves_first_takes_nothing_from_who_is_still_inside(
+    product_threads: dict[str, dict[str, list[int]]],
+) -> None:
+    assert product_threads["leave_before_another"] == AS_MEANT
+
+
+def test_any_thread_may_be_the_one_that_computes(product_threads: dict[str, dict[str, list[int]]]) -> None:
+    assert product_threads["enter_in_another_thread"] == AS_MEANT
 
 
 def test_the_copy_of_a_held_lock_is_free() -> None:
