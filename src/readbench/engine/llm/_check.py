@@ -1,4 +1,4 @@
-"""One small question to a configured model: whether it can be reached, what it answers, and who it says it is."""
+"""Check a configured model with one small question: reachable, readable answer, expected model."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ EXCERPT = 200
 
 @dataclass(frozen=True)
 class ModelCheck:
-    """What a question to a model brought.
+    """Result of a check.
 
     Args:
-        facts: name -> value, in the order to be shown.
-        complaint: what is wrong and what to do; empty where nothing is.
+        facts: values by name, in order of display.
+        complaint: what is wrong, and the remedy; "" if nothing.
     """
 
     facts: dict[str, str]
@@ -33,10 +33,10 @@ class ModelCheck:
 
 
 def check_model(model: str) -> ModelCheck:
-    """Ask a model to rank three drawn windows; the call is entered into the budget like any other.
+    """Ask a model to rank three synthetic windows; the call counts in the budget.
 
     Args:
-        model: as it stands in a method.
+        model: as in a method text.
     """
     name, treatment = split_model(model)
     profile = load_profile(name)
@@ -66,7 +66,7 @@ def check_model(model: str) -> ModelCheck:
 
 
 def _complain(text: str, stop: str, asked: str, answered_by: str, task: str) -> str:
-    """What is wrong with an answer."""
+    """What is wrong with an answer, and the remedy; "" if nothing."""
     if stop == "refusal":
         return "The model would not answer. Ask another one, or with other prompts."
     try:
@@ -83,7 +83,7 @@ def _complain(text: str, stop: str, asked: str, answered_by: str, task: str) -> 
 
 
 def _drawn() -> tuple[WindowExcerpt, list[Item]]:
-    """A step, and as candidates a sine, a later step and a ramp."""
+    """A step as query, and as candidates a sine, a later step and a ramp."""
     steps = np.arange(STEPS)
     shapes = (steps > 32, np.sin(steps / 4), steps > 36, steps / STEPS)
     made = [WindowExcerpt(("level",), np.asarray(shape, np.float32)[None], ("",)) for shape in shapes]

@@ -1,20 +1,18 @@
-"""Active learning: which case to label next, and which labels to doubt.
+"""Active learning: which case to label next, and which labels are doubtful.
 
-**Next** (`next_cases`) is the case that tells most about the cases one is still unsure of. A label tells about the
-cases that resemble its own. With the mean cosine s over the views, the doubt d(x) = 1 - max p(c | x) of the resolved
-cases about each case x (1 where fewer than two fault types are known), and n(x) the number of cases in the recording of
-x, the worth of labelling z next is
+**Next** (`next_cases`): the case that is most informative about uncertain cases. A label informs about similar cases.
+With the mean cosine s over the views, the doubt d(x) = 1 - max p(c | x) about each case x by the resolved cases (1 with
+fewer than two fault types), and n(x) the number of cases in the recording of x, labelling z has the value
 
     worth(z) = sum over x of  (d(x) + FLOOR) / n(x)  max(0, s(z, x) - cover(x))
 
-where cover(x) is the likeness of x to the nearest case that has a label or was chosen before, 0 where there is none. So
-a case is worth the more, the denser and the more doubtful its surroundings are, and nothing twice; each recording
-counts the same. Cases are chosen one after the other, the best first; equal worth keeps corpus order.
+where cover(x) is the cosine of x to the nearest case that has a label or was chosen before, 0 without any. So a case is
+worth more in dense and doubtful regions, regions count once, and each recording counts the same. Cases are chosen
+greedily; ties keep corpus order.
 
-**Doubtful** (`suspects`) is a label that cases of other recordings contradict. The ridge judges every case by the cases
-of other recordings alone (`fit_ridge`). Where these give the case's own label a small probability and another one a
-larger, the label, or the case, deserves a second look. A wrong label is met more often among them than elsewhere; a
-rare or unusual case of the right name is met there too.
+**Doubtful** (`suspects`): labels contradicted by cases of other recordings. The ridge predicts every case from cases of
+other recordings (`fit_ridge`); labels with a smaller probability than another type should be checked. Wrong labels are
+more frequent among them than elsewhere; so are rare or unusual cases.
 """
 
 from __future__ import annotations
@@ -31,9 +29,9 @@ from readbench.engine.rerankers._ridge import Array, FittedVerdict, fit_verdict
 from readbench.engine.windows import NORMAL, UNLABELLED
 
 FLOOR = 0.05
-"""Least doubt: what resolved cases are certain of, they may be wrong about."""
+"""Minimum doubt: resolved cases may be wrong where they are certain."""
 MOST_OPEN = 4096
-"""Unlabelled cases that are compared with each other; above it, evenly spread ones."""
+"""Maximum unlabelled cases compared with each other; of more, evenly spread ones are taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +39,8 @@ class LabelSuggestions:
     """Cases to label next.
 
     Args:
-        positions: (M,) in the corpus, most telling first.
-        tells: (M,) how many other open cases are more like it than like any case labelled or chosen before.
+        positions: (M,) in the corpus, most informative first.
+        tells: (M,) number of other open cases closer to it than to any case labelled or chosen before.
     """
 
     positions: NDArray[np.intp]
@@ -52,13 +50,13 @@ class LabelSuggestions:
 def next_cases(
     items: Sequence[Vectors], labels: NDArray[np.int32], groups: NDArray[np.int64], count: int = 1
 ) -> NDArray[np.intp]:
-    """Positions of the unlabelled cases that should be labelled next, most telling first.
+    """Positions of the unlabelled cases to label next, most informative first.
 
     Args:
-        items: (N, D) vectors of length one of all cases, a matrix for each view.
-        labels: (N,) -1 where unknown.
+        items: (N, D) unit vectors of all cases, one matrix per view.
+        labels: (N,) -1 if unknown.
         groups: (N,) numbers of recordings.
-        count: how many; fewer where fewer are unlabelled.
+        count: maximum number of cases.
 
     >>> two_heaps = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
     >>> next_cases([two_heaps], np.full(3, -1, np.int32), np.arange(3), 2)
@@ -76,7 +74,7 @@ def select_most_informative(
     doubt: NDArray[np.float64],
     count: int,
 ) -> LabelSuggestions:
-    """The same where the doubt (N,) about each case is known already.
+    """The same with the doubt (N,) about each case given.
 
     >>> heaps = np.array([[1, 0], [1, 0], [1, 0], [0, 1]], np.float32)
     >>> select_most_informative([heaps], np.full(4, -1, np.int32), np.arange(4), np.ones(4), 2).tells
@@ -99,7 +97,7 @@ def select_most_informative(
 
 
 def _open(labels: NDArray[np.int32]) -> NDArray[np.intp]:
-    """(M,) positions of the unlabelled cases, of very many evenly spread ones."""
+    """(M,) positions of the unlabelled cases; of very many, evenly spread ones."""
     silent = np.flatnonzero(labels == UNLABELLED)
     return silent[np.linspace(0, len(silent) - 1, min(len(silent), MOST_OPEN)).astype(np.intp)]
 
@@ -107,7 +105,7 @@ def _open(labels: NDArray[np.int32]) -> NDArray[np.intp]:
 def _doubt(
     items: Sequence[Vectors], labels: NDArray[np.int32], groups: NDArray[np.int64], still: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """(M,) how unsure resolved cases are of cases (M,); 1 where they know fewer than two fault types."""
+    """(M,) uncertainty of resolved cases about cases (M,); 1 with fewer than two fault types."""
     cases = np.flatnonzero(labels > NORMAL)
     if len(np.unique(labels[cases])) < 2:
         return np.ones(len(still))
@@ -123,7 +121,7 @@ def _likeness(items: Sequence[Vectors], rows: NDArray[np.intp], columns: NDArray
 
 
 def _recording_sizes(groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(N,) number of cases in the recording of each case."""
+    """(N,) number of cases in each case's recording."""
     _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
     sizes: NDArray[np.int64] = counts[own]
     return sizes
@@ -135,8 +133,8 @@ class Suspects:
 
     Args:
         positions: (M,) in the corpus.
-        own: (M,) probability of their label by cases of other recordings.
-        labels: (M,) the label that these find most likely.
+        own: (M,) probability of their label, by cases of other recordings.
+        labels: (M,) the most likely label by these.
         others: (M,) its probability.
     """
 
@@ -147,13 +145,13 @@ class Suspects:
 
 
 def suspects(judgement: FittedVerdict, exponent: float) -> Suspects:
-    """The labelled cases that look like another fault type to all other recordings.
+    """The labelled cases that resemble another fault type to all other recordings.
 
-    The only case of a type is never among them: without it, nobody could know the type.
+    The only case of a type is never included: without it the type is unknown.
 
     Args:
-        judgement: what the labels teach.
-        exponent: that calibrates its posteriors (`Calibration`).
+        judgement: fitted on the labels.
+        exponent: calibrates its posteriors (`Calibration`).
     """
     classes, rows = judgement.classes, np.arange(len(judgement.cases))
     held_out = sharpen(judgement.held_out, exponent)

@@ -1,18 +1,18 @@
-"""How far cases reach in one view: what they leave unexplained of a window, all of them and those of each fault type.
+"""Reach of cases in one view: the share of a window that they leave unexplained, overall and per fault type.
 
-The cases of a view with likenesses K (cosines) are a Gaussian process; what a window with likenesses k is left with is
+Cases with cosines K form a Gaussian process. The unexplained variance of a window with cosines k is
 
     v(q) = 1 - k A k^T,     A = (K + `PENALTY`)^-1
 
-and without the cases g, as if they had never been seen, with o the others,
+and without the cases g, with o the others,
 
     v_-g(q) = 1 - k_o (A_oo - A_og (A_gg)^-1 A_go) k_o^T
 
-so that a case can be held out with its recording, and forgotten with its whole fault type, without fitting again. That
-is how a library learns what a new fault looks like: each type that it knows was new once.
+so that a case can be held out with its recording or its whole fault type without fitting again. Holding out known types
+shows what a new fault looks like.
 
-A type is wide or narrow. By the cases of one type alone, v is measured in standard deviations of what that type's own
-cases are left with, each held out with its group; a type of few groups is taken to be like the others.
+Types differ in width. By the cases of one type alone, v is standardised by its values for held-out cases of that type;
+types with few groups borrow from the others.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 PENALTY = 0.1
 LEAST = 1e-4
-"""Least variance that counts: copies of a case are not more familiar than near copies."""
+"""Minimum variance: copies of a case are not more familiar than near copies."""
 OTHERS_COUNT = 1.0
-"""Groups that what is usual among all types counts for, beside those of a type."""
+"""Weight, in groups, of the statistics of all types against those of one type."""
 LEAST_OF_COMMON = 0.1
-"""Share of the mean variance within types that is added to that of each."""
+"""Share of the mean variance within types that is added to each."""
 LEAST_SPREAD = 1e-3
 
 
 def measure_unexplained(inverse: Array, near: Array, gone: Mask) -> Array:
-    """(M,) logarithms of v without some of the cases.
+    """(M,) log unexplained variance, without some of the cases.
 
     Args:
         inverse: (L, L) A.
-        near: (M, L) likenesses of windows and cases.
-        gone: (L,) the cases that are left out.
+        near: (M, L) cosines of windows and cases.
+        gone: (L,) cases that are left out.
     """
     near = np.where(gone, 0.0, near)
     known = near @ inverse
@@ -54,18 +54,18 @@ def measure_unexplained(inverse: Array, near: Array, gone: Mask) -> Array:
 
 
 def invert(kernel: Array) -> Array:
-    """(L, L) A of likenesses K."""
+    """(L, L) A for cosines K."""
     return np.asarray(np.linalg.inv(kernel + PENALTY * np.eye(len(kernel))), np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class TypeReach:
-    """What the cases of one fault type leave unexplained, in standard deviations of what is usual for the type.
+    """Unexplained variance by the cases of one fault type, standardised for the type.
 
     Args:
         rows: (n,) the cases of the type.
         inverse: (n, n) their A.
-        usual: mean of what its own cases are left with.
+        usual: mean for held-out cases of the type.
         spread: standard deviation.
     """
 
@@ -75,15 +75,15 @@ class TypeReach:
     spread: float = 1.0
 
     def measure(self, near: Array) -> Array:
-        """(M,) of windows with likenesses (M, L) to all cases."""
+        """(M,) standardised values of windows with cosines (M, L) to all cases."""
         own = measure_unexplained(self.inverse, near[:, self.rows], np.zeros(len(self.rows), bool))
         standard: Array = (own - self.usual) / self.spread
         return standard
 
     def measure_held_out(self, kernel: Array, apart: NDArray[np.integer]) -> Array:
-        """(L,) of all cases, logarithms: each by the cases of the type that are held out with something else.
+        """(L,) log values of all cases: each without the cases of the type in its block.
 
-        Where all cases of the type are held out together, its own are held out one by one.
+        If all cases of the type share a block, they are held out one by one.
         """
         near, own = kernel[:, self.rows], apart[self.rows]
         found = np.empty(len(apart))
@@ -99,14 +99,14 @@ class TypeReach:
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """How far the cases of a view reach.
+    """Reach of the cases of a view.
 
     Args:
         inverse: (L, L) A of all cases.
-        types: of each fault type alone.
-        held_out: (L,) what all cases of other groups leave unexplained of each case.
-        forgotten: (L,) the same if its fault type had never been seen.
-        by_type: (L, K) what those of each type leave unexplained, in standard deviations.
+        types: reach of each fault type alone.
+        held_out: (L,) log unexplained variance of each case by cases of other groups.
+        forgotten: (L,) the same without all cases of its fault type.
+        by_type: (L, K) standardised values by each type.
     """
 
     inverse: Array
@@ -119,7 +119,7 @@ class Reach:
     def of(
         cls, kernel: Array, codes: NDArray[np.intp], groups: NDArray[np.integer], apart: NDArray[np.integer]
     ) -> Self:
-        """Of cases with likenesses (L, L), types (L,), groups (L,), and what they are held out with (L,)."""
+        """Fit to cases with cosines (L, L), types (L,), groups (L,) and blocks that are held out together (L,)."""
         inverse = invert(kernel)
         held_out, forgotten = np.empty(len(codes)), np.empty(len(codes))
         for block in np.unique(apart):
@@ -144,13 +144,13 @@ class Reach:
         return cls(inverse, known, held_out, forgotten, (by_type - usual) / spread)
 
     def measure(self, near: Array) -> tuple[Array, Array]:
-        """What all cases leave unexplained of windows with likenesses (M, L), (M,), and those of each type, (M, K)."""
+        """(M,) log unexplained variance of windows with cosines (M, L), and (M, K) standardised values by type."""
         whole = measure_unexplained(self.inverse, near, np.zeros(len(self.inverse), bool))
         return whole, np.stack([own.measure(near) for own in self.types], axis=1)
 
 
 def _describe_types(own: Array, codes: NDArray[np.intp], groups: NDArray[np.integer]) -> tuple[Array, Array]:
-    """(K,) means and standard deviations of what cases (L,) are left with by their own type; groups have one vote."""
+    """(K,) means and standard deviations of values (L,) of cases by their type, with one vote per group."""
     pairs, members, sizes = np.unique(np.stack([codes, groups]), axis=1, return_inverse=True, return_counts=True)
     votes, counts = (1.0 / sizes)[members.ravel()], np.bincount(pairs[0])
     means = np.bincount(codes, votes * own) / counts
