@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from readbench.common.checks import require_probability
 from readbench.errors import NotFiniteError, ParameterError, UsageError
 
-BINS = 15
+DEFAULT_BINS = 15
 Binning = Literal["mass", "width"]
 """Bins with equally many answers, or of equal width between 0 and 1."""
 Floats = NDArray[np.float64]
@@ -43,7 +43,9 @@ class Reliability:
         return float(np.average(np.abs(self.accuracy - self.confidence), weights=self.count))
 
 
-def reliability(confidence: ArrayLike, correct: ArrayLike, *, bins: int = BINS, by: Binning = "mass") -> Reliability:
+def reliability(
+    confidence: ArrayLike, correct: ArrayLike, *, bins: int = DEFAULT_BINS, by: Binning = "mass"
+) -> Reliability:
     """Compute the reliability curve of answers.
 
     The default is bins of equal mass: most confidences are near 1, and bins of equal width would put most answers into
@@ -74,7 +76,7 @@ def reliability(confidence: ArrayLike, correct: ArrayLike, *, bins: int = BINS, 
 
 
 def expected_calibration_error(
-    confidence: ArrayLike, correct: ArrayLike, *, bins: int = BINS, by: Binning = "mass"
+    confidence: ArrayLike, correct: ArrayLike, *, bins: int = DEFAULT_BINS, by: Binning = "mass"
 ) -> float:
     """Expected calibration error: mean |accuracy - confidence| over bins, weighted by their count.
 
@@ -85,7 +87,7 @@ def expected_calibration_error(
 
 
 def calibration_floor(
-    confidence: ArrayLike, *, seed: int, draws: int = 100, bins: int = BINS, by: Binning = "mass"
+    confidence: ArrayLike, *, seed: int, draws: int = 100, bins: int = DEFAULT_BINS, by: Binning = "mass"
 ) -> float:
     """Mean ECE of perfectly calibrated answers: the part of an ECE that is due to chance.
 
@@ -133,7 +135,7 @@ def _answers(confidence: ArrayLike, correct: ArrayLike) -> tuple[Floats, Floats]
     return stated, right
 
 
-DETECTION = 0.95
+DEFAULT_DETECTION = 0.95
 
 
 def auroc(
@@ -159,7 +161,7 @@ def auroc(
     return float(np.average(below, weights=weights) / (2 * tally[-1]))
 
 
-def false_alarm_rate(novel: ArrayLike, known: ArrayLike, *, detection: float = DETECTION) -> float:
+def false_alarm_rate(novel: ArrayLike, known: ArrayLike, *, detection: float = DEFAULT_DETECTION) -> float:
     """Share of known queries at or above the threshold that detects a share `detection` of the novel ones.
 
     Args:

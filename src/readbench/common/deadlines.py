@@ -40,7 +40,7 @@ class AnyLock(Protocol):
         ...
 
 
-_SET: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+_DEADLINE: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager
@@ -52,11 +52,11 @@ def set_deadline(deadline: Deadline) -> Iterator[None]:
     Traceback (most recent call last):
     readbench.errors.OverdueError: The time for this was over before it was done. Ask for less at once.
     """
-    token = _SET.set(deadline)
+    token = _DEADLINE.set(deadline)
     try:
         yield
     finally:
-        _SET.reset(token)
+        _DEADLINE.reset(token)
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def within_seconds(seconds: float) -> Iterator[None]:
     ...     seconds_left() <= 5.0
     True
     """
-    known = _SET.get()
+    known = _DEADLINE.get()
     at = time.monotonic() + seconds
     with set_deadline(Deadline(at if known is None else min(at, known.at))):
         yield
@@ -108,7 +108,7 @@ def seconds_left() -> float:
     >>> seconds_left()
     inf
     """
-    deadline = _SET.get()
+    deadline = _DEADLINE.get()
     return math.inf if deadline is None else deadline.at - time.monotonic()
 
 
@@ -119,7 +119,7 @@ def check_deadline() -> None:
 
 def hold_deadline() -> Callable[[], None]:
     """Return `check_deadline` bound to the deadline of this thread, for the threads it starts."""
-    deadline = _SET.get()
+    deadline = _DEADLINE.get()
 
     def check() -> None:
         if deadline is not None and time.monotonic() > deadline.at:

@@ -55,14 +55,14 @@ _MINUS = "\u2212"
 _NUMBER = re.compile(r"[+\u2212-]?(\d{1,3}( \d{3})+([.,]\d+)?|\d[\d.,'\u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?")
 _WITH_UNIT = re.compile(r"[+-]?\d[\d.,]*\s*[%°A-Za-zµΩ][\w%°/²³·]{0,9}")
 _BRACKETS = "()[]<> "
-MOST_NAME = 500
+MAX_NAME_LENGTH = 500
 """Maximum characters of a column name."""
 _SNIFFED_BYTES = 2**20
 _SNIFFED_LINES = 400
 _SNIFFED_COLUMNS = 50
-_NUMBER_SHARE = 0.9
+_MIN_NUMBER_SHARE = 0.9
 """Minimum share of numbers among the cells of a channel that are no gaps."""
-_FEW_WORDS = 3
+_MAX_LISTED_WORDS = 3
 _DECIMAL_COMMA = r"^[+\x{2212}-]?(\d{1,3}([. '\x{00a0}\x{202f}]\d{3})+|\d+)?,\d+([eE][+-]?\d+)?$"
 
 
@@ -114,7 +114,7 @@ class NumberStyle:
         """Parse a column to (numbers, gap words, unit); None if it holds text."""
         values, wrong, unit = self.parse(texts)
         count = np.isfinite(values).sum()
-        if not count or wrong.sum() > (1 - _NUMBER_SHARE) * (count + wrong.sum()):
+        if not count or wrong.sum() > (1 - _MIN_NUMBER_SHARE) * (count + wrong.sum()):
             return None
         return values, _words(texts, np.isnan(values)), unit
 
@@ -128,7 +128,7 @@ def _words(texts: Any, gaps: NDArray[np.bool_]) -> list[str]:  # noqa: ANN401 - 
         return []
     found = pc.value_counts(pc.fill_null(pc.utf8_trim_whitespace(texts.filter(pa.array(gaps))), ""))
     pairs = sorted(found.to_pylist(), key=lambda pair: -pair["counts"])
-    return [f"{pair['counts']} × {pair['values'][:20] or 'empty'}" for pair in pairs[:_FEW_WORDS]]
+    return [f"{pair['counts']} × {pair['values'][:20] or 'empty'}" for pair in pairs[:_MAX_LISTED_WORDS]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,8 +404,10 @@ def _name_columns(name: str, cells: list[str], width: int) -> tuple[list[str], l
     cells = [cell.lstrip("#%").strip() if place == 0 else cell for place, cell in enumerate(cells)]
     names = [cell.strip() or f"column {place}" for place, cell in enumerate(cells[:width], start=1)]
     names += [f"column {place}" for place in range(len(names) + 1, width + 1)]
-    if long := next((column for column in names if len(column) > MOST_NAME), None):
-        raise DataError(f"{name}: a column has a name of {len(long):,} characters. Give it one of {MOST_NAME} at most.")
+    if long := next((column for column in names if len(column) > MAX_NAME_LENGTH), None):
+        raise DataError(
+            f"{name}: a column has a name of {len(long):,} characters. Give it one of {MAX_NAME_LENGTH} at most."
+        )
     counts = Counter(names)
     if twice := next((column for column in names if counts[column] > 1), None):
         if not is_time_name(twice):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-MOST_LETTERS = 2000
+MAX_CHARACTERS = 2000
 
 
-def clean(text: str, most: int = MOST_LETTERS) -> str:
+def clean(text: str, most: int = MAX_CHARACTERS) -> str:
     r"""Escape control characters and cut the text to `most` characters.
 
     >>> print(clean("rig\n09:00 all is well \x1b[31m"))
@@ -17,6 +17,6 @@ def clean(text: str, most: int = MOST_LETTERS) -> str:
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in short)
 
 
-def clean_lines(text: str, most: int = 5 * MOST_LETTERS) -> str:
+def clean_lines(text: str, most: int = 5 * MAX_CHARACTERS) -> str:
     """Apply `clean` to each line of a text."""
     return "\n".join(clean(line, most) for line in text.split("\n"))

@@ -87,7 +87,7 @@ lightness too. Other methods have the colour of their family."""
 NORMAL_INK = "#3C3C3C"
 """Colour of normal operation where it is drawn over a fault."""
 FAULT, NORMAL_GREY, REFERENCE_GREY, GRID_GREY, SPAN = "#B2182B", "#8C8C8C", "#595959", "#E6E6E6", "#F4A58266"
-LINE_OF_TEXT = 0.055
+TEXT_LINE_HEIGHT = 0.055
 """Height of a line of text as a share of an axis's height."""
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -151,14 +151,14 @@ def sheet(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-LETTERS_AN_INCH = 12.5
+CHARACTERS_PER_INCH = 12.5
 """Average number of characters per inch in the bold type of titles."""
 
 
 def entitle(figure: Figure, title: str) -> None:
     """Write a figure's title above it, left-aligned and wrapped to its width."""
     figure.suptitle(
-        fill(title, int(LETTERS_AN_INCH * figure.get_figwidth())), fontsize=10, fontweight="bold", x=0.01, ha="left"
+        fill(title, int(CHARACTERS_PER_INCH * figure.get_figwidth())), fontsize=10, fontweight="bold", x=0.01, ha="left"
     )
 
 
@@ -289,7 +289,7 @@ def draw_line(axis: Axes, line: Line, marker: str, at: NDArray[np.float64]) -> N
 def _name_lines(axis: Axes, drawn: Sequence[Line], end: float) -> None:
     """Write each name to the right of its line's end, moved apart where names would overlap."""
     bottom, top = axis.get_ylim()
-    heights = spread_labels([float(line.values[-1]) for line in drawn], (top - bottom) * LINE_OF_TEXT)
+    heights = spread_labels([float(line.values[-1]) for line in drawn], (top - bottom) * TEXT_LINE_HEIGHT)
     for line, height in zip(drawn, heights, strict=True):
         axis.annotate(
             line.title,
@@ -317,7 +317,7 @@ def draw_panel(axis: Axes, panel: Panel) -> None:
     axis.margins(x=0.01)
 
 
-UNDATED: dict[str, dict[str, None]] = {
+FIGURE_METADATA: dict[str, dict[str, None]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
@@ -327,7 +327,7 @@ UNDATED: dict[str, dict[str, None]] = {
 
 def check_figure_name(path: Path | None) -> None:
     """Raise `UsageError` unless a figure can be written to this path; call it before the work that is drawn."""
-    if path is not None and path.suffix.lower() not in UNDATED:
+    if path is not None and path.suffix.lower() not in FIGURE_METADATA:
         raise UsageError(f"A figure is a file that ends with .png, .svg or .pdf. Got {path.name!r}.")
     if path is not None:
         require_folder(path.parent)
@@ -338,7 +338,7 @@ def _steps(panel: Panel, values: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.linspace(0, (panel.steps or len(values)) - 1, len(values))
 
 
-LAYOUTS = 3
+LAYOUT_PASSES = 3
 """Layout passes: with a single one, labels overlap on axes of equal scales."""
 
 
@@ -350,6 +350,6 @@ def save(figure: Any, path: Path) -> None:  # noqa: ANN401 - a matplotlib figure
     check_figure_name(path)
     with mpl.rc_context(STYLE), write_atomically(path) as partial:
         kind = path.suffix.lower()
-        for _ in range(LAYOUTS - 1):
+        for _ in range(LAYOUT_PASSES - 1):
             figure.draw_without_rendering()
-        figure.savefig(partial, format=kind[1:], metadata=UNDATED[kind])
+        figure.savefig(partial, format=kind[1:], metadata=FIGURE_METADATA[kind])

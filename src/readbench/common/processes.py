@@ -23,7 +23,7 @@ except ImportError:  # not on Windows
 
 T = TypeVar("T")
 R = TypeVar("R")
-SAMPLE_S = 0.2
+SAMPLE_INTERVAL_S = 0.2
 
 Work = Callable[[T, Progress], R]
 
@@ -140,7 +140,7 @@ class MemoryWatch:
     def _sample(self) -> None:
         now = own_memory()
         self.peak = now if math.isnan(now) else max(self.peak, now)
-        self._loop.stopping.wait(SAMPLE_S)
+        self._loop.stopping.wait(SAMPLE_INTERVAL_S)
 
 
 def own_memory() -> float:

@@ -27,7 +27,7 @@ Root = Callable[..., Any]
 """A function or class that computes a result."""
 Symbol = tuple[str, str]
 """A module and a name imported from it; an empty name is the whole module."""
-NO_NUMBERS = (
+EXCLUDED_MODULES = (
     "readbench.errors",
     "readbench.common.cache",
     "readbench.common.files",
@@ -38,9 +38,11 @@ NO_NUMBERS = (
     "readbench.benchmark.runs._fingerprint",
 )
 """Modules that influence no number; a trace does not enter them."""
-NOT_COMPUTING = frozenset({"filelock", "huggingface_hub", "platformdirs", "pyarrow", "pydantic", "threadpoolctl"})
+NON_COMPUTING_PACKAGES = frozenset(
+    {"filelock", "huggingface_hub", "platformdirs", "pyarrow", "pydantic", "threadpoolctl"}
+)
 """Packages that only store, check or carry numbers; all others count by their version."""
-WEIGHTS = (".onnx",)
+WEIGHT_SUFFIXES = (".onnx",)
 """Weight files: a method states the digest of those it reads, so they do not count here."""
 MODULE_NAME = re.compile(r"\w+(\.\w+)+")
 C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -83,7 +85,7 @@ def _traced(roots: tuple[str, ...], shut: tuple[str, ...]) -> Code:
 
 def versions_of(packages: Iterable[str]) -> dict[str, str]:
     """Installed versions of the packages that compute, by import name."""
-    return {name: found for name in sorted(set(packages) - NOT_COMPUTING) if (found := _version(name))}
+    return {name: found for name in sorted(set(packages) - NON_COMPUTING_PACKAGES) if (found := _version(name))}
 
 
 @cache
@@ -114,7 +116,7 @@ class Sources:
             roots: names of modules.
             shut: patterns of modules that are not entered.
         """
-        closed = (*NO_NUMBERS, *shut)
+        closed = (*EXCLUDED_MODULES, *shut)
         todo: list[Symbol] = [(root, "") for root in roots]
         seen, packages, counted = set[Symbol](), set[str](), dict[str, _Module]()
         while todo:
@@ -277,7 +279,7 @@ def _other_files(folder: Path) -> dict[Path, set[str]]:
             found |= {file: {file.name, file.stem, file.relative_to(folder).as_posix()} for file in inside}
         elif path.is_file() and path.suffix != ".py":
             found[path] = {path.name, path.stem}
-    return {path: names for path, names in found.items() if path.suffix not in WEIGHTS}
+    return {path: names for path, names in found.items() if path.suffix not in WEIGHT_SUFFIXES}
 
 
 def _content(path: Path) -> str:

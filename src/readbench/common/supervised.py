@@ -22,9 +22,9 @@ from typing import Self
 
 PAUSE_S = (0.5, 60.0)
 """Pause after the first failure in a row, and the longest pause, in seconds."""
-STEADY_S = 10.0
+RECOVERED_AFTER_S = 10.0
 """A round that runs this long after a failure counts as successful again."""
-MOST_WORDS = 300
+MAX_ERROR_CHARACTERS = 300
 log = logging.getLogger("readbench.loops")
 
 
@@ -76,7 +76,7 @@ class SupervisedLoop:
     @property
     def state(self) -> LoopState:
         """Current state."""
-        steady = self._began and time.monotonic() - self._began > max(STEADY_S, self._pause_s[0])
+        steady = self._began and time.monotonic() - self._began > max(RECOVERED_AFTER_S, self._pause_s[0])
         return LoopState(self.name, self._failures, "" if steady else self._error, self._since)
 
     def start(self) -> Self:
@@ -114,7 +114,7 @@ class SupervisedLoop:
         self._failures += 1
         self._in_a_row += 1
         words = " ".join(f"{type(error).__name__}: {error}".split())
-        first, self._error = not self._error, words[:MOST_WORDS]
+        first, self._error = not self._error, words[:MAX_ERROR_CHARACTERS]
         pause = min(self._pause_s[0] * 2.0 ** min(self._in_a_row - 1, 30), self._pause_s[1])
         log.error("%s: failed %d times; next try in %g s", self.name, self._failures, pause, exc_info=error)
         if first:

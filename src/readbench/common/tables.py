@@ -25,12 +25,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from readbench.common.layouts import DECIMAL_DOT, DELIMITERS, MOST_NAME, NumberStyle, read_text
+from readbench.common.layouts import DECIMAL_DOT, DELIMITERS, MAX_NAME_LENGTH, NumberStyle, read_text
 from readbench.common.times import ReadTimes, TimeUnit, read_times
 from readbench.common.workbooks import read_workbook
 from readbench.errors import DataError, UnknownNameError
 
-UNMARKED = ("", "0", "false", "no")
+FALSE_TEXTS = ("", "0", "false", "no")
 """Texts that count as false in a column of marks."""
 
 
@@ -131,7 +131,7 @@ class Table:
         if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
             return None
         codes, names = self.codes(column)
-        marked = np.array([*(name.casefold() not in UNMARKED for name in names), False])  # code -1 is not marked
+        marked = np.array([*(name.casefold() not in FALSE_TEXTS for name in names), False])  # code -1 is not marked
         return np.asarray(marked[codes], bool)
 
     def codes(self, column: str) -> tuple[NDArray[np.int32], tuple[str, ...]]:
@@ -192,11 +192,11 @@ def _texts(values: Any) -> Any:  # noqa: ANN401 - an Arrow array, whole or in ch
     return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
-LINES_ABOVE = 10_000
+MAX_EXTRA_LINES = 10_000
 """Lines of text allowed above a table and between its rows, beyond the limit of rows."""
-MOST_RATIO = 100
+MAX_UNPACK_RATIO = 100
 """Maximum ratio of unpacked to packed bytes; recordings have 3 to 30."""
-ANY_UNPACKED = 64 * 2**20
+MIN_CHECKED_BYTES = 64 * 2**20
 """Unpacked bytes up to which any ratio is accepted."""
 Given = Path | str | tuple[str, bytes]
 """A path, or the name and content of an uploaded file."""
@@ -229,16 +229,16 @@ class Limits:
     def check_text(self, name: str, content: bytes) -> None:
         """Raise `DataError` if a text has more lines or cells; counts marks without parsing."""
         lines = max(content.count(b"\n"), content.count(b"\r"))
-        self.check_rows(name, lines - LINES_ABOVE)
+        self.check_rows(name, lines - MAX_EXTRA_LINES)
         marks = max(content.count(mark.encode()) for mark in f"{DELIMITERS} ")
         self._check(name, marks + lines, self.max_cells, "cells")
 
     def check_ratio(self, name: str, packed: int, unpacked: int) -> None:
         """Raise `DataError` if a packed file unpacks to implausibly many bytes."""
-        if unpacked > max(ANY_UNPACKED, MOST_RATIO * packed):
+        if unpacked > max(MIN_CHECKED_BYTES, MAX_UNPACK_RATIO * packed):
             raise DataError(
-                f"{name}: {packed:,} bytes unpack to {unpacked:,} or more, over {MOST_RATIO} times as many. If that is"
-                " right, unpack the file yourself and give what it holds."
+                f"{name}: {packed:,} bytes unpack to {unpacked:,} or more, over {MAX_UNPACK_RATIO} times as many. If"
+                " that is right, unpack the file yourself and give what it holds."
             )
 
     @staticmethod
@@ -277,7 +277,7 @@ def _open(given: Path | tuple[str, bytes], limits: Limits) -> pa.NativeFile:
 
 def _unpacked(name: str, packed: bytes, limits: Limits) -> bytes:
     """Unpack gzip; never more than one byte above the limits."""
-    most = min(limits.max_bytes, max(ANY_UNPACKED, MOST_RATIO * len(packed)))
+    most = min(limits.max_bytes, max(MIN_CHECKED_BYTES, MAX_UNPACK_RATIO * len(packed)))
     try:
         with gzip.GzipFile(fileobj=BytesIO(packed)) as unpacker:
             content = unpacker.read(most + 1)
@@ -430,8 +430,10 @@ def _read_npz(name: str, file: pa.NativeFile, limits: Limits) -> pa.Table:
 
 
 def _check_names(name: str, columns: list[str]) -> None:
-    if long := next((column for column in columns if len(column) > MOST_NAME), None):
-        raise DataError(f"{name}: a column has a name of {len(long):,} characters. Give it one of {MOST_NAME} at most.")
+    if long := next((column for column in columns if len(column) > MAX_NAME_LENGTH), None):
+        raise DataError(
+            f"{name}: a column has a name of {len(long):,} characters. Give it one of {MAX_NAME_LENGTH} at most."
+        )
     counts = Counter(columns)
     if twice := next((column for column in columns if counts[column] > 1), None):
         raise DataError(f"{name}: two columns have the name {twice!r}. Rename one.")

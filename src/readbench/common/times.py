@@ -47,18 +47,18 @@ _TIME_NAMES_TEXT = (
 )
 TIME_NAMES = frozenset(_TIME_NAMES_TEXT.split("|"))
 """Names of time columns; compared without case, unit and separators."""
-_DATED = ("date", "datum", "stamp", "fecha", "horodatage", "datenum", "epoch")
-_DIGITS = 1900_01_01_000000, 2100_01_01_000000
+_DATE_WORDS = ("date", "datum", "stamp", "fecha", "horodatage", "datenum", "epoch")
+_DIGIT_DATES = 1900_01_01_000000, 2100_01_01_000000
 """Numbers in this range are dates written in digits, of the years 1900 to 2099."""
-_SHORT_STEP = 1.0 / 1440.0
+_MAX_DAY_STEP = 1.0 / 1440.0
 """In days; numbers between 20,000 and 80,000 with shorter steps are days, not seconds sampled at 1440 Hz."""
 _FIRST_DAY = date(1970, 1, 1).toordinal()
-_FARTHEST_S = 14 * 3600.0
+_MAX_OFFSET_S = 14 * 3600.0
 """Largest offset of any time zone from UTC."""
-_READ_SHARE = 0.9
+_MIN_READABLE_SHARE = 0.9
 """Minimum share of cells that must be readable in a column of times."""
-_SAMPLE = 50
-_MOST_DATE = 80
+_SAMPLE_CELLS = 50
+_MAX_DATE_CHARACTERS = 80
 """Maximum characters of a date."""
 _MONTHS = {
     name: number
@@ -125,7 +125,7 @@ _FORMS = {
     "time of day": r"^(?P<h>\d{1,5}):(?P<mi>\d{2})(?::(?P<s>\d{2})(?:[.,:](?P<f>\d{1,9}))?)?"
     r"\s*(?P<ap>[AaPp]\.? ?[Mm]\.?)?(?P<z>)$",
 }
-_FIXED_BLANK = "[\u00a0\u202f]"
+_NO_BREAK_SPACES = "[\u00a0\u202f]"
 _DATE_ONLY = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 
 
@@ -182,7 +182,7 @@ def read_times(column: Any, name: str, unit: TimeUnit = "auto", zone: str = "") 
         dates = _of_digits(numbers, told) if unit == "auto" else None
         return _bound(dates or _of_numbers(numbers, name, unit, zone))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        texts = pc.replace_substring_regex(column.cast(pa.string()), _FIXED_BLANK, " ")
+        texts = pc.replace_substring_regex(column.cast(pa.string()), _NO_BREAK_SPACES, " ")
         return _bound(_of_texts(pc.utf8_trim_whitespace(texts), told))
     return None
 
@@ -195,7 +195,7 @@ def _bound(found: ReadTimes | None) -> ReadTimes | None:
     outside = np.isfinite(found.seconds) & ~inside
     if not outside.any():
         return found
-    if inside.sum() < _READ_SHARE * (inside.sum() + outside.sum()):
+    if inside.sum() < _MIN_READABLE_SHARE * (inside.sum() + outside.sum()):
         return None
     said = f"{outside.sum():,} of {len(inside):,} times lie outside the years 1900 to 2199, which no recording does."
     return replace(found, seconds=np.where(inside, found.seconds, np.nan), remarks=(*found.remarks, said))
@@ -381,7 +381,7 @@ def _pass_again(seconds: NDArray[np.float64], shift: NDArray[np.float64]) -> NDA
 def _of_digits(numbers: NDArray[np.float64], told: str) -> ReadTimes | None:
     """Read numbers as dates in digits (20251231235958) if all of them are."""
     known = np.isfinite(numbers)
-    if not known.any() or numbers[known].min() < _DIGITS[0] or numbers[known].max() >= _DIGITS[1]:
+    if not known.any() or numbers[known].min() < _DIGIT_DATES[0] or numbers[known].max() >= _DIGIT_DATES[1]:
         return None
     whole = pa.array(np.where(known, numbers, 0.0).astype(np.int64), mask=~known)
     return _of_texts(pa.chunked_array([whole.cast(pa.string())]), told)
@@ -416,8 +416,8 @@ def _of_numbers(numbers: NDArray[np.float64], name: str, unit: TimeUnit, zone: s
 def _of_days(numbers: NDArray[np.float64], name: str, zone: str) -> ReadTimes | None:
     """Read numbers as days if the name contains a word for date or the steps are too short for seconds."""
     known = np.sort(numbers[np.isfinite(numbers)])
-    short = len(known) > 1 and 0 < np.median(np.diff(known)) < _SHORT_STEP
-    if not (short or any(word in name.casefold() for word in _DATED)):
+    short = len(known) > 1 and 0 < np.median(np.diff(known)) < _MAX_DAY_STEP
+    if not (short or any(word in name.casefold() for word in _DATE_WORDS)):
         return None
     for what, first, last, origin in (("Excel", 2e4, 8e4, 25569.0), ("MATLAB", 7e5, 8e5, 719529.0)):
         if first <= known[0] and known[-1] <= last:
@@ -436,7 +436,7 @@ def _unit_in(name: str) -> float:
 def _of_texts(texts: Any, told: str) -> ReadTimes | None:  # noqa: ANN401 - an Arrow column of trimmed texts
     """Read texts as times if most of them are."""
     count = len(texts) - texts.null_count
-    sample = [text for text in texts.slice(0, 20 * _SAMPLE).to_pylist() if text][:_SAMPLE]
+    sample = [text for text in texts.slice(0, 20 * _SAMPLE_CELLS).to_pylist() if text][:_SAMPLE_CELLS]
     forms = list(dict.fromkeys(form for text in sample if (form := _find_form(text))))
     if not count or not forms:
         return None
@@ -452,7 +452,7 @@ def _of_texts(texts: Any, told: str) -> ReadTimes | None:  # noqa: ANN401 - an A
         remarks += said
     read = np.isfinite(seconds)
     filled = _numpy(pc.and_(texts.is_valid(), pc.not_equal(pc.coalesce(texts, ""), ""))).astype(bool)
-    if read.sum() < _READ_SHARE * filled.sum() or not read.any():
+    if read.sum() < _MIN_READABLE_SHARE * filled.sum() or not read.any():
         return None
     if forms == ["time of day"]:
         return ReadTimes(_unwrap(seconds))
@@ -486,9 +486,9 @@ class _Zones:
 
 
 def _find_form(text: str) -> str:
-    if len(text) > _MOST_DATE:  # patterns with two runs of blanks backtrack on long texts
+    if len(text) > _MAX_DATE_CHARACTERS:  # patterns with two runs of blanks backtrack on long texts
         return ""
-    plain = re.sub(_FIXED_BLANK, " ", text)
+    plain = re.sub(_NO_BREAK_SPACES, " ", text)
     return next((form for form, pattern in _FORMS.items() if re.match(pattern, plain)), "")
 
 
@@ -611,7 +611,7 @@ def _shifts(texts: Any, rows: NDArray[np.intp], zones: _Zones) -> NDArray[np.flo
 
 def _is_offset(found: re.Match[str]) -> bool:
     """Whether an offset from UTC is possible."""
-    return int(found["minutes"] or 0) < 60 and abs(_offset_of(found)) <= _FARTHEST_S
+    return int(found["minutes"] or 0) < 60 and abs(_offset_of(found)) <= _MAX_OFFSET_S
 
 
 def _offset_of(found: re.Match[str]) -> float:

@@ -19,22 +19,22 @@ from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 from readbench.common.deadlines import check_deadline
 from readbench.errors import DataError
 
-_DAYS_BEGIN = datetime(1899, 12, 30)  # noqa: DTZ001 - sheets have no time zone
+_EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001 - sheets have no time zone
 _DATE_FORMATS = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
 """Numbers of the built-in formats for dates and times."""
 _CELL = re.compile(r"([A-Z]{1,3})(\d+)")
-_MOST_COLUMNS = 16_384
+_MAX_COLUMNS = 16_384
 """Maximum number of columns in a sheet."""
-_MOST_DEPTH = 64
+_MAX_DEPTH = 64
 """Maximum nesting depth of elements."""
-_BLOCK = 2**14
-_MOST_SILENT = 2**20
+_BLOCK_BYTES = 2**14
+_MAX_EVENTLESS_BYTES = 2**20
 """Maximum bytes without the start or end of an element: the parser reads them again with every block."""
-_PARTS = 6
+_PARTS_PER_CELL = 6
 """Maximum elements of one cell: the cell, its value, a text in it."""
-_MOST_PARTS = 100_000
+_MAX_PARTS = 100_000
 """Maximum elements of one text, or of all styles."""
-_MOST_FORMAT = 255
+_MAX_FORMAT_CHARACTERS = 255
 """Maximum characters of a number format."""
 
 
@@ -65,7 +65,7 @@ def read_workbook(
             sink = StringIO()
             writer = csv.writer(sink, delimiter="\t", lineterminator="\n")
             cells = 0
-            most_parts = _PARTS * most_columns
+            most_parts = _PARTS_PER_CELL * most_columns
             for number, row in enumerate(_rows(archive, sheets[0].filename, texts, dated, most_parts)):
                 cells += len(row)
                 _check(name, len(row), most_columns, "columns")
@@ -85,7 +85,7 @@ def _check(name: str, found: int, most: int, what: str) -> None:
         raise DataError(f"{name}: {found:,} {what}, more than the {most:,} that are read. Split the file.")
 
 
-def _elements(archive: zipfile.ZipFile, member: str, wanted: str, most_parts: int = _MOST_PARTS) -> Iterator[Element]:
+def _elements(archive: zipfile.ZipFile, member: str, wanted: str, most_parts: int = _MAX_PARTS) -> Iterator[Element]:
     """Yield the elements of this name in a document; each one is freed when the next is requested.
 
     An element with more than `most_parts` parts is refused before it is read to its end.
@@ -105,8 +105,8 @@ def _elements(archive: zipfile.ZipFile, member: str, wanted: str, most_parts: in
             parts = 0 if matches else parts + 1
             if inside and parts > most_parts:
                 raise ValueError(f"an element {wanted} of {member} has more than {most_parts:,} parts")
-            if len(path) > _MOST_DEPTH:
-                raise ValueError(f"{member} is nested more than {_MOST_DEPTH} deep")
+            if len(path) > _MAX_DEPTH:
+                raise ValueError(f"{member} is nested more than {_MAX_DEPTH} deep")
             continue
         path.pop()
         inside -= matches
@@ -121,15 +121,15 @@ def _events(archive: zipfile.ZipFile, member: str) -> Iterator[tuple[str, Elemen
     parser: XMLPullParser[Any] = XMLPullParser(("start", "end"))  # entities were refused
     silent = 0
     with archive.open(member) as file:
-        while block := file.read(_BLOCK):
+        while block := file.read(_BLOCK_BYTES):
             check_deadline()
             parser.feed(block)
             silent += len(block)
             for happened in parser.read_events():
                 silent = 0
                 yield cast("tuple[str, Element]", happened)
-            if silent > _MOST_SILENT:
-                raise ValueError(f"{member} has a text or an attribute of more than {_MOST_SILENT:,} bytes")
+            if silent > _MAX_EVENTLESS_BYTES:
+                raise ValueError(f"{member} has a text or an attribute of more than {_MAX_EVENTLESS_BYTES:,} bytes")
     parser.close()
     for happened in parser.read_events():
         yield cast("tuple[str, Element]", happened)
@@ -157,7 +157,7 @@ def _date_styles(archive: zipfile.ZipFile) -> list[bool]:
         int(element.get("numFmtId", "0")): element.get("formatCode", "")
         for element in _elements(archive, "xl/styles.xml", "numFmt")
     }
-    shown = {number for number, code in formats.items() if _shows_dates(code[:_MOST_FORMAT])}
+    shown = {number for number, code in formats.items() if _shows_dates(code[:_MAX_FORMAT_CHARACTERS])}
     styles: list[bool] = []
     for element in _elements(archive, "xl/styles.xml", "cellXfs"):
         for style in element:
@@ -190,7 +190,7 @@ def _column(reference: str, following: int) -> int:
     place = 0
     for letter in found[1]:
         place = 26 * place + ord(letter) - ord("A") + 1
-    if place > _MOST_COLUMNS:
+    if place > _MAX_COLUMNS:
         raise ValueError(f"cell {reference} lies outside of any sheet")
     return place - 1
 
@@ -215,6 +215,6 @@ def _date(days: float) -> str:
     """
     if not -1e6 < days < 3e6:
         return str(days)
-    moment = _DAYS_BEGIN + timedelta(milliseconds=round(days * 86_400_000))
+    moment = _EPOCH + timedelta(milliseconds=round(days * 86_400_000))
     form = "%H:%M:%S.%f" if 0 <= days < 1 else "%Y-%m-%d %H:%M:%S.%f"
     return moment.strftime(form)[:-3]

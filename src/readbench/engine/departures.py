@@ -29,26 +29,26 @@ from readbench.common.times import DAY_S
 from readbench.errors import DataError
 
 Floats = NDArray[np.float64]
-SPANS = (1 / 32, 1 / 8, 1 / 2)
+SPAN_SHARES = (1 / 32, 1 / 8, 1 / 2)
 """Lengths of the trailing means, as shares of a window."""
-ROUGH = (1, 2)
+ROUGHNESS_SPANS = (1, 2)
 """Indices of the spans for roughness."""
-FARTHEST = 100.0
+MAX_DEPARTURE = 100.0
 """Departures are clipped here, in standard deviations."""
-RELATED = 1
+REGRESSION_SPAN = 1
 """Index of the span whose means are regressed on the other channels."""
-MOST_RELATED = 200
+MAX_REGRESSION_CHANNELS = 200
 """Maximum number of channels of an asset for the regression; with more, it is left out."""
-RIDGE = 0.02
-LEAST_SPREAD = 0.1
+RIDGE_PENALTY = 0.02
+MIN_SPREAD_SHARE = 0.1
 """Minimum standard deviation of a trailing measure, as a share of the channel's; means over few blocks hardly vary."""
-LEAST_BLOCKS = 12
+MIN_BLOCKS = 12
 """Minimum number of blocks of normal operation."""
-TOGETHER = 4
+HELD_OUT_BLOCKS = 4
 """Consecutive blocks held out together, so that a slow process is not predicted from its neighbour block."""
-HEAVIEST = 0.25
+MAX_TAIL_SHAPE = 0.25
 """Maximum shape parameter of the tail; estimates from few blocks scatter."""
-OUTLYING = 4.0
+OUTLIER_FACTOR = 4.0
 """Blocks with a score above this many medians are outliers and left out, at most a tenth of them."""
 
 
@@ -76,29 +76,33 @@ class _Normal:
         counts = np.maximum(known.sum(axis=2), 1)
         centre = np.where(known, joined, 0.0).sum(axis=2) / counts
         spread = np.sqrt((np.where(known, joined - centre[:, :, None], 0.0) ** 2).sum(axis=2) / counts)
-        means = len(centre) - len(ROUGH)
+        means = len(centre) - len(ROUGHNESS_SPANS)
         spread[:means] = np.maximum(spread[:means], floor)
-        spread[means:] = np.maximum(spread[means:], LEAST_SPREAD)
+        spread[means:] = np.maximum(spread[means:], MIN_SPREAD_SHARE)
         channels = centre.shape[1]
-        if not 2 <= channels <= MOST_RELATED:
+        if not 2 <= channels <= MAX_REGRESSION_CHANNELS:
             return cls(centre, spread, np.empty((0, 0)), np.empty(0))
-        standard = np.nan_to_num((joined[RELATED] - centre[RELATED][:, None]) / spread[RELATED][:, None])
-        precision = np.linalg.inv(standard @ standard.T / standard.shape[1] + RIDGE * np.eye(channels))
+        standard = np.nan_to_num(
+            (joined[REGRESSION_SPAN] - centre[REGRESSION_SPAN][:, None]) / spread[REGRESSION_SPAN][:, None]
+        )
+        precision = np.linalg.inv(standard @ standard.T / standard.shape[1] + RIDGE_PENALTY * np.eye(channels))
         mix = precision / np.diag(precision)[:, None]
         rest = np.sqrt(((mix @ standard) ** 2).mean(axis=1))
-        return cls(centre, spread, mix, np.maximum(rest, LEAST_SPREAD * RIDGE))
+        return cls(centre, spread, mix, np.maximum(rest, MIN_SPREAD_SHARE * RIDGE_PENALTY))
 
     def departures(self, measured: Floats) -> tuple[Floats, NDArray[np.intp]]:
         """(3, T) largest mean, roughness and residual of each step; (T,) channel of the largest mean."""
         far = np.nan_to_num(np.abs(measured - self.centre[:, :, None]) / self.spread[:, :, None])
-        means = len(far) - len(ROUGH)
+        means = len(far) - len(ROUGHNESS_SPANS)
         rest = np.zeros(far.shape[2])
         if len(self.mix):
-            scaled = (measured[RELATED] - self.centre[RELATED][:, None]) / self.spread[RELATED][:, None]
+            scaled = (measured[REGRESSION_SPAN] - self.centre[REGRESSION_SPAN][:, None]) / self.spread[REGRESSION_SPAN][
+                :, None
+            ]
             rest = np.nan_to_num(np.abs(self.mix @ scaled) / self.rest[:, None]).max(axis=0)
         level = far[:means].max(axis=0)
         found = np.stack([level.max(axis=0), far[means:].max(axis=(0, 1)), rest])
-        return np.minimum(found, FARTHEST), level.argmax(axis=0)
+        return np.minimum(found, MAX_DEPARTURE), level.argmax(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,24 +148,24 @@ class DepartureDetector:
             false_alarms_a_day: expected false alarms per day.
             units: units of the channels, if known.
         """
-        spans = tuple(max(2, round(window * share)) for share in SPANS)
+        spans = tuple(max(2, round(window * share)) for share in SPAN_SHARES)
         measured = [measure(values, spans) for values in stretches if values.shape[1] > spans[-1]]
         blocks = [
             part[:, :, start : start + window]
             for part in measured
             for start in range(0, max(1, part.shape[2] - window // 2), window)
         ]
-        if len(blocks) < LEAST_BLOCKS:
+        if len(blocks) < MIN_BLOCKS:
             raise DataError(
-                f"{len(blocks)} stretches of {window} steps of normal operation are known: at least {LEAST_BLOCKS} are"
+                f"{len(blocks)} stretches of {window} steps of normal operation are known: at least {MIN_BLOCKS} are"
                 " needed. Give a longer --learn, or add normals of this asset to the library."
             )
         floor = _least_spread(stretches)
         with one_thread_for_products():  # small products are slower on several threads of a busy machine
             maxima = _held_out_maxima(blocks, floor)
-            bound = np.maximum(OUTLYING * np.median(maxima, axis=0), np.quantile(maxima, 0.9, axis=0))
+            bound = np.maximum(OUTLIER_FACTOR * np.median(maxima, axis=0), np.quantile(maxima, 0.9, axis=0))
             usual = np.flatnonzero((maxima <= bound).all(axis=1))
-            kept = [blocks[i] for i in usual] if len(usual) >= LEAST_BLOCKS else blocks
+            kept = [blocks[i] for i in usual] if len(usual) >= MIN_BLOCKS else blocks
             maxima = _held_out_maxima(kept, floor)
             normal = _Normal.of(kept, floor)
         told = tuple(units) or ("",) * len(channels)
@@ -230,11 +234,11 @@ def measure(values: NDArray[np.floating[Any]], spans: Sequence[int]) -> Floats:
     moves = np.diff(given, axis=1, prepend=given[:, :1])
     squares = np.where(np.isfinite(moves), moves, 0.0) ** 2
     sums = [_cumulate(rows) for rows in (filled, squares, ~known, ~np.isfinite(moves))]
-    found = np.empty((len(spans) + len(ROUGH), len(given), steps))
+    found = np.empty((len(spans) + len(ROUGHNESS_SPANS), len(given), steps))
     for number, span in enumerate(spans):
         mean, gaps = _trail(sums[0], span, steps) / span, _trail(sums[2], span, steps)
         found[number] = np.where(2 * gaps > span, np.nan, mean * span / np.maximum(span - gaps, 1) + base[:, None])
-    for number, place in enumerate(ROUGH, start=len(spans)):
+    for number, place in enumerate(ROUGHNESS_SPANS, start=len(spans)):
         span = spans[place]
         power, gaps = _trail(sums[1], span, steps), _trail(sums[3], span, steps)
         level = np.maximum(power, 0.0) / np.maximum(span - gaps, 1)
@@ -260,14 +264,14 @@ def _least_spread(stretches: Sequence[NDArray[np.floating[Any]]]) -> Floats:
     deviation, size = np.zeros(len(values)), np.ones(len(values))
     deviation[known] = np.nanstd(usable[known], axis=1)
     size[known] = np.abs(np.nanmean(usable[known], axis=1))
-    return np.maximum(LEAST_SPREAD * deviation, 1e-4 * np.maximum(size, 1e-6))
+    return np.maximum(MIN_SPREAD_SHARE * deviation, 1e-4 * np.maximum(size, 1e-6))
 
 
 def _held_out_maxima(blocks: Sequence[Floats], floor: Floats) -> Floats:
     """(B, 3) maxima of each block, with statistics from the other half of the time."""
     parts: tuple[list[Floats], list[Floats]] = ([], [])
     for i, block in enumerate(blocks):
-        parts[(i // TOGETHER) % 2].append(block)
+        parts[(i // HELD_OUT_BLOCKS) % 2].append(block)
     found = []
     for held_out, other in (parts, parts[::-1]):
         normal = _Normal.of(other, floor)
@@ -278,8 +282,8 @@ def _held_out_maxima(blocks: Sequence[Floats], floor: Floats) -> Floats:
 def extreme_quantile(maxima: Floats, share: float) -> float:
     """Value exceeded by a share of further maxima: quantile of a generalised extreme value distribution, by L-moments.
 
-    The shape is limited to tails between exponential and `HEAVIEST`. The scale is estimated from n blocks to about
-    1 / sqrt(n) and taken half of that larger.
+    The shape is limited to tails between exponential and `MAX_TAIL_SHAPE`. The scale is estimated from n blocks to
+    about 1 / sqrt(n) and taken half of that larger.
 
     >>> maxima = np.random.default_rng(0).gumbel(3.0, 1.0, 5000)
     >>> round(extreme_quantile(maxima, 0.01), 1), round(3.0 - math.log(-math.log(0.99)), 1)
@@ -293,7 +297,7 @@ def extreme_quantile(maxima: Floats, share: float) -> float:
     second = max(2 * weighted - first, 1e-9)
     skew = (6 * twice - 6 * weighted + first) / second
     c = 2 / (3 + skew) - math.log(2) / math.log(3)
-    shape = min(max(-(7.8590 * c + 2.9554 * c * c), 0.0), HEAVIEST)  # Hosking's k has the other sign
+    shape = min(max(-(7.8590 * c + 2.9554 * c * c), 0.0), MAX_TAIL_SHAPE)  # Hosking's k has the other sign
     if shape < 1e-3:
         scale = second / math.log(2)
         place = first - 0.5772156649 * scale

@@ -48,7 +48,7 @@ C = TypeVar("C")
 P = TypeVar("P")
 RETRIEVER_MEMBERS = ("uses_labels", "corpus_dependent", "fit", "score")
 """Members required of a `Retriever`."""
-MOST_KEPT = 256
+MAX_CACHED_QUERIES = 256
 """Maximum queries whose vectors are cached until the next ones."""
 STAGES = ("encode", "fit", "score", "rerank")
 """Stages with a reported wall time, in seconds."""
@@ -331,7 +331,7 @@ class FittedLeg:
         if asked is not None and asked[0] is queries:
             return asked[1]
         vectors = embedding.represent(self.built.see(queries))
-        self._asked = (queries, vectors) if len(queries) <= MOST_KEPT else None
+        self._asked = (queries, vectors) if len(queries) <= MAX_CACHED_QUERIES else None
         return vectors
 
     @one_thread_for_products()

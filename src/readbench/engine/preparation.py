@@ -32,16 +32,16 @@ from readbench.errors import ParameterError, UsageError
 Normalisation = Literal["channel", "window", "none", "normals", "before"]
 """How raw values are scaled; `normals` is `channel` with the statistics of the normal windows."""
 Alignment = Literal["name", "position"]
-LARGEST_SCORE = 1e15
+MAX_SCORE = 1e15
 """Scaled values are clipped here, so that a nearly dead channel and sums of squares stay finite."""
 RESOLUTION = float(np.finfo(np.float32).eps)
 """Relative spread of one window below which it is float32 rounding."""
-LEAST_SPREAD = 0.1
+MIN_SPREAD_SHARE = 0.1
 """Minimum spread of a channel before a window or in normals, as a share of its spread in the corpus: otherwise the
 first movement of a valve that hardly moves in normal operation would dominate."""
-LENT_STEPS = 2048
+MAX_LENT_STEPS = 2048
 """Maximum steps of normal windows lent as the time before a case."""
-SCALED_AT_ONCE = 2**18
+SCALING_BLOCK_NUMBERS = 2**18
 """Numbers scaled per step, so that intermediate results stay in the processor cache."""
 
 
@@ -142,7 +142,7 @@ class Scaler:
         return scaled
 
     def moments(self, channels: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and deviation (C,) for code that scales by itself: (value - mean) / deviation, up to `LARGEST_SCORE`.
+        """Mean and deviation (C,) for code that scales by itself: (value - mean) / deviation, up to `MAX_SCORE`.
 
         A channel that is constant or unknown has an infinite deviation, which makes it zero.
         """
@@ -178,13 +178,13 @@ class Scaler:
         wide = before.astype(np.float64)
         mean = wide.mean(axis=1)
         whole = np.array([self.whole.std.get(name, 0.0) if self.whole else 0.0 for name in channels])
-        return mean, _resolved(mean, np.maximum(wide.std(axis=1), LEAST_SPREAD * whole))
+        return mean, _resolved(mean, np.maximum(wide.std(axis=1), MIN_SPREAD_SHARE * whole))
 
     def _scale_stacked(self, values: NDArray[np.float32], channels: tuple[str, ...]) -> NDArray[np.float32]:
         """(N, C, T) scaled in blocks of windows, since intermediate results are float64."""
         moments = self.moments(channels)
         out = allocate(values.size).reshape(values.shape)
-        some = max(1, SCALED_AT_ONCE // max(1, values[0].size))
+        some = max(1, SCALING_BLOCK_NUMBERS // max(1, values[0].size))
         for start in range(0, len(values), some):
             out[start : start + some] = _standardise(values[start : start + some], *moments)
         return out
@@ -193,14 +193,16 @@ class Scaler:
 def operating_statistics(corpus: WindowSet, normals: WindowSet) -> ChannelStats:
     """Mean and spread of each channel in normal operation; those of the corpus for channels unknown to normals.
 
-    A spread is at least `LEAST_SPREAD` of that in the corpus.
+    A spread is at least `MIN_SPREAD_SHARE` of that in the corpus.
     """
     whole = corpus.stats or ChannelStats.of(corpus)
     if not len(normals):
         return whole
     usual = ChannelStats.of(normals)
     mean = whole.mean | usual.mean
-    std = {n: max(usual.std[n], LEAST_SPREAD * whole.std.get(n, 0.0)) if n in usual.std else whole.std[n] for n in mean}
+    std = {
+        n: max(usual.std[n], MIN_SPREAD_SHARE * whole.std.get(n, 0.0)) if n in usual.std else whole.std[n] for n in mean
+    }
     return ChannelStats(mean, std)
 
 
@@ -248,13 +250,13 @@ def lend_before(cases: WindowSet, normals: WindowSet) -> WindowSet:
 
 
 def _usual_rows(normals: WindowSet, channels: tuple[str, ...]) -> NDArray[np.float32] | None:
-    """(C, at most LENT_STEPS) readings of these channels, taken evenly from the windows that have all of them."""
+    """(C, at most MAX_LENT_STEPS) readings of these channels, taken evenly from the windows that have all of them."""
     having = [i for i in range(len(normals)) if set(channels) <= set(normals.channels(i))]
     if not having:
         return None
     rows = [normals.values(i)[[normals.channels(i).index(name) for name in channels]] for i in having]
-    share = max(1, LENT_STEPS // len(rows))
-    return np.concatenate([row[:, -share:] for row in rows], axis=1)[:, -LENT_STEPS:]
+    share = max(1, MAX_LENT_STEPS // len(rows))
+    return np.concatenate([row[:, -share:] for row in rows], axis=1)[:, -MAX_LENT_STEPS:]
 
 
 def _standardise(
@@ -262,7 +264,7 @@ def _standardise(
 ) -> NDArray[np.float64]:
     """(..., C, T) z-scores: deviations from the mean of the channel."""
     score = (values - mean[:, None]) / deviation[:, None]
-    np.clip(score, -LARGEST_SCORE, LARGEST_SCORE, out=score)
+    np.clip(score, -MAX_SCORE, MAX_SCORE, out=score)
     score[..., np.isinf(deviation), :] = 0.0  # a finite number divided by infinity may be -0.0
     return score
 

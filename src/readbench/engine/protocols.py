@@ -20,7 +20,7 @@ from readbench.errors import MethodError
 
 Vectors = NDArray[np.float32]
 Metric = Literal["euclidean", "cosine"]
-BATCH_NUMBERS = 2**23
+MAX_BATCH_NUMBERS = 2**23
 """Maximum numbers of all windows in one batch of encoding."""
 
 
@@ -66,11 +66,11 @@ class BatchEncoder(ABC):
         return windows.channel_counts.astype(np.int64) * windows.lengths
 
     def batches(self, windows: WindowSet) -> Iterator[WindowSet]:
-        """Consecutive subsets of at most `BATCH_NUMBERS` numbers, each at least one window."""
+        """Consecutive subsets of at most `MAX_BATCH_NUMBERS` numbers, each at least one window."""
         ends = np.cumsum(self.footprint(windows))
         start, before = 0, 0
         while start < len(windows):
-            stop = max(start + 1, int(np.searchsorted(ends, before + BATCH_NUMBERS, side="right")))
+            stop = max(start + 1, int(np.searchsorted(ends, before + MAX_BATCH_NUMBERS, side="right")))
             yield windows[start:stop]
             start, before = stop, int(ends[stop - 1])
 

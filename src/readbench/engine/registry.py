@@ -43,7 +43,7 @@ PLUGIN_FILES = "READBENCH_PLUGINS"
 """Environment variable with plug-in files, separated like PATH."""
 BUILT_IN = "readbench"
 """Origin of entries of this package."""
-DEEPEST = 100
+MAX_METRIC_DEPTH = 100
 """Length of the lists that a run stores; no metric may read more."""
 _ALIASES = re.compile(r"aliases=[(\[](.*?)[)\]]", re.DOTALL)
 _QUOTED = re.compile(r'"([^"]+)"')
@@ -446,10 +446,10 @@ class MetricRegistry(Catalogue[MetricEntry]):
             )
         depths: dict[int | None, int | None] = {k: k for k in cutoffs} or {None: depth}
         for places in depths.values():
-            if places is None or not 1 <= places <= DEEPEST:
+            if places is None or not 1 <= places <= MAX_METRIC_DEPTH:
                 raise UsageError(
-                    f"The metric {name} must read between 1 and {DEEPEST} places of a list; got {places}. Set cutoffs"
-                    " or depth."
+                    f"The metric {name} must read between 1 and {MAX_METRIC_DEPTH} places of a list; got {places}."
+                    " Set cutoffs or depth."
                 )
 
         def decorate(factory: F) -> F:

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from readbench.errors import DataError
 
-IN_MEMORY = 2**28
+MAX_IN_MEMORY_BYTES = 2**28
 """Bytes up to which an array stays in memory; larger ones are memory-mapped files."""
 
 
@@ -22,7 +22,7 @@ def allocate(count: int, dtype: DTypeLike = np.float32) -> NDArray[Any]:
     (3,)
     """
     size = count * np.dtype(dtype).itemsize
-    if size <= IN_MEMORY:
+    if size <= MAX_IN_MEMORY_BYTES:
         return np.empty(count, dtype)
     try:
         with tempfile.TemporaryFile(prefix="readbench-") as file:

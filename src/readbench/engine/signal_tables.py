@@ -50,16 +50,18 @@ _QUALITY_NAMES_TEXT = (
     "qualitydetail|quality detail|statuscode|status code|qualität|zustand|flag|questionable|ip input quality"
 )
 _QUALITY_NAMES = frozenset(_QUALITY_NAMES_TEXT.split("|"))
-_BAD = re.compile(r"(?i)^(bad|schlecht|invalid|ungültig|no ?data|not ?good|i/?o timeout|comm|fail|stale|ungood)")
+_BAD_QUALITY = re.compile(
+    r"(?i)^(bad|schlecht|invalid|ungültig|no ?data|not ?good|i/?o timeout|comm|fail|stale|ungood)"
+)
 _OPC_GOOD = 192
 _HOUR_S = 3600.0
-_HOLE = 10.0
+_MIN_HOLE_STEPS = 10.0
 """A step is a hole if longer than this many median steps."""
-_FIRST_DATE = 1e8
-_NAMELESS = frozenset({"column 1", "Unnamed: 0", "__index_level_0__"})
-_MOST_NAMED = 8
-_MOST_WORDS = 3
-_MOST_UNTIMED = 0.1
+_MIN_DATE_S = 1e8
+_UNNAMED_COLUMNS = frozenset({"column 1", "Unnamed: 0", "__index_level_0__"})
+_MAX_LISTED_NAMES = 8
+_MAX_LISTED_TEXTS = 3
+_MAX_UNTIMED_SHARE = 0.1
 """Maximum share of rows without a time that are left out; more raise an error."""
 
 
@@ -211,7 +213,7 @@ class _Understanding:
         self._replace(**{name: self.times.seconds})
         self.said += self.times.remarks
         untimed = ~np.isfinite(self.times.seconds)
-        if untimed.any() and untimed.mean() <= _MOST_UNTIMED:
+        if untimed.any() and untimed.mean() <= _MAX_UNTIMED_SHARE:
             self.table = replace(self.table, data=self.table.data.filter(pa.array(~untimed)))
             self.said.append(f"{untimed.sum()} of {len(untimed):,} rows without a time left out.")
 
@@ -233,7 +235,7 @@ class _Understanding:
 
     def _counts_rows(self, name: str) -> bool:
         """Whether an unnamed column of numbers rises in equal steps."""
-        if name not in _NAMELESS or name not in self.table.numeric:
+        if name not in _UNNAMED_COLUMNS or name not in self.table.numeric:
             return False
         numbers = self.table.numbers(name)
         steps = np.diff(numbers[np.isfinite(numbers)])
@@ -242,7 +244,7 @@ class _Understanding:
     def _serves(self, name: str) -> bool:
         """Whether a column can be the time: it is readable, and its times do not start again and again."""
         found = self.table.times(name, self.roles.time_unit, self.roles.zone)
-        if found is None or np.isfinite(found.seconds).mean() < 1 - _MOST_UNTIMED:
+        if found is None or np.isfinite(found.seconds).mean() < 1 - _MAX_UNTIMED_SHARE:
             return False
         if self.roles.case or self.roles.group or self.roles.channel or self._tall_columns(name):
             return True
@@ -349,9 +351,9 @@ class _Understanding:
             self.said.append(f"{back:,} of {table.rows:,} rows are older than the row above: rows were sorted by time.")
         places, steps = _steps_within(times, times, case)
         usual = float(np.median(steps[steps > 0])) if (steps > 0).any() else np.inf
-        if count := int((steps > _HOLE * usual).sum()):
+        if count := int((steps > _MIN_HOLE_STEPS * usual).sum()):
             begun, longest = float(times[places[steps.argmax()]]), float(steps.max())
-            clock = find_clock(begun, self._zone) if begun >= _FIRST_DATE else None
+            clock = find_clock(begun, self._zone) if begun >= _MIN_DATE_S else None
             where = f"{begun:g} s" if clock is None else f"{clock:%Y-%m-%d %H:%M:%S}"
             what = f"A hole of {describe_span(longest)}" if count == 1 else f"{count:,} holes, the longest of"
             what += "" if count == 1 else f" {describe_span(longest)},"
@@ -420,7 +422,7 @@ class _Understanding:
         times = times[np.isfinite(times)]
         step = float(np.median(np.diff(times))) if len(times) > 1 else np.nan
         rate = "" if not step > 0 else f", {1 / step:.6g} Hz" if step < 1 else f", a row every {step:.6g} s"
-        dated = len(times) and times[0] >= _FIRST_DATE
+        dated = len(times) and times[0] >= _MIN_DATE_S
         where = f", zone {zone}" if zone else ", clock times without a zone" if dated else ""
         return f"Time: column {name!r}{rate}{where}."
 
@@ -473,7 +475,7 @@ def _bad_rows(table: Table, column: str) -> NDArray[np.bool_] | None:
     codes, names = table.codes(column)
     if not any(re.match(r"(?i)good|gut|ok|bad|schlecht|valid|invalid|uncertain", name) for name in names):
         return None
-    bad = np.array([*(bool(_BAD.match(name)) for name in names), False])  # code -1 is not bad
+    bad = np.array([*(bool(_BAD_QUALITY.match(name)) for name in names), False])  # code -1 is not bad
     return np.asarray(bad[codes], bool)
 
 
@@ -490,7 +492,7 @@ def _sample(table: Table, column: str) -> str:
     """Why a column holds no readings: empty, or its first texts."""
     if table.data[column].null_count == table.rows:
         return "empty"
-    names = [name[:20] for name in table.codes(column)[1][:_MOST_WORDS]]
+    names = [name[:20] for name in table.codes(column)[1][:_MAX_LISTED_TEXTS]]
     return f"texts: {', '.join(names)}" if names else "empty"
 
 
@@ -517,5 +519,5 @@ def _words(name: str) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - _MAX_LISTED_NAMES
+    return ", ".join(names[:_MAX_LISTED_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -208,7 +208,7 @@ def window_digests(windows: WindowSet) -> list[str]:
 
 STORED_BLOCK = 2048
 """Windows encoded and saved at a time."""
-AHEAD = 2
+QUEUED_BLOCKS = 2
 """Blocks queued per process."""
 Represent = Callable[[WindowSet], Vectors]
 """(B, D) vectors of B windows."""
@@ -313,7 +313,7 @@ class StoredVectors:
             for start in starts:
                 block = windows[start : start + STORED_BLOCK].compact()
                 running.append(pool.submit(_store, self._file, start, represent, block))
-                if len(running) >= AHEAD * self.jobs:
+                if len(running) >= QUEUED_BLOCKS * self.jobs:
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()

@@ -352,7 +352,7 @@ def _repeated(cells: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 ROW_GROUP = 256
 """Windows per Parquet row group."""
-FACT = "fact."
+FACT_PREFIX = "fact."
 """Prefix of fact columns."""
 
 
@@ -453,7 +453,7 @@ def _context_fields(context: Context) -> list[tuple[str, pa.DataType]]:
         ("before_length", pa.int32()),
         ("rate", pa.float64()),
         ("units", pa.list_(pa.string())),
-        *((FACT + name, pa.float64()) for name in context.fact_names),
+        *((FACT_PREFIX + name, pa.float64()) for name in context.fact_names),
     ]
 
 
@@ -708,7 +708,9 @@ def _share(befores: Iterable[Matrix | None]) -> list[Matrix | None]:
 
 def _context(table: Table, befores: list[Matrix | None], units: Sequence[Sequence[str]] | None) -> Context:
     """Context of the windows; `befores` is empty if the file has none."""
-    facts = {name.removeprefix(FACT): table.numbers(name) for name in table.columns if name.startswith(FACT)}
+    facts = {
+        name.removeprefix(FACT_PREFIX): table.numbers(name) for name in table.columns if name.startswith(FACT_PREFIX)
+    }
     rates = table.numbers("rate") if "rate" in table.columns else np.full(table.rows, np.nan)
     wrong = np.flatnonzero((rates <= 0) | np.isinf(rates))
     if wrong.size:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from readbench.engine.preparation import ChannelStats
 
 
-LEAST_MOVEMENT = 1e-12
+MIN_RELATIVE_MOVEMENT = 1e-12
 """Smallest movement of a float64 channel above rounding, as a share of its level."""
 NORMAL = 0
 """Label of normal operation."""
@@ -509,7 +509,7 @@ def _warn_of_lost_channels(
             continue
         for row in np.flatnonzero(array[:, 0] == array[:, -1]).tolist():
             wide = given[row]
-            moves = float(wide.max()) - float(wide.min()) > LEAST_MOVEMENT * abs(float(wide[0]))
+            moves = float(wide.max()) - float(wide.min()) > MIN_RELATIVE_MOVEMENT * abs(float(wide[0]))
             if moves and (array[row] == array[row, 0]).all():
                 lost.setdefault(names[i][row], i)
     if lost:

@@ -50,7 +50,7 @@ MEAN_WEIGHT = 0.5
 """Weight of the mean relative to the keyed vector, in `both`."""
 VECTOR_NUMBERS = 2048
 """Numbers reserved for a channel's vector in the memory bound of a batch."""
-POINTS = 2**20
+MAX_BATCH_POINTS = 2**20
 """Maximum points of all series embedded at once."""
 
 
@@ -84,7 +84,7 @@ class ChannelEncoder(BatchEncoder):
     def channel_vectors(self, windows: WindowSet) -> Vectors:
         """(M, d) vectors of the channels of all windows, in order.
 
-        At most `batch` series and `POINTS` points are embedded at a time.
+        At most `batch` series and `MAX_BATCH_POINTS` points are embedded at a time.
         """
         windows.require_finite()
         owners = owners_of(windows)
@@ -105,7 +105,7 @@ class ChannelEncoder(BatchEncoder):
         """Group series of equal length into batches; yields their indices."""
         for length in np.unique(lengths).tolist():
             rows = np.flatnonzero(lengths == length)
-            step = max(1, min(self.batch, POINTS // length))
+            step = max(1, min(self.batch, MAX_BATCH_POINTS // length))
             yield from (rows[start : start + step] for start in range(0, len(rows), step))
 
 
@@ -176,11 +176,11 @@ def _key(name: str, size: int, width: int) -> tuple[Rows, NDArray[np.float32]]:
     return places, rng.choice(np.array([-1, 1], np.float32), size)
 
 
-LEAST_DEVIATION = 1e-2
+DEVIATION_OFFSET = 1e-2
 """Added to every deviation, so that a dimension that is constant in normal operation does not dominate."""
-SHARPNESS = 1.5
+COMPRESSION_POWER = 1.5
 """Power of the compression per tenfold number of channels."""
-FEWEST = 8
+MIN_VECTORS = 8
 """Minimum vectors of a channel for statistics of its own."""
 
 
@@ -210,7 +210,7 @@ class NormalOperation:
         kept, means, deviations = [], [], []
         for name in np.unique(names):
             rows = vectors[names == name]
-            if len(rows) >= FEWEST:
+            if len(rows) >= MIN_VECTORS:
                 kept.append(str(name))
                 means.append(rows.mean(axis=0, dtype=np.float64))
                 deviations.append(rows.std(axis=0, dtype=np.float64))
@@ -241,9 +241,9 @@ class NormalOperation:
         mean = np.vstack([self.mean, self.mean.mean(axis=0)])[rows]
         deviation = np.vstack([self.deviation, self.deviation.mean(axis=0)])[rows]
         mean = mean if own is None else np.where(np.isfinite(own), own, mean)
-        residual = (vectors - mean) / (deviation + LEAST_DEVIATION)
+        residual = (vectors - mean) / (deviation + DEVIATION_OFFSET)
         away = np.mean(residual**2, axis=1, keepdims=True)
-        power = SHARPNESS * np.log10(1 + channels)[:, None]
+        power = COMPRESSION_POWER * np.log10(1 + channels)[:, None]
         loud: Vectors = residual * (np.log1p(away) ** power / np.sqrt(away + 1e-6))
         return loud.astype(np.float32)
 

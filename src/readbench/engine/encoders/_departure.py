@@ -51,12 +51,12 @@ TREND, QUARTER, SPREAD, MOVEMENT = 0.2, 0.2, 0.2, 0.5
 """Weights relative to the departure of the mean."""
 MOVEMENT_SCALE = 2.0
 """Saturation of the log growth of movement."""
-PRIOR = 0.5
+PRIOR_SHARE = 0.5
 """Weight of the typical spread, in steps as a share of the window."""
-LEAST_OF_LEVEL, LEAST_OF_CORPUS = 1e-3, 5e-3
+MIN_SPREAD_OF_LEVEL, MIN_SPREAD_OF_CORPUS = 1e-3, 5e-3
 """Minimum spread, as a share of the channel's level and of its spread in the corpus."""
-LEAST = 1e-9
-NUMBERS = 6 * len(SCALES) + 2
+MIN_SPREAD = 1e-9
+NUMBERS_PER_CHANNEL = 6 * len(SCALES) + 2
 """Numbers per channel."""
 FACT_SCALE = 0.2
 """Saturation of the log ratio of a fact to its median in the corpus."""
@@ -112,11 +112,11 @@ class Departure(BatchEncoder):
         return self
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
-        """(B, C * NUMBERS) float32, channel by channel; zeros for windows without a time before."""
+        """(B, C * NUMBERS_PER_CHANNEL) float32, channel by channel; zeros for windows without a time before."""
         if not hasattr(self, "axis_"):
             raise UsageError("Fit the encoder first: it needs to know the channels of the corpus.")
         place = {name: c for c, name in enumerate(self.axis_)}
-        out = np.zeros((len(windows), len(self.axis_), NUMBERS))
+        out = np.zeros((len(windows), len(self.axis_), NUMBERS_PER_CHANNEL))
         for i, usual in _usual_courses(windows):
             names = windows.channels(i)
             kept = [k for k, name in enumerate(names) if name in place]
@@ -131,10 +131,13 @@ class Departure(BatchEncoder):
         return digest("departure", VERSION, self.axis_, self.whole_.tolist(), self.typical_.tolist())
 
     def _numbers(self, values: Array, usual: UsualCourse, place: dict[str, int], names: tuple[str, ...]) -> Array:
-        """(C, NUMBERS) for the channels of one window (C, T)."""
+        """(C, NUMBERS_PER_CHANNEL) for the channels of one window (C, T)."""
         columns = [place.get(name, 0) for name in names]
-        least = np.maximum(LEAST_OF_LEVEL * np.abs(usual.centre), LEAST_OF_CORPUS * self.whole_[columns]) + LEAST
-        prior = PRIOR * values.shape[1]
+        least = (
+            np.maximum(MIN_SPREAD_OF_LEVEL * np.abs(usual.centre), MIN_SPREAD_OF_CORPUS * self.whole_[columns])
+            + MIN_SPREAD
+        )
+        prior = PRIOR_SHARE * values.shape[1]
         shrunk = (usual.steps * usual.spread**2 + prior * self.typical_[columns] ** 2) / (usual.steps + prior)
         scale = np.maximum(np.sqrt(shrunk), least)
         quarters = (_quarters(values) - usual.centre[:, None]) / scale[:, None]
@@ -247,7 +250,7 @@ def _residual(values: NDArray[np.float32], before: NDArray[np.float32] | None) -
     usual -= usual.mean(axis=1, keepdims=True)
     spread = usual.std(axis=1, keepdims=True)
     course = values - values.mean(axis=1, keepdims=True, dtype=np.float64) - usual
-    return np.divide(course, spread, out=np.zeros_like(course), where=spread > LEAST)
+    return np.divide(course, spread, out=np.zeros_like(course), where=spread > MIN_SPREAD)
 
 
 def _cut(series: Array, length: int) -> Array:

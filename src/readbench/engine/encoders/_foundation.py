@@ -40,11 +40,11 @@ from readbench.engine.registry import ENCODERS
 from readbench.errors import DataError, ParameterError
 
 MANTIS_WEIGHTS, MANTIS_FILES = "paris-noah/MantisV2", ("config.json", "model.safetensors")
-GRID = 32
+PATCHES = 32
 """Patches per series; lengths must be a multiple."""
-SHORTEST = 64
+MIN_LENGTH = 64
 """Minimum length: patches of one point have no standard deviation."""
-POINTS = 2**17
+MAX_CONVOLUTION_POINTS = 2**17
 """Maximum points in the first convolution, which makes 256 numbers of each; bounds memory."""
 
 
@@ -76,21 +76,21 @@ class Mantis(FrozenEncoder):
     licence: ClassVar = "MIT (Mantis-8M); the page of MantisV2 names none, its package is Apache-2.0"
 
     weights: str = MANTIS_WEIGHTS
-    length: Annotated[int, ParameterRange(SHORTEST, 8192)] | None = None
+    length: Annotated[int, ParameterRange(MIN_LENGTH, 8192)] | None = None
     layer: Annotated[int, ParameterRange(0, 5)] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a length that the network cannot read."""
-        if self.length is not None and self.length % GRID:
-            near = -(-self.length // GRID) * GRID
-            raise ParameterError(f"mantis(length={self.length}) must be a multiple of {GRID}, such as {near}.")
+        if self.length is not None and self.length % PATCHES:
+            near = -(-self.length // PATCHES) * PATCHES
+            raise ParameterError(f"mantis(length={self.length}) must be a multiple of {PATCHES}, such as {near}.")
 
     def admissible(self, length: int) -> int:
         """The parameter `length`, or the network's training length, or the next multiple of 32."""
         trained = getattr(self.network, "seq_len", None)
         if trained is not None and self.length not in (None, trained):
             raise ParameterError(f"mantis(length={self.length}): the network in {self.weights} reads {trained} points.")
-        return trained or self.length or max(SHORTEST, -(-length // GRID) * GRID)
+        return trained or self.length or max(MIN_LENGTH, -(-length // PATCHES) * PATCHES)
 
     def load(self, paths: tuple[Path, ...], device: str) -> Torch:
         """Load the network up to the layer that is read."""
@@ -109,7 +109,7 @@ class Mantis(FrozenEncoder):
 
     def forward(self, network: Torch, series: Torch) -> Torch:
         """(B, 256) or (B, 512) vectors."""
-        parts = series[:, None].split(max(1, POINTS // series.shape[1]))
+        parts = series[:, None].split(max(1, MAX_CONVOLUTION_POINTS // series.shape[1]))
         return import_optional("torch", self.name).cat([network(part) for part in parts])
 
 

@@ -39,13 +39,13 @@ VERSION = 1
 """Increased when vectors change, so that stored ones are not mixed."""
 SPEED, ROLLING_ELEMENTS = "speed", "rolling_elements"
 """Names of the facts."""
-TYPICAL_ELEMENTS = 8.0
+DEFAULT_ROLLING_ELEMENTS = 8.0
 """Rolling elements assumed for an unknown bearing."""
-RESONANCE = 1000.0
+MIN_RESONANCE_HZ = 1000.0
 """Lower cut-off of the envelope in Hz; at low rates, a tenth of the Nyquist frequency."""
-AXIS = np.arange(2, 73) * 0.05
+ORDER_AXIS = np.arange(2, 73) * 0.05
 """Scaled orders .1 to 3.6: two to three multiples of the races' frequencies, with side bands."""
-COARSEST = 0.2
+MAX_LINE_SPACING = 0.2
 """Maximum line spacing in scaled orders; with a wider one the lines of both races coincide."""
 Array = NDArray[np.float64]
 
@@ -73,14 +73,14 @@ class Orders(BatchEncoder):
 
     def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
         """(N,) numbers of each window, its spectra and the weights of lines."""
-        return super().footprint(windows) * 6 + windows.lengths * len(AXIS)
+        return super().footprint(windows) * 6 + windows.lengths * len(ORDER_AXIS)
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
         """(B, C * points) unit vectors, channel by channel; zeros for windows without rate or speed."""
         if not hasattr(self, "axis_"):
             raise UsageError("Fit the encoder first: it needs to know the channels of the corpus.")
         place = {name: c for c, name in enumerate(self.axis_)}
-        out = np.zeros((len(windows), len(self.axis_), len(AXIS)))
+        out = np.zeros((len(windows), len(self.axis_), len(ORDER_AXIS)))
         for i in range(len(windows)):
             names = windows.channels(i)
             kept = [k for k, name in enumerate(names) if name in place]
@@ -106,9 +106,9 @@ def measure_unit(windows: WindowSet, i: int) -> tuple[float, float]:
     if windows.context is None:
         return np.nan, np.nan
     rate, facts = float(windows.context.rates[i]), windows.context.facts_of(i)
-    speed, elements = facts.get(SPEED, np.nan), facts.get(ROLLING_ELEMENTS, TYPICAL_ELEMENTS)
+    speed, elements = facts.get(SPEED, np.nan), facts.get(ROLLING_ELEMENTS, DEFAULT_ROLLING_ELEMENTS)
     known = rate > 0 and speed > 0
-    return (rate, speed * (elements if elements > 0 else TYPICAL_ELEMENTS) / 2) if known else (np.nan, np.nan)
+    return (rate, speed * (elements if elements > 0 else DEFAULT_ROLLING_ELEMENTS) / 2) if known else (np.nan, np.nan)
 
 
 def measure_orders(values: Array, rate: float, unit: float, reach: float) -> Array:
@@ -123,12 +123,12 @@ def measure_orders(values: Array, rate: float, unit: float, reach: float) -> Arr
     spectrum = measure_envelope_spectrum(values, rate)
     resolution = rate / values.shape[1] / unit
     lines = np.arange(spectrum.shape[1]) * resolution
-    held = lines[-1] >= AXIS
-    excess = np.zeros((len(values), len(AXIS)))
-    if resolution > COARSEST or not held.any():
+    held = lines[-1] >= ORDER_AXIS
+    excess = np.zeros((len(values), len(ORDER_AXIS)))
+    if resolution > MAX_LINE_SPACING or not held.any():
         return excess
     # Slow shafts and short windows have lines farther apart than points: use at least one line per point.
-    weights = np.maximum(0.0, 1 - np.abs(lines - AXIS[held, None]) / max(reach, resolution))
+    weights = np.maximum(0.0, 1 - np.abs(lines - ORDER_AXIS[held, None]) / max(reach, resolution))
     around = spectrum @ (weights / weights.sum(axis=1, keepdims=True)).T
     usual = np.median(around, axis=1, keepdims=True)
     ratio = np.divide(around, usual, out=np.ones_like(around), where=usual > 0)
@@ -143,7 +143,7 @@ def measure_envelope_spectrum(values: Array, rate: float) -> Array:
     moving = spread > np.abs(mean) * RESOLUTION  # else the spectrum would be that of rounding
     centred = np.divide(values - mean, spread, out=np.zeros_like(values), where=moving)
     # The analytic signal has no negative frequencies; its magnitude is the envelope.
-    band = np.fft.fftfreq(steps, 1 / rate) > min(RESONANCE, rate / 20)
+    band = np.fft.fftfreq(steps, 1 / rate) > min(MIN_RESONANCE_HZ, rate / 20)
     envelope = np.abs(np.fft.ifft(np.fft.fft(centred, axis=1) * band, axis=1))
     envelope -= envelope.mean(axis=1, keepdims=True)
     spectrum: Array = np.abs(np.fft.rfft(envelope * np.hanning(steps), axis=1))

@@ -39,11 +39,11 @@ from readbench.engine.protocols import Metric, Vectors
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, MethodError, ReadbenchError
 
-SMALLEST_BATCH = 8
+MIN_BATCH = 8
 """Smaller batches are padded with their last series: products of few rows round differently, which networks amplify."""
-REASON = 300
+MAX_ERROR_CHARACTERS = 300
 """Maximum characters of an error of loading weights; torch names them after its first line."""
-SAME_VECTORS = ("weights", "device", "batch", "metric")
+NEUTRAL_PARAMETERS = ("weights", "device", "batch", "metric")
 """Parameters that change vectors at most by rounding; weights count by their content."""
 
 
@@ -112,7 +112,7 @@ class FrozenEncoder(ChannelEncoder):
         except ReadbenchError:
             raise
         except Exception as error:  # a damaged file, or one of another network, fails in any way
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:REASON]
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:MAX_ERROR_CHARACTERS]
             place = paths[0].parent if len(paths) > 1 else paths[0]
             raise DataError(f"{place} holds no weights that {self.name} can load ({reason}).") from error
 
@@ -140,7 +140,7 @@ class FrozenEncoder(ChannelEncoder):
     def embed(self, series: NDArray[np.float32]) -> Vectors:
         """(B, d) vectors of series (B, T) of an admissible length."""
         network, device = self.network, pick_device(self.device, self.name)
-        rows = np.minimum(np.arange(max(len(series), SMALLEST_BATCH)), len(series) - 1)
+        rows = np.minimum(np.arange(max(len(series), MIN_BATCH)), len(series) - 1)
         with inference_mode(device, self.dtype):
             tensor = import_optional("torch", self.name).from_numpy(series[rows]).to(device)
             vectors: Vectors = self.forward(network, tensor)[: len(series)].float().cpu().numpy()
@@ -154,7 +154,7 @@ class FrozenEncoder(ChannelEncoder):
 
     def fingerprint(self) -> str:
         """Hash of the weights, the parameters that shape a vector, and the scaling."""
-        shaping = {n: getattr(self, n) for n in parameters_of(type(self)) if n not in SAME_VECTORS}
+        shaping = {n: getattr(self, n) for n in parameters_of(type(self)) if n not in NEUTRAL_PARAMETERS}
         return digest(self.weights_fingerprint(), sorted(shaping.items()), self._scaler.fingerprint())
 
     def __getstate__(self) -> dict[str, Any]:

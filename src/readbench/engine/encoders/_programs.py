@@ -45,7 +45,7 @@ from readbench.errors import DataError, MethodError, ReadbenchError
 
 NAME_BYTES = 64
 """Bytes of a channel name that a network receives."""
-SHORTEST = 2
+MIN_LENGTH = 2
 
 
 @dataclass(eq=False)
@@ -68,7 +68,7 @@ class FileEncoder(BatchEncoder):
     corpus_dependent: ClassVar[bool] = False
 
     weights: str = ""
-    length: Annotated[int, ParameterRange(SHORTEST, 65536)] | None = None
+    length: Annotated[int, ParameterRange(MIN_LENGTH, 65536)] | None = None
     metric: Metric = "euclidean"
     norm: Normalisation = "channel"
     batch: Annotated[int, ParameterRange(1)] = 32
@@ -93,7 +93,7 @@ class FileEncoder(BatchEncoder):
         """Determine the grid; nothing is learned."""
         self.path()
         longest = self.length
-        self.grid_ = ChannelGrid.of(corpus, normals, self.norm, shortest=longest or SHORTEST, longest=longest)
+        self.grid_ = ChannelGrid.of(corpus, normals, self.norm, shortest=longest or MIN_LENGTH, longest=longest)
         return self
 
     @property

@@ -20,7 +20,7 @@ from readbench.errors import DataError
 
 VERSION = 1
 """Increased when vectors change, so that stored ones are not mixed."""
-SAMPLE_NUMBERS = 2**26
+MAX_SAMPLE_NUMBERS = 2**26
 """Maximum numbers on the grid of the windows that kernel levels are drawn from: all windows of most corpora."""
 Kind = Literal["mini", "multi", "hydra"]
 
@@ -144,7 +144,7 @@ class Rocket(BatchEncoder):
 
 def _sample(corpus: WindowSet, grid: ChannelGrid, seed: int) -> WindowSet:
     """A random sample of windows within the memory bound; usually all."""
-    most = max(1, SAMPLE_NUMBERS // grid.size)
+    most = max(1, MAX_SAMPLE_NUMBERS // grid.size)
     if len(corpus) <= most:
         return corpus
     return corpus[np.sort(np.random.default_rng(seed).choice(len(corpus), most, replace=False))]

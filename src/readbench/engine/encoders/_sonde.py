@@ -46,9 +46,9 @@ from readbench.errors import ParameterError, UsageError
 LENGTH, WIDTH = 512, 512
 VERSION = 1
 """Increased when vectors change, so that stored ones are not mixed."""
-REFERENCE_WINDOWS = 256
+MAX_REFERENCE_WINDOWS = 256
 """Maximum normal windows for the reference, evenly spread over all."""
-STRETCHES = 4
+MAX_STRETCHES = 4
 """Number of latest stretches of the time before a window that define its usual vectors."""
 Reference = Literal["normals", "corpus", "before", "none"]
 Runtime = Literal["cpu", "cuda"]
@@ -174,7 +174,7 @@ class Sonde(ChannelEncoder):
     def _own_usual(self, windows: WindowSet, width: int) -> Vectors:
         """(M, D) mean vectors of the channels in the time before their windows; NaN without one."""
         own = np.full((int(windows.channel_counts.sum()), width), np.nan, np.float32)
-        stretches, of, of_window = cut_befores(windows, STRETCHES)
+        stretches, of, of_window = cut_befores(windows, MAX_STRETCHES)
         if self.scale_ is None or not len(stretches):
             return own
         vectors, owners = self.channel_vectors(self.scale_(stretches)), owners_of(stretches)
@@ -196,8 +196,8 @@ class Sonde(ChannelEncoder):
 
     def _normal_operation(self, normals: WindowSet, scale: Scaler) -> NormalOperation:
         """Statistics of the normals' vectors, cached on disk."""
-        if len(normals) > REFERENCE_WINDOWS:
-            normals = normals[np.linspace(0, len(normals) - 1, REFERENCE_WINDOWS).astype(np.intp)]
+        if len(normals) > MAX_REFERENCE_WINDOWS:
+            normals = normals[np.linspace(0, len(normals) - 1, MAX_REFERENCE_WINDOWS).astype(np.intp)]
         identity = (self.weights_fingerprint(), scale.fingerprint(), code_key(type(self)))
         key = hashlib.sha256(repr(identity).encode())
         key.update(bytes.fromhex("".join(window_digests(normals))))

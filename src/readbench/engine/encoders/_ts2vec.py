@@ -42,9 +42,9 @@ from readbench.errors import DataError, MethodError
 
 HIDDEN, WIDTH, BLOCKS, KERNEL = 64, 320, 11, 3
 LEARNING_RATE = 1e-3
-DROPPED = 0.1
+DROPOUT = 0.1
 """Share of a timestep's numbers that training sets to zero."""
-SHORTEST_OVERLAP = 2
+MIN_OVERLAP = 2
 
 Weights = dict[str, NDArray[np.float32]]
 Batches = Callable[[NDArray[np.intp]], NDArray[np.float32]]
@@ -161,7 +161,7 @@ def train(
 def _views(weights: dict[str, Torch], values: Torch, rng: np.random.Generator) -> tuple[Torch, Torch]:
     """Representations (B, 320, overlap) of two masked crops where they overlap."""
     length = values.shape[2]
-    overlap = int(rng.integers(min(SHORTEST_OVERLAP, length), length + 1))
+    overlap = int(rng.integers(min(MIN_OVERLAP, length), length + 1))
     start = int(rng.integers(0, length - overlap + 1))
     left = int(rng.integers(0, start + 1))
     right = int(rng.integers(start + overlap, length + 1))
@@ -182,18 +182,18 @@ def _masked(weights: dict[str, Torch], crop: Torch, rng: np.random.Generator) ->
     torch = import_optional("torch", "ts2vec")
     keep = (rng.random((crop.shape[0], 1, crop.shape[2])) < 0.5).astype(np.float32)
     vectors = represent(weights, crop, torch.from_numpy(keep).to(crop.device))
-    kept = rng.random(tuple(vectors.shape), dtype=np.float32) >= DROPPED
-    return vectors * torch.from_numpy(kept).to(crop.device) / (1 - DROPPED)
+    kept = rng.random(tuple(vectors.shape), dtype=np.float32) >= DROPOUT
+    return vectors * torch.from_numpy(kept).to(crop.device) / (1 - DROPOUT)
 
 
 VERSION = 2
 """Increased when the network or its training changes, so that stored weights are not mixed."""
 TRAINING_BATCH = 8
-LAYERS_AT_ONCE = 4
+LAYERS_IN_MEMORY = 4
 """Outputs of the widest layers in memory at the same time while encoding."""
-SHORTEST = 16
+MIN_LENGTH = 16
 """Minimum points; shorter windows are interpolated."""
-LARGEST_INPUT = 1e3
+MAX_INPUT = 1e3
 """Scaled readings are clipped here, so that a nearly dead channel does not dominate training."""
 SMALL_CORPUS, FEW_STEPS, MANY_STEPS = 100_000, 200, 600
 """The paper's rule: 200 steps for a corpus of fewer numbers, otherwise 600."""
@@ -227,7 +227,7 @@ class TS2Vec(BatchEncoder):
     def __init__(
         self,
         steps: Annotated[int, ParameterRange(1)] | None = None,
-        length: Annotated[int, ParameterRange(SHORTEST, 4096)] = 1024,
+        length: Annotated[int, ParameterRange(MIN_LENGTH, 4096)] = 1024,
         metric: Metric = "euclidean",
         norm: Normalisation = "channel",
         device: Device = "auto",
@@ -244,7 +244,7 @@ class TS2Vec(BatchEncoder):
         """Train on the windows of the corpus, or load cached weights."""
         if not len(corpus):
             raise DataError("ts2vec needs a corpus to be trained on, and this one is empty.")
-        self.grid_ = ChannelGrid.of(corpus, normals, self.norm, shortest=SHORTEST, longest=self.length)
+        self.grid_ = ChannelGrid.of(corpus, normals, self.norm, shortest=MIN_LENGTH, longest=self.length)
         path = cache_root() / "models" / "ts2vec" / f"{self._training_key(corpus)}.npz"
         self.weights_ = keep_arrays(path, lambda: self._train(corpus))
         return self
@@ -267,11 +267,11 @@ class TS2Vec(BatchEncoder):
 
     def _inputs(self, windows: WindowSet) -> NDArray[np.float32]:
         """(N, C, T) inputs of the network."""
-        return self.grid_(windows).clip(-LARGEST_INPUT, LARGEST_INPUT)
+        return self.grid_(windows).clip(-MAX_INPUT, MAX_INPUT)
 
     def footprint(self, windows: WindowSet) -> NDArray[np.int64]:
         """(N,) numbers of each window, also on the grid, and inside the network."""
-        return super().footprint(windows) + self.grid_.size + LAYERS_AT_ONCE * WIDTH * self.grid_.length
+        return super().footprint(windows) + self.grid_.size + LAYERS_IN_MEMORY * WIDTH * self.grid_.length
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
         """(B, 320) maxima over time."""

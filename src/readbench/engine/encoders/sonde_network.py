@@ -102,7 +102,7 @@ def read_at(series: Tensor, position: Tensor) -> Tensor:
 
 CODE_SCALES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 PATCH_STATISTICS, WINDOW_STATISTICS = 6, 3
-FINEST = LENGTH // 8
+MAX_PATCHES = LENGTH // 8
 """Maximum patches: the output length of the first two convolutions."""
 
 
@@ -138,8 +138,8 @@ class NetworkShape:
         return self.vector or 2 * self.width
 
     def __post_init__(self) -> None:
-        if self.patches < 1 or FINEST % self.patches:
-            raise ValueError(f"patches must be a power of two up to {FINEST}. Got {self.patches} instead.")
+        if self.patches < 1 or MAX_PATCHES % self.patches:
+            raise ValueError(f"patches must be a power of two up to {MAX_PATCHES}. Got {self.patches} instead.")
         if self.width % self.heads:
             raise ValueError(f"width must be a multiple of heads. Got {self.width} and {self.heads} instead.")
 
@@ -175,7 +175,7 @@ class SondeNetwork(nn.Module):
         super().__init__()
         self.shape = shape
         width = shape.width
-        stride = FINEST // shape.patches
+        stride = MAX_PATCHES // shape.patches
         first, second = shape.stem
         self.stem = nn.Sequential(
             nn.Conv1d(2, first, 9, 2, 4),
@@ -253,13 +253,13 @@ class Learner(nn.Module):
 
 OPSET = 17
 HALF = ".half"
-DIGITS = 10
+HALF_DIGITS = 10
 """Binary digits of the fraction in half precision."""
-SMALLEST = 64
+MIN_HALF_SIZE = 64
 """Minimum numbers of a tensor stored in half precision."""
 
 
-def export(body: SondeNetwork, path: Path, metadata: dict[str, Any], digits: int = DIGITS) -> None:
+def export(body: SondeNetwork, path: Path, metadata: dict[str, Any], digits: int = HALF_DIGITS) -> None:
     """Write the body as ONNX: input `series` (B, 512), output `vectors` (B, size), any B.
 
     Args:
@@ -295,12 +295,12 @@ def _traced(body: SondeNetwork) -> onnx.ModelProto:
     return onnx.load_model_from_string(buffer.getvalue())
 
 
-def store_in_half(model: onnx.ModelProto, digits: int = DIGITS) -> onnx.ModelProto:
+def store_in_half(model: onnx.ModelProto, digits: int = HALF_DIGITS) -> onnx.ModelProto:
     """Store large float tensors in float16, rounded to `digits`, with a cast on loading."""
     casts = []
     for tensor in model.graph.initializer:
         values = numpy_helper.to_array(tensor)
-        if values.dtype != np.float32 or values.size < SMALLEST:
+        if values.dtype != np.float32 or values.size < MIN_HALF_SIZE:
             continue
         name = tensor.name
         tensor.CopyFrom(numpy_helper.from_array(_rounded(values, digits).astype(np.float16), f"{name}{HALF}"))
@@ -313,7 +313,7 @@ def store_in_half(model: onnx.ModelProto, digits: int = DIGITS) -> onnx.ModelPro
 
 def _rounded(values: NDArray[np.float32], digits: int) -> NDArray[np.float32]:
     """Round to this many binary digits of the fraction."""
-    if digits >= DIGITS:
+    if digits >= HALF_DIGITS:
         return values
     fraction, exponent = np.frexp(values)
     rounded: NDArray[np.float32] = np.ldexp(np.round(fraction * 2 ** (digits + 1)), exponent - digits - 1)

@@ -31,12 +31,12 @@ from readbench.engine.llm._providers import (
 )
 from readbench.engine.llm._settings import Profile
 
-LONGEST_WAIT_S = 60.0
-TRIES = 4
+MAX_WAIT_S = 60.0
+MAX_TRIES = 4
 """Maximum tries of a call to the batch service, not of a question."""
 NOTE = "readbench"
 """Metadata key by which a batch is found again."""
-PASSING = ("rate_limit_error", "overloaded_error", "api_error", "timeout_error")
+RETRIED_ERRORS = ("rate_limit_error", "overloaded_error", "api_error", "timeout_error")
 """Error types in Anthropic's batches that may succeed when retried."""
 OK = 200
 T = TypeVar("T")
@@ -107,7 +107,7 @@ class Batches(ABC):
         wait = self.profile.backoff_s
         try:
             while not self._try(partial(self.ended, batch)):
-                time.sleep(min(wait, LONGEST_WAIT_S))
+                time.sleep(min(wait, MAX_WAIT_S))
                 wait *= 2
             replies = self._try(partial(self.results, batch))
         except CallError as error:
@@ -134,13 +134,13 @@ class Batches(ABC):
 
     def _try(self, call: Callable[[], T]) -> T:
         """Call with retries, so that a temporary failure does not lose a batch."""
-        for attempt in range(TRIES):
+        for attempt in range(MAX_TRIES):
             try:
                 return call()
             except CallError as error:
-                if error.failure == "refused" or attempt + 1 == TRIES:
+                if error.failure == "refused" or attempt + 1 == MAX_TRIES:
                     raise
-                time.sleep(min(max(self.profile.backoff_s * 2**attempt, error.wait), LONGEST_WAIT_S))
+                time.sleep(min(max(self.profile.backoff_s * 2**attempt, error.wait), MAX_WAIT_S))
         raise AssertionError  # the last try returns or raises
 
 
@@ -200,7 +200,7 @@ def _message_outcome(result: Any, where: str) -> Outcome | None:  # noqa: ANN401
         return None
     error = result["error"].get("error") or {}
     said = f"{where}: {error.get('type')}: {error.get('message')}"
-    if error.get("type") in PASSING:
+    if error.get("type") in RETRIED_ERRORS:
         return CallError("overloaded", said)
     return CallError("refused", f"{said}. Check the model's name and the settings of its profile.")
 

@@ -16,7 +16,7 @@ from readbench.engine.llm._providers import client_for
 from readbench.engine.llm._settings import Ledger, load_profile
 
 STEPS = 64
-EXCERPT = 200
+MAX_EXCERPT_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def check_model(model: str) -> ModelCheck:
         "seconds": f"{seconds:.1f}",
         "tokens": ", ".join(f"{name} {count}" for name, count in asdict(reply.usage).items() if count),
         "cost": f"${profile.cost(**asdict(reply.usage)):.4f}" if profile.priced else "no prices in the profile",
-        "said": " ".join(reply.text.split())[:EXCERPT],
+        "said": " ".join(reply.text.split())[:MAX_EXCERPT_CHARACTERS],
     }
     return ModelCheck(told, _complain(reply.text, reply.stop, profile.model, reply.model, asking.task))
 

@@ -118,15 +118,15 @@ class ReplyStore:
         return self.transcripts / name[:2] / f"{name[2:]}.json.gz" if self.transcripts else None
 
 
-RETRIES = 4
+MAX_RETRIES = 4
 """Maximum retries of a question, as in the paper."""
-TRIES = 1 + RETRIES
+MAX_TRIES = 1 + MAX_RETRIES
 REFUSAL, TRUNCATED, EMPTY = "refusal", "truncated", "empty"
 REFUSED = "refused"
 """A call that the service rejects; a refusal comes from the model."""
-FINAL = {REFUSAL, TRUNCATED}
+PERMANENT_FAILURES = {REFUSAL, TRUNCATED}
 """Failures that the same question would have again."""
-LONGEST_WAIT_S = 120.0
+MAX_WAIT_S = 120.0
 EXPIRED = CallError("overloaded", "the service did not come to them in time. Run again later.")
 """Outcome of a question without a result in its batch."""
 LOG = logging.getLogger("readbench.engine.llm")
@@ -232,10 +232,10 @@ class ModelCaller:
         return None
 
     def _answered(self, request: ModelRequest, read: Read[T]) -> None:
-        """Ask until an answer is readable, at most `TRIES` times, and store it."""
+        """Ask until an answer is readable, at most `MAX_TRIES` times, and store it."""
         failures: Counter[str] = Counter()
         usage, text, model = Usage(), "", ""
-        for attempt in range(TRIES):
+        for attempt in range(MAX_TRIES):
             try:
                 reply = self.ledger.pay(request, self.client)
             except CallError as error:
@@ -246,18 +246,18 @@ class ModelCaller:
             failure = _fault(reply, read)
             if failure:
                 failures[failure] += 1
-            if not failure or failure in FINAL:
+            if not failure or failure in PERMANENT_FAILURES:
                 break
             if failure == EMPTY:  # a sign of a busy server; an unreadable text is none
                 self._back_off(attempt)
         self.store.write(request, StoredReply(text, usage, attempt + 1, dict(failures), model))
 
     def _answer_together(self, waiting: dict[str, tuple[ModelRequest, Read[T]]]) -> None:
-        """Answer questions in batches, at most `TRIES` of them."""
+        """Answer questions in batches, at most `MAX_TRIES` of them."""
         batches = batches_for(self.profile, self.root)
         answers = {name: StoredReply("", Usage(), 0) for name in waiting}
         error = EXPIRED
-        for attempt in range(TRIES):
+        for attempt in range(MAX_TRIES):
             known = batches.remembered()  # entered in the ledger by a process that was killed
             for request in (request for name, (request, _) in waiting.items() if name not in known):
                 self.ledger.enter(request)
@@ -270,22 +270,22 @@ class ModelCaller:
                     answers[name] = _add_try(answers[name], reply, failure)
                     if isinstance(outcome, CallError) and error.failure != REFUSED:
                         error = outcome
-                    if not failure or failure in FINAL or (reply and attempt + 1 == TRIES):
+                    if not failure or failure in PERMANENT_FAILURES or (reply and attempt + 1 == MAX_TRIES):
                         self.store.write(request, answers[name])
                         del waiting[name]
                     self.ledger.correct(request, reply.usage if reply else Usage())  # last: if killed before, overpaid
             if error.failure == REFUSED:
                 raise error
         if waiting:
-            raise CallError(error.failure, f"{len(waiting)} questions failed in {TRIES} batches: {error}")
+            raise CallError(error.failure, f"{len(waiting)} questions failed in {MAX_TRIES} batches: {error}")
 
     def _back_off(self, attempt: int, error: CallError | None = None) -> None:
         """Wait before the next try; raise the error after the last try, or if retrying is useless."""
-        if error is not None and (error.failure == REFUSED or attempt + 1 == TRIES):
+        if error is not None and (error.failure == REFUSED or attempt + 1 == MAX_TRIES):
             raise error
-        if attempt + 1 < TRIES:
+        if attempt + 1 < MAX_TRIES:
             wait = max(self.profile.backoff_s * 2**attempt, error.wait if error else 0.0)
-            time.sleep(min(wait, LONGEST_WAIT_S))
+            time.sleep(min(wait, MAX_WAIT_S))
 
 
 def _add_try(answer: StoredReply, reply: Reply | None, failure: str) -> StoredReply:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-SHORTEST_PERIOD = 8
+MIN_PERIOD = 8
 Floats = NDArray[np.float64]
 
 
@@ -64,7 +64,7 @@ def season_of(values: NDArray[np.float32]) -> int:
     peaks = 1 + np.flatnonzero((inner > correlation[:-2]) & (inner >= correlation[2:]) & (inner > 0))
     if not len(peaks):
         return 0
-    period = max(SHORTEST_PERIOD, int(peaks[correlation[peaks].argmax()]))
+    period = max(MIN_PERIOD, int(peaks[correlation[peaks].argmax()]))
     return period if 2 * period <= len(values) else 0
 
 
@@ -94,7 +94,7 @@ def _season(values: Floats, period: int) -> Floats:
     return season
 
 
-MOST_DECIMALS = 6
+MAX_DECIMALS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,12 +180,12 @@ def numbers(values: NDArray[np.float32]) -> str:
     """
     deviation = float(values.std(dtype=np.float64)) or float(np.abs(values).max(initial=0.0)) or 1.0
     decimals = max(0, 2 - math.floor(math.log10(deviation)))
-    if decimals > MOST_DECIMALS:
+    if decimals > MAX_DECIMALS:
         return " ".join(f"{value:.4g}" for value in values.tolist())
     return " ".join(f"{value:.{decimals}f}" for value in values.tolist())
 
 
-MOST_CHANNELS = 8
+MAX_RESIDUALS = 8
 """Maximum number of residuals in a prompt, the largest ones."""
 
 
@@ -261,7 +261,7 @@ DPI = 100
 COLUMNS, WIDTH, HEIGHT = 4, 200, 110
 MARGIN, TITLE = 5, 20
 """Layout of a panel, in pixels."""
-MOST_LETTERS = 30
+MAX_TITLE_CHARACTERS = 30
 
 
 class Drawing(Protocol):
@@ -353,7 +353,7 @@ def _panel(
     left, top = corner
     both = values if behind is None else np.concatenate([values, behind])
     low, high = float(np.nanmin(both)), float(np.nanmax(both))
-    letters = name.encode("ascii", "replace").decode()[:MOST_LETTERS]
+    letters = name.encode("ascii", "replace").decode()[:MAX_TITLE_CHARACTERS]
     title = "".join(sign if sign.isprintable() else " " for sign in letters)
     axis.text(left + MARGIN, top + 13, f"{title} [{low:.4g}, {high:.4g}]", parse_math=False)
     for series, colour in ((behind, NORMAL_GREY), (values, FAULT)):

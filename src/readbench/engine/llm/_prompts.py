@@ -21,13 +21,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from readbench.engine.llm._exhibits import MOST_CHANNELS, Drawing, WindowComparison, WindowExcerpt, numbers
-from readbench.engine.llm._messages import PROSE, ModelRequest, Part, SeriesPart, Text, quote
+from readbench.engine.llm._exhibits import MAX_RESIDUALS, Drawing, WindowComparison, WindowExcerpt, numbers
+from readbench.engine.llm._messages import MAX_PROSE_CHARACTERS, ModelRequest, Part, SeriesPart, Text, quote
 from readbench.engine.llm._settings import Images
 from readbench.errors import UnknownNameError, UsageError
 
-OWN, PAPER = "readbench-1", "paper"
-SETS = (OWN, PAPER)
+DEFAULT_SET, PAPER = "readbench-1", "paper"
+SETS = (DEFAULT_SET, PAPER)
 """Shipped prompt sets: ours, and those printed in the paper."""
 _FIELD = re.compile(r"\{(topk|id|label|description|number|option_lines)\}")
 
@@ -81,7 +81,7 @@ def fill_prompt(template: str, **values: str) -> str:
 def load_prompts(path: str = "") -> PromptSet:
     """Load prompts from a file or a shipped set; the default is ours."""
     if path in ("", *SETS):
-        name = path or OWN
+        name = path or DEFAULT_SET
         return _parsed(name, (files("readbench.engine.llm") / "wording" / f"{name}.toml").read_text())
     if not Path(path).is_file():
         raise UsageError(f"There is no file of prompts at {path}, and the package ships {' and '.join(SETS)}.")
@@ -184,7 +184,9 @@ class Composer:
         self.asking = asking
         self.prompt = prompt = asking.prompt
         self.plotter = plotter
-        context = fill_prompt(prompt.context, description=quote(description, PROSE)) if description else ""
+        context = (
+            fill_prompt(prompt.context, description=quote(description, MAX_PROSE_CHARACTERS)) if description else ""
+        )
         self.system = f"{prompt.system}\n\n{context}".strip()
 
     def request(self, query: WindowExcerpt, items: Sequence[Item], sample: int = 0) -> ModelRequest:
@@ -231,7 +233,7 @@ def _named(item: Item) -> str:
 
 def _evidence(chance: float, comparison: WindowComparison) -> str:
     known = "unknown" if np.isnan(chance) else f"{chance:.2f}"
-    largest = sorted(comparison.residuals, key=lambda own: -own[1])[:MOST_CHANNELS]
+    largest = sorted(comparison.residuals, key=lambda own: -own[1])[:MAX_RESIDUALS]
     told = ", ".join(f"{quote(name)} {apart:.2f}" for name, apart in largest) or "no channel in common"
     return (
         f"Evidence: probability of the same fault {known}; query shifted by {comparison.lag} steps;"

@@ -58,9 +58,9 @@ class Scripted:
 
 Failure = Literal["throttled", "overloaded", "unreachable", "garbled", "refused"]
 """Kinds of failed calls; all but `refused` may succeed when retried."""
-EXCERPT = 300
+MAX_EXCERPT_CHARACTERS = 300
 THROTTLED, OVERLOADED = 429, 500
-PASSING = (408, 409)
+RETRIED_STATUSES = (408, 409)
 """Further statuses that may succeed when retried: timeout and conflict."""
 
 
@@ -81,11 +81,11 @@ class CallError(MethodError):
 
 def explain_status(url: str, status: int, said: str, headers: Mapping[str, str]) -> CallError:
     """Convert an unsuccessful status to a `CallError`."""
-    message = f"{url} answered with status {status}: {' '.join(said.split())[:EXCERPT]}"
+    message = f"{url} answered with status {status}: {' '.join(said.split())[:MAX_EXCERPT_CHARACTERS]}"
     wait = _seconds(headers.get("retry-after", ""))
     if status == THROTTLED:
         return CallError("throttled", message, wait)
-    if status >= OVERLOADED or status in PASSING:
+    if status >= OVERLOADED or status in RETRIED_STATUSES:
         return CallError("overloaded", message, wait)
     return CallError("refused", f"{message}. Check the model's name, its address and its key.")
 
@@ -121,7 +121,7 @@ def reach(name: str, create: Callable[..., Any], body: Mapping[str, Any], where:
     try:
         return raw.json()
     except ValueError:
-        said = " ".join(raw.text.split())[:EXCERPT]
+        said = " ".join(raw.text.split())[:MAX_EXCERPT_CHARACTERS]
         raise CallError("garbled", f"{where} answered with something that is no JSON: {said}") from None
 
 

@@ -48,24 +48,24 @@ Provider = Literal["anthropic", "bedrock", "vertex", "openai", "chatts-http", "t
 Thinking = Literal["unset", "disabled", "between_tools", "adaptive"]
 Effort = Literal["unset", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Images = Literal["sheet", "channels", "none"]
-HOSTED = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+DEFAULT_ADDRESSES = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 """Default addresses of providers."""
-OWN_ADDRESS = ("bedrock", "vertex")
+REGIONAL_PROVIDERS = ("bedrock", "vertex")
 """Providers whose address follows from the region."""
-KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """Default key variables; a key is sent only to its provider's default address."""
 CACHE_PRICES = {"anthropic": (0.1, 1.25), "bedrock": (0.1, 1.25), "vertex": (0.1, 1.25)}
 """Prices of cache reads and writes as a share of the input price; 1 elsewhere."""
-BATCHED = ("anthropic", "openai")
+BATCH_PROVIDERS = ("anthropic", "openai")
 """Providers with a batch interface."""
-BATCH_PRICE = 0.5
+BATCH_PRICE_SHARE = 0.5
 """Price in a batch as a share of the normal price."""
 PACKAGES = {
     **dict.fromkeys(("anthropic", "bedrock", "vertex"), "anthropic"),
     **dict.fromkeys(("openai", "chatts-http"), "openai"),
 }
 """Python package of each provider that has one."""
-CHATTS_SERIES = 15
+CHATTS_MAX_SERIES = 15
 """Maximum series per question of ChatTS's server as its authors start it."""
 
 
@@ -77,7 +77,7 @@ class Profile:
         provider: protocol of its server.
         model: name of the model at the provider.
         base_url: address of the server; that of bedrock and vertex follows from the region.
-        key_env: environment variable with the key; see `KEYS`.
+        key_env: environment variable with the key; see `KEY_VARIABLES`.
         region: of bedrock or vertex; that of bedrock may be in AWS_REGION.
         project: of vertex.
         aws_profile: of bedrock, in the files of the AWS command line; supports single sign-on.
@@ -93,7 +93,7 @@ class Profile:
         caching: mark the part shared by questions for the provider's cache (Claude; others cache automatically), and
             put it first.
         images: one image per window (`sheet`), one per channel, or none. Models behind chatts-http see none.
-        batch: send the questions of a cell together at half the price and wait up to a day; for `BATCHED`.
+        batch: send the questions of a cell together at half the price and wait up to a day; for `BATCH_PROVIDERS`.
         concurrency: simultaneous calls.
         timeout_s: seconds until a call fails.
         backoff_s: seconds before the second try; doubled for each further one.
@@ -144,17 +144,17 @@ class Profile:
             raise UsageError("max_cost needs input_price and output_price, in dollars for a million tokens.")
         if not isinstance(_json(self.extra), dict):
             raise UsageError(f"extra must be a JSON object, as in '{{\"top_k\": 5}}'. Got {self.extra!r}.")
-        if self.batch and self.provider not in BATCHED:
-            raise UsageError(f"batch = true works with the providers {' and '.join(BATCHED)} only.")
+        if self.batch and self.provider not in BATCH_PROVIDERS:
+            raise UsageError(f"batch = true works with the providers {' and '.join(BATCH_PROVIDERS)} only.")
         if self.provider == "vertex" and not (self.region and self.project):
             raise UsageError("vertex needs a region and a project.")
-        if self.provider not in OWN_ADDRESS and urlsplit(self.address).scheme not in ("http", "https"):
+        if self.provider not in REGIONAL_PROVIDERS and urlsplit(self.address).scheme not in ("http", "https"):
             raise UsageError(f"{self.provider} needs a base_url that begins with http:// or https://.")
 
     @property
     def address(self) -> str:
         """Address of the server, without a trailing slash; "" if it follows from the region."""
-        return (self.base_url or HOSTED.get(self.provider or "", "")).rstrip("/")
+        return (self.base_url or DEFAULT_ADDRESSES.get(self.provider or "", "")).rstrip("/")
 
     @property
     def identity(self) -> str:
@@ -186,13 +186,13 @@ class Profile:
     @property
     def most_series(self) -> int | None:
         """Maximum series per question; None without a limit."""
-        return self.max_series or (CHATTS_SERIES if self.provider == "chatts-http" else None)
+        return self.max_series or (CHATTS_MAX_SERIES if self.provider == "chatts-http" else None)
 
     @property
     def key_variable(self) -> str:
         """Environment variable with the key; "" if the provider or server needs none."""
-        hosted = self.address == HOSTED.get(str(self.provider))
-        return self.key_env or (KEYS.get(str(self.provider), "") if hosted else "")
+        hosted = self.address == DEFAULT_ADDRESSES.get(str(self.provider))
+        return self.key_env or (KEY_VARIABLES.get(str(self.provider), "") if hosted else "")
 
     def cost(
         self, input_tokens: float, output_tokens: float, cache_read_tokens: float = 0, cache_write_tokens: float = 0
@@ -203,7 +203,7 @@ class Profile:
         write = write if self.cache_write_price is None else self.cache_write_price
         cached = cache_read_tokens * read + cache_write_tokens * write
         whole = input_tokens * (self.input_price or 0.0) + output_tokens * (self.output_price or 0.0) + cached
-        return whole * (BATCH_PRICE if self.batch else 1.0) / 1e6
+        return whole * (BATCH_PRICE_SHARE if self.batch else 1.0) / 1e6
 
 
 def _json(text: str) -> Any:  # noqa: ANN401 - any JSON

@@ -26,7 +26,7 @@ from readbench.engine.windows import NORMAL, UNLABELLED, WindowSet
 
 Posterior = Literal["onehot", "softmax"]
 Form = Literal["mean", "joint"]
-SHORTEST = 20
+MIN_LENGTH = 20
 """Minimum timesteps of MultiRocket's convolutions; shorter windows are interpolated to this length."""
 
 
@@ -46,7 +46,7 @@ class _Reference:
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Train on the labelled items of the corpus."""
         self.scale_ = Scaler.of(self.norm, corpus, normals)
-        self.axis_, self.length_ = channel_axis(corpus), max(int(corpus.lengths.max()), SHORTEST)
+        self.axis_, self.length_ = channel_axis(corpus), max(int(corpus.lengths.max()), MIN_LENGTH)
         self.labels_ = corpus.labels
         known = np.flatnonzero(corpus.labels > NORMAL if self.drop_normals else corpus.labels != UNLABELLED)
         self.classes_ = np.unique(corpus.labels[known])

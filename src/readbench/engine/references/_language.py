@@ -36,7 +36,7 @@ from readbench.engine.protocols import Scores
 from readbench.engine.registry import RETRIEVERS
 from readbench.engine.windows import UNLABELLED, WindowSet
 
-SAMPLED = 4
+FORECAST_QUERIES = 4
 """Queries from which a cost forecast is made."""
 
 
@@ -131,7 +131,7 @@ class LanguageClassifier:
         if not len(self.classes_):
             return Spending()
         examiner, items = self._prepared()
-        sample = [(examiner.exhibit(queries, q), items) for q in spread_positions(len(queries), SAMPLED)]
+        sample = [(examiner.exhibit(queries, q), items) for q in spread_positions(len(queries), FORECAST_QUERIES)]
         return examiner.forecast(sample, len(queries) * self.samples)
 
     def _prepared(self) -> tuple[Examiner, list[Item]]:

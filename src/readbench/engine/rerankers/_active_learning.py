@@ -4,7 +4,7 @@
 With the mean cosine s over the views, the doubt d(x) = 1 - max p(c | x) about each case x by the resolved cases (1 with
 fewer than two fault types), and n(x) the number of cases in the recording of x, labelling z has the value
 
-    worth(z) = sum over x of  (d(x) + FLOOR) / n(x)  max(0, s(z, x) - cover(x))
+    worth(z) = sum over x of  (d(x) + MIN_DOUBT) / n(x)  max(0, s(z, x) - cover(x))
 
 where cover(x) is the cosine of x to the nearest case that has a label or was chosen before, 0 without any. So a case is
 worth more in dense and doubtful regions, regions count once, and each recording counts the same. Cases are chosen
@@ -28,9 +28,9 @@ from readbench.engine.rerankers._opinion import sharpen
 from readbench.engine.rerankers._ridge import Array, FittedVerdict, fit_verdict
 from readbench.engine.windows import NORMAL, UNLABELLED
 
-FLOOR = 0.05
+MIN_DOUBT = 0.05
 """Minimum doubt: resolved cases may be wrong where they are certain."""
-MOST_OPEN = 4096
+MAX_OPEN_CASES = 4096
 """Maximum unlabelled cases compared with each other; of more, evenly spread ones are taken."""
 
 
@@ -81,7 +81,7 @@ def select_most_informative(
     array([2, 0])
     """
     still = _open(labels)
-    weights = (doubt[still] + FLOOR) / _recording_sizes(groups)[still]
+    weights = (doubt[still] + MIN_DOUBT) / _recording_sizes(groups)[still]
     near = _likeness(items, still, still)
     cover = _likeness(items, still, np.flatnonzero(labels != UNLABELLED)).max(axis=1, initial=0.0)
     chosen, tells = list[int](), list[int]()
@@ -99,7 +99,7 @@ def select_most_informative(
 def _open(labels: NDArray[np.int32]) -> NDArray[np.intp]:
     """(M,) positions of the unlabelled cases; of very many, evenly spread ones."""
     silent = np.flatnonzero(labels == UNLABELLED)
-    return silent[np.linspace(0, len(silent) - 1, min(len(silent), MOST_OPEN)).astype(np.intp)]
+    return silent[np.linspace(0, len(silent) - 1, min(len(silent), MAX_OPEN_CASES)).astype(np.intp)]
 
 
 def _doubt(

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Classes = NDArray[np.int64]
 
-STEPS = 100
+MAX_STEPS = 100
 """Maximum Newton steps; a handful is usual."""
 TOLERANCE = 1e-6
 """Iteration ends when no latent value moves by more; the next step would be of the order of its square."""
@@ -103,7 +103,7 @@ def posterior_mode(kernel: Floats, targets: Bools, present: Bools) -> Mode:
     """
     mode = Mode(np.empty(targets.shape), np.empty(targets.shape), np.empty(kernel.shape))
     active, latent = np.arange(len(kernel)), np.zeros(targets.shape)
-    for step in range(STEPS):
+    for step in range(MAX_STEPS):
         chance = expit(latent)
         curvature = np.where(present, chance * (1 - chance), 0.0)
         root = np.sqrt(curvature)
@@ -112,7 +112,7 @@ def posterior_mode(kernel: Floats, targets: Bools, present: Bools) -> Mode:
         pull = curvature * latent + np.where(present, targets - chance, 0.0)
         weights = pull - root * _backward(factor, _forward(factor, root * _times(kernel, pull)))
         before, latent = latent, _times(kernel, weights)
-        going = (np.abs(latent - before).max(axis=1) > TOLERANCE) & (step < STEPS - 1)
+        going = (np.abs(latent - before).max(axis=1) > TOLERANCE) & (step < MAX_STEPS - 1)
         ended = active[~going]
         mode.slope[ended] = np.where(present, targets - expit(latent), 0.0)[~going]
         mode.root[ended], mode.factor[ended] = root[~going], factor[~going]
@@ -193,11 +193,11 @@ def _diagonal(matrices: Floats) -> Floats:
 
 Kernel = Literal["laplacian", "linear", "rbf"]
 
-BLOCK = 64
+MAX_BLOCK_QUERIES = 64
 """Maximum queries fitted at a time: shares the cost of a call and stays in the cache."""
-BLOCK_NUMBERS = 4_000_000
+MAX_BLOCK_NUMBERS = 4_000_000
 """Maximum numbers in the largest array of a block; limits blocks of deep pools with unlabelled candidates."""
-IDENTICAL = 1e-6
+MIN_DIFFERENCE = 1e-6
 """Coordinates of unit vectors closer than this are equal, to the precision of the vectors."""
 
 
@@ -281,7 +281,7 @@ class GaussianProcess:
         expected = np.take_along_axis(query, np.maximum(classes, 0), axis=1)
         if unlabelled.any():
             expected = np.where(unlabelled, np.einsum("qc,qct->qt", query, others), expected)
-        same = _spread(points, window >= 0) <= IDENTICAL
+        same = _spread(points, window >= 0) <= MIN_DIFFERENCE
         return np.where(same[:, None], pool.scores[rows], expected).astype(np.float32)
 
 
@@ -381,7 +381,7 @@ def variances(points: Floats, kernel: Kernel) -> Floats:
 
 def _blocks(rows: NDArray[np.int64], numbers: int) -> Iterator[NDArray[np.int64]]:
     """Blocks of queries within the memory bound, if each takes so many numbers."""
-    size = min(BLOCK, max(1, BLOCK_NUMBERS // max(1, numbers)))
+    size = min(MAX_BLOCK_QUERIES, max(1, MAX_BLOCK_NUMBERS // max(1, numbers)))
     for start in range(0, len(rows), size):
         yield rows[start : start + size]
 

@@ -48,7 +48,7 @@ from readbench.errors import MethodError
 
 UNRATED = -1.0
 """Below every rating of 0 to 100."""
-SAMPLED = 4
+FORECAST_QUERIES = 4
 """Queries from which a cost forecast is made."""
 Question = tuple[WindowExcerpt, list[Item]]
 
@@ -155,7 +155,7 @@ class LanguageModel:
         examiner = Examiner(self.model, Reduction(self.channels, self.points), self.briefing)
         places = spread_positions(len(corpus), self.pool)
         items = [(examiner.exhibit(corpus, place), self._class(corpus, place)) for place in places]
-        asked = [examiner.exhibit(queries, query) for query in spread_positions(len(queries), SAMPLED)]
+        asked = [examiner.exhibit(queries, query) for query in spread_positions(len(queries), FORECAST_QUERIES)]
         sample = [(query, [_told(examiner, query, *item) for item in items]) for query in asked]
         if examiner.task == "list":
             return examiner.forecast(sample, len(queries) * self.samples)

@@ -1,6 +1,6 @@
 """Strangeness of a window, given the cases: doubt, unexplained variance, and distance from known faults.
 
-    s(q) = (1 - w) (b(q) / 2 + r(q)) + w (b(q) + asinh c(q)),     w = (G / (G + `HALF_AT` K))^2
+    s(q) = (1 - w) (b(q) / 2 + r(q)) + w (b(q) + asinh c(q)),     w = (G / (G + `QUARTER_WEIGHT_GROUPS` K))^2
 
     b   log-odds of the doubt 1 - max p(c | q), with the posterior of all views
     r   weighted mean over the views of asinh of the unexplained variance by all cases, and of that by the cases of the
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from readbench.common.calibration import auroc
 from readbench.engine.rerankers._reach import Reach
 from readbench.engine.rerankers._ridge import (
-    TINY,
+    MIN_PROBABILITY,
     Array,
     FittedVerdict,
     Novelty,
@@ -41,16 +41,16 @@ from readbench.engine.rerankers._ridge import (
     subsample_cases,
 )
 
-FLOOR = 0.01
+MIN_DOUBT = 0.01
 """Minimum doubt and certainty; beyond it the posterior is not informative about novelty."""
 FOLDS = 10
 """Number of folds over groups for the surprisal of held-out cases."""
-HALF_AT = 8
+QUARTER_WEIGHT_GROUPS = 8
 """Mean groups per type at which the surprisal has a weight of one quarter. Chosen on simulators, with all groups and
 with few; the square was preferred to the first power, a tie there, after seeing MIT-BIH's 14 patients."""
-MOST_MEASURED = 1024
+MAX_REACH_CASES = 1024
 """Maximum cases whose reach is measured, each type keeping its share; bounds memory."""
-LEAST_VARIANCE = 1e-6
+MIN_VARIANCE_SHARE = 1e-6
 """Added to each covariance, as a share of the mean variance: decision values of one view sum to zero, and a class of
 one case has no variance."""
 
@@ -82,7 +82,7 @@ class ClassGaussians:
         centred = values - means[own]
         free = max(len(sizes) - len(counts), 1)
         common = shrink_covariance(centred, votes, free) * len(sizes) / free
-        least = max(LEAST_VARIANCE * float(values.var(axis=0).mean()), TINY)
+        least = max(MIN_VARIANCE_SHARE * float(values.var(axis=0).mean()), MIN_PROBABILITY)
         factors = []
         for c, count in enumerate(counts):
             spread = (votes[own == c, None] * centred[own == c]).T @ centred[own == c]
@@ -117,7 +117,7 @@ def shrink_covariance(centred: Array, votes: Array, free: int) -> Array:
     target = np.trace(sample) / width * np.eye(width)
     distance = float(((sample - target) ** 2).sum())
     noise = float(weights @ (centred**2).sum(axis=1) ** 2 - (sample**2).sum()) / free
-    share = min(noise / distance, 1.0) if distance > TINY else 1.0
+    share = min(noise / distance, 1.0) if distance > MIN_PROBABILITY else 1.0
     shrunk: Array = share * target + (1.0 - share) * sample
     return shrunk
 
@@ -141,7 +141,7 @@ class Scale:
 
     def standardise(self, values: Array) -> Array:
         """Values in standard deviations; zero if the cases do not vary."""
-        return (values - self.mean) / self.spread if self.spread > TINY else np.zeros_like(values)
+        return (values - self.mean) / self.spread if self.spread > MIN_PROBABILITY else np.zeros_like(values)
 
 
 def one_vote_each(groups: NDArray[np.integer]) -> Array:
@@ -204,7 +204,7 @@ class Strangeness:
         if len(judgement.classes) == 1:
             alone = fit_novelty(judgement.item_likeness(judgement.cases), labels, judgement.apart, judgement.penalty)
             return cls(every, use, alone.held_out, alone)
-        rows = subsample_cases(every, labels, MOST_MEASURED)
+        rows = subsample_cases(every, labels, MAX_REACH_CASES)
         told, posterior, groups = use[rows], posterior[rows], groups[rows]
         codes = np.searchsorted(judgement.classes, labels)[rows]
         kernels, sees = judgement.case_cosines(rows)
@@ -214,7 +214,7 @@ class Strangeness:
         worth = [weigh_sign(*pair, codes, groups, told) for pair in zip(known.T, new.T, strict=True)]
         weights = tuple(float(np.mean(pair)) ** 2 for pair in zip(worth[::2], worth[1::2], strict=True))
         count = len(np.unique(judgement.groups[judgement.cases]))
-        trust = (count / (count + HALF_AT * len(judgement.classes))) ** 2
+        trust = (count / (count + QUARTER_WEIGHT_GROUPS * len(judgement.classes))) ** 2
         found = cls(rows, told, np.zeros(0), None, reaches, weights, trust=trust)
         clouds = found.clouds(judgement, tuple(range(len(judgement.alone))))
 
@@ -281,9 +281,9 @@ def _join(signs: Array, scales: Sequence[Scale], weights: Sequence[float]) -> Ar
     known = ~np.isnan(shown)
     counted = np.where(known, np.repeat(weights, 2), 0.0)
     # If no non-zero view has a weight, all count the same.
-    counted = np.where(counted.sum(axis=1, keepdims=True) > TINY, counted, known.astype(np.float64))
+    counted = np.where(counted.sum(axis=1, keepdims=True) > MIN_PROBABILITY, counted, known.astype(np.float64))
     total = (counted * np.arcsinh(np.where(known, shown, 0.0))).sum(axis=1)
-    joined: Array = total / np.maximum(counted.sum(axis=1), TINY)
+    joined: Array = total / np.maximum(counted.sum(axis=1), MIN_PROBABILITY)
     return joined
 
 
@@ -314,19 +314,19 @@ def weigh_sign(
 
 def _forget(posterior: Array, codes: NDArray[np.intp]) -> Array:
     """(L, K) posteriors without the type (L,) of each case, normalised."""
-    left = np.where(np.arange(posterior.shape[1]) == codes[:, None], 0.0, np.maximum(posterior, TINY))
+    left = np.where(np.arange(posterior.shape[1]) == codes[:, None], 0.0, np.maximum(posterior, MIN_PROBABILITY))
     shares: Array = left / left.sum(axis=1, keepdims=True)
     return shares
 
 
 def log_odds_of_doubt(posterior: Array) -> Array:
-    """(Q,) log-odds that the most likely class of posteriors (Q, K) is wrong, limited by `FLOOR`.
+    """(Q,) log-odds that the most likely class of posteriors (Q, K) is wrong, limited by `MIN_DOUBT`.
 
     >>> log_odds_of_doubt(np.array([[0.5, 0.5], [1.0, 0.0]])).round(2)
     array([ 0.  , -4.62])
     """
     doubt = 1.0 - posterior.max(axis=1)
-    odds: Array = np.log((doubt + FLOOR) / (1.0 - doubt + FLOOR))
+    odds: Array = np.log((doubt + MIN_DOUBT) / (1.0 - doubt + MIN_DOUBT))
     return odds
 
 

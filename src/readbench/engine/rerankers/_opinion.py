@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from readbench.engine.protocols import Vectors
 from readbench.engine.rerankers._novelty import Strangeness
-from readbench.engine.rerankers._ridge import TINY, Array, FittedVerdict, find_single_group_cases
+from readbench.engine.rerankers._ridge import MIN_PROBABILITY, Array, FittedVerdict, find_single_group_cases
 from readbench.engine.windows import UNLABELLED
 
 ALPHA = 0.1
@@ -193,7 +193,7 @@ def best_exponent(held_out: Array, codes: NDArray[np.intp], groups: NDArray[np.i
     _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
     rows = np.arange(len(codes))
     losses = [
-        np.average(-np.log(np.maximum(sharpen(held_out, a)[rows, codes], TINY)), weights=1.0 / counts[own])
+        np.average(-np.log(np.maximum(sharpen(held_out, a)[rows, codes], MIN_PROBABILITY)), weights=1.0 / counts[own])
         for a in EXPONENTS
     ]
     return float(EXPONENTS[int(np.argmin(losses))])
@@ -205,7 +205,7 @@ def sharpen(posterior: Array, exponent: float) -> Array:
     >>> sharpen(np.array([[0.8, 0.2]]), 0.5).round(3)
     array([[0.667, 0.333]])
     """
-    power: Array = np.maximum(posterior, TINY) ** exponent
+    power: Array = np.maximum(posterior, MIN_PROBABILITY) ** exponent
     return power / power.sum(axis=1, keepdims=True)
 
 

@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 PENALTY = 0.1
-LEAST = 1e-4
+MIN_VARIANCE = 1e-4
 """Minimum variance: copies of a case are not more familiar than near copies."""
-OTHERS_COUNT = 1.0
+COMMON_WEIGHT = 1.0
 """Weight, in groups, of the statistics of all types against those of one type."""
-LEAST_OF_COMMON = 0.1
+COMMON_SHARE = 0.1
 """Share of the mean variance within types that is added to each."""
-LEAST_SPREAD = 1e-3
+MIN_SPREAD = 1e-3
 
 
 def measure_unexplained(inverse: Array, near: Array, gone: Mask) -> Array:
@@ -49,7 +49,7 @@ def measure_unexplained(inverse: Array, near: Array, gone: Mask) -> Array:
     if gone.any():
         own = known[:, gone]
         explained -= np.einsum("mg,gm->m", own, np.linalg.solve(inverse[np.ix_(gone, gone)], own.T))
-    logs: Array = np.log(np.maximum(1.0 - explained, LEAST))
+    logs: Array = np.log(np.maximum(1.0 - explained, MIN_VARIANCE))
     return logs
 
 
@@ -93,7 +93,7 @@ class TypeReach:
             rows = apart == block
             found[rows] = measure_unexplained(self.inverse, near[rows], own == block)
         if len(np.unique(own)) == 1:
-            found[self.rows] = np.log(np.maximum(1.0 / np.diag(self.inverse) - PENALTY, LEAST))
+            found[self.rows] = np.log(np.maximum(1.0 / np.diag(self.inverse) - PENALTY, MIN_VARIANCE))
         return found
 
 
@@ -157,7 +157,7 @@ def _describe_types(own: Array, codes: NDArray[np.intp], groups: NDArray[np.inte
     variances = np.bincount(codes, votes * (own - means[codes]) ** 2) / counts
     share = counts / counts.sum()
     mean, within = float(share @ means), float(share @ variances)
-    trust = counts / (counts + OTHERS_COUNT)
+    trust = counts / (counts + COMMON_WEIGHT)
     common = within + float(share @ (means - mean) ** 2)
-    spread = np.sqrt(trust * variances + (1.0 - trust) * common + LEAST_OF_COMMON * within + LEAST_SPREAD**2)
+    spread = np.sqrt(trust * variances + (1.0 - trust) * common + COMMON_SHARE * within + MIN_SPREAD**2)
     return trust * means + (1.0 - trust) * mean, spread

@@ -48,11 +48,11 @@ PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 POOLED_PENALTIES = (0.01, 0.1, 1.0)
 """Penalties of pooled ridges; more give the same result and take longer."""
 TEMPERATURES = tuple(2.0 ** np.arange(-1, 7, 0.5))
-TINY = 1e-30
+MIN_PROBABILITY = 1e-30
 """Minimum probability; one that was rounded to zero is not impossible."""
-LARGEST = 2.0
+SELF_KERNEL = 2.0
 """Kernel value of a window with itself: a cosine of one, plus the constant."""
-BALANCE = 0.5
+RARITY_POWER = 0.5
 """Power of class rarity in case weights: 0 ignores imbalance, 1 gives all classes the same weight."""
 
 
@@ -205,7 +205,7 @@ class Novelty:
     def unexplained_share(self, kernel: Array) -> Array:
         """(Q,) unexplained shares in [0, 1] from cosines (Q, L) to the cases."""
         near = kernel + 1.0
-        return _share(LARGEST - np.einsum("ql,ql->q", near @ self.inverse, near))
+        return _share(SELF_KERNEL - np.einsum("ql,ql->q", near @ self.inverse, near))
 
 
 def fit_novelty(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.integer], penalty: float) -> Novelty:
@@ -231,13 +231,13 @@ def fit_novelty(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.int
 
 def _share(variance: Array) -> Array:
     """The variance as a share of that without any case, clipped to [0, 1]."""
-    return np.clip(variance / LARGEST, 0.0, 1.0)
+    return np.clip(variance / SELF_KERNEL, 0.0, 1.0)
 
 
 def case_weights(codes: NDArray[np.intp]) -> Array:
     """(L,) weights of the cases; larger for rare classes."""
     counts = np.bincount(codes)
-    weights: Array = (len(codes) / (len(counts) * counts)) ** BALANCE
+    weights: Array = (len(codes) / (len(counts) * counts)) ** RARITY_POWER
     return weights[codes]
 
 
@@ -303,9 +303,9 @@ def _softmax(logits: Array) -> Array:
     return posterior
 
 
-MOST_CASES = 4096
+MAX_CASES = 4096
 """Maximum labelled cases that a ridge is fitted on; of more, every class keeps its share, evenly spread."""
-MOST_POOLED = 2048
+MAX_POOLED_CASES = 2048
 """The same for pooled ridges, of which there are several."""
 
 
@@ -523,7 +523,7 @@ def fit_verdict(
         assets: (N,) of the corpus, to pool views if there are several; None chooses views.
     """
     pooling = assets is not None and len(np.unique(assets[cases])) > 1 and len(np.unique(labels[cases])) > 1
-    cases = subsample_cases(cases, labels, MOST_POOLED if pooling else MOST_CASES)
+    cases = subsample_cases(cases, labels, MAX_POOLED_CASES if pooling else MAX_CASES)
     seeing = [v for v, view in enumerate(views) if 2 * view.items[cases].any(axis=1).sum() >= len(cases)]
     numbers = seeing or [*range(len(views))]
     taught = {v: views[v].items[cases].astype(np.float64) for v in numbers}
@@ -548,7 +548,7 @@ def fit_verdict(
 
 
 def _mean_logs(posteriors: list[Array]) -> Array:
-    mean: Array = np.mean([np.log(np.maximum(own, TINY)) for own in posteriors], axis=0)
+    mean: Array = np.mean([np.log(np.maximum(own, MIN_PROBABILITY)) for own in posteriors], axis=0)
     return mean
 
 
@@ -597,7 +597,7 @@ def estimate_unseen_share(labels: NDArray[np.int32], groups: NDArray[np.int64]) 
     return float(min((recordings == 1).sum() + 1, count) / (count + 1))
 
 
-def subsample_cases(cases: NDArray[np.intp], labels: NDArray[np.int32], most: int = MOST_CASES) -> NDArray[np.intp]:
+def subsample_cases(cases: NDArray[np.intp], labels: NDArray[np.int32], most: int = MAX_CASES) -> NDArray[np.intp]:
     """All cases, or about `most` of them: each class keeps its share, at least one case, evenly spread."""
     if len(cases) <= most:
         return cases

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from readbench.engine.rerankers._ridge import Array
 
-LISTED = 10
+SPREAD_PLACES = 10
 """Places that are diversified; the rest of the list follows by score."""
-DISCOUNTS: Array = 1 / np.log2(np.arange(2, LISTED + 2))
-RETRIEVED = 0.2
+DISCOUNTS: Array = 1 / np.log2(np.arange(2, SPREAD_PLACES + 2))
+RETRIEVED_WEIGHT = 0.2
 """Weight of the retrieved items in the belief."""
-FADES = 10
+RETRIEVED_DECAY = 10
 """Number of places over which the weight of a retrieved item falls to 1 / e."""
 
 
@@ -37,12 +37,12 @@ def mix_belief(posterior: Array, guesses: Array, candidates: NDArray[np.int64]) 
         guesses: (N, C) probabilities of the items' types.
         candidates: (M, K) items in retrieval order.
     """
-    first = candidates[:, : 5 * FADES]
-    say = np.exp(-np.arange(first.shape[1]) / FADES)
+    first = candidates[:, : 5 * RETRIEVED_DECAY]
+    say = np.exp(-np.arange(first.shape[1]) / RETRIEVED_DECAY)
     found = np.einsum("k,mkc->mc", say, guesses[first])
     total = found.sum(axis=1, keepdims=True)
     near = np.divide(found, total, out=posterior.astype(np.float64), where=total > 0)
-    belief: Array = (1 - RETRIEVED) * posterior + RETRIEVED * near
+    belief: Array = (1 - RETRIEVED_WEIGHT) * posterior + RETRIEVED_WEIGHT * near
     return belief
 
 
@@ -67,7 +67,7 @@ def _choose(types: NDArray[np.intp], belief: Array, spread: float) -> NDArray[np
     kinds, first = np.unique(types, return_index=True)
     first = first[kinds >= 0]
     by_belief = first[np.argsort(-belief[types[first]], kind="stable")]
-    size = min(LISTED, len(types))
+    size = min(SPREAD_PLACES, len(types))
     best, most = np.arange(size), -np.inf
     for others in range(size):
         head = np.arange(size - others)

@@ -36,11 +36,11 @@ from readbench.engine.rerankers._ridge import Array, FittedVerdict, fit_verdict
 from readbench.engine.rerankers._spread import choose_spread, mix_belief
 from readbench.engine.windows import NORMAL, UNLABELLED
 
-NEAREST = 5
+NEAREST_ITEMS = 5
 """Nearest items whose labels show whether the types near a query are labelled."""
-HALF_AT = 10
+HALF_WEIGHT_PLACE = 10
 """Place at which the retrieval order has half the weight of the first place."""
-NEARNESS = 0.4
+NEAREST_WEIGHT = 0.4
 """Weight of the first retrieved place relative to a certain fault type, if views are pooled: labels learned on some
 machines mislead on others, nearest cases do not. On the simulators this costs nothing up to here."""
 
@@ -130,12 +130,12 @@ class Verdict:
             judgement: source of the probabilities.
             labels: (M, K) of the candidates, -1 if unknown.
         """
-        silent = (labels[:, :NEAREST] == UNLABELLED).mean(axis=1, keepdims=True)
+        silent = (labels[:, :NEAREST_ITEMS] == UNLABELLED).mean(axis=1, keepdims=True)
         doubt = silent * judgement.unseen_share**0.5
-        retrieved = 1 / (1 + np.arange(shared.shape[1]) / HALF_AT)
+        retrieved = 1 / (1 + np.arange(shared.shape[1]) / HALF_WEIGHT_PLACE)
         scores = (1 - doubt) * shared + doubt * retrieved
         if judgement.pooled:
-            scores = (scores + NEARNESS * retrieved) / (1 + NEARNESS)
+            scores = (scores + NEAREST_WEIGHT * retrieved) / (1 + NEAREST_WEIGHT)
         return np.where(labels == NORMAL, -1.0, scores) if self.drop_normals else scores
 
     def spread_out(self, scores: Array, posterior: Array, guesses: Array, candidates: NDArray[np.int64]) -> Array:

@@ -24,7 +24,7 @@ from readbench.engine.windows import NORMAL, UNLABELLED
 RerankerCheck = Callable[[str], None]
 """Takes the text of a reranker, as after `+`; raises AssertionError if it breaks the contract."""
 FEW_QUERIES = 9
-MOST_CALIBRATION_ERROR = 0.05
+MAX_CALIBRATION_ERROR = 0.05
 """Maximum expected calibration error of a reranker with opinions."""
 
 
@@ -137,7 +137,7 @@ def declared_abilities_are_there(reranker: str) -> None:
 def stated_probabilities_hold(reranker: str) -> None:
     """Stated probabilities are calibrated on cases of other recordings.
 
-    The expected calibration error over 1,600 queries is at most `MOST_CALIBRATION_ERROR`. Honest probabilities have
+    The expected calibration error over 1,600 queries is at most `MAX_CALIBRATION_ERROR`. Honest probabilities have
     about 0.02; those raised to the power 1.5 or 0.66 have 0.07 or more.
     """
     part = Method(f"random+{reranker}").rerankers[0]
@@ -157,7 +157,7 @@ def stated_probabilities_hold(reranker: str) -> None:
             stated.append(opinion.confidence)
             right.append(opinion.label == truth)
     error = expected_calibration_error(stated, right)
-    assert error <= MOST_CALIBRATION_ERROR, f"expected calibration error {error:.3f}"
+    assert error <= MAX_CALIBRATION_ERROR, f"expected calibration error {error:.3f}"
 
 
 @shows_unwritten_memory
