@@ -75,8 +75,8 @@ class Context:
         unit_sets, unit_set = _number_units(units, count)
         given = [{}] * count if facts is None else facts
         _check_count(len(given), count, "facts")
-        names = tuple(dict.fromkeys(name for own in given for name in own))
-        table = np.array([[own.get(name, np.nan) for name in names] for own in given], np.float64)
+        names = tuple(dict.fromkeys(name for named in given for name in named))
+        table = np.array([[named.get(name, np.nan) for name in names] for named in given], np.float64)
         return cls(
             befores=distinct,
             before=numbers,
@@ -213,15 +213,15 @@ def join_contexts(parts: Sequence[tuple[int, Context | None]]) -> Context | None
         return None
     known = [Context.unknown(count) if context is None else context for count, context in parts]
     names = tuple(dict.fromkeys(name for context in known for name in context.fact_names))
-    units = tuple(dict.fromkeys(own for context in known for own in context.unit_sets))
-    places = {own: i for i, own in enumerate(units)}
+    units = tuple(dict.fromkeys(units_ for context in known for units_ in context.unit_sets))
+    places = {units_: i for i, units_ in enumerate(units)}
     shifts = np.cumsum([0] + [len(context.befores) for context in known])
     return Context(
         befores=tuple(before for context in known for before in context.befores),
         before=np.concatenate([_shift(c.before, int(s)) for c, s in zip(known, shifts, strict=False)]),
         rates=np.concatenate([context.rates for context in known]),
         unit_sets=units,
-        unit_set=np.concatenate([_renumber(c.unit_set, [places[own] for own in c.unit_sets]) for c in known]),
+        unit_set=np.concatenate([_renumber(c.unit_set, [places[units_] for units_ in c.unit_sets]) for c in known]),
         fact_names=names,
         facts=np.concatenate([_facts_under(context, names) for context in known]),
         lent=np.concatenate([context.lent for context in known]),
@@ -280,11 +280,11 @@ def _number_befores(
 def _number_units(
     units: Sequence[Sequence[str]] | None, count: int
 ) -> tuple[tuple[tuple[str, ...], ...], NDArray[np.int32]]:
-    given = [()] * count if units is None else [tuple(own) for own in units]
+    given = [()] * count if units is None else [tuple(entry) for entry in units]
     _check_count(len(given), count, "units")
-    distinct = tuple(dict.fromkeys(own for own in given if any(own)))
-    places = {own: i for i, own in enumerate(distinct)}
-    return distinct, np.array([places.get(own, ABSENT) for own in given], np.int32)
+    distinct = tuple(dict.fromkeys(entry for entry in given if any(entry)))
+    places = {entry: i for i, entry in enumerate(distinct)}
+    return distinct, np.array([places.get(entry, ABSENT) for entry in given], np.int32)
 
 
 def _rates(rates: ArrayLike | None, count: int) -> NDArray[np.float64]:

@@ -111,7 +111,7 @@ class Knowledge:
 
     def __repr__(self) -> str:
         known = int((self.labels != UNLABELLED).sum())
-        whose = "for all queries" if self.common else "each query its own"
+        whose = "for all queries" if self.common else "per query"
         return f"Knowledge({known} of {self.labels.size} labels, {whose})"
 
     @property
@@ -601,8 +601,8 @@ class QueryBatch:
             first = order[:, :depth]
             pool = self._pool(part, first, np.take_along_axis(scores, first, axis=1), known)
             former = part.able(GivesOpinion) if part is method.opinion_former else None
-            own = former.rerank_by(lesson, pool, known.ruled_out) if former and lesson else part.component.rerank(pool)
-            new = check_scores(own, len(first), depth, str(method.spec))
+            raw = former.rerank_by(lesson, pool, known.ruled_out) if former and lesson else part.component.rerank(pool)
+            new = check_scores(raw, len(first), depth, str(method.spec))
             if former and lesson:
                 judged = np.empty_like(new)
                 np.put_along_axis(judged, first, new, axis=1)

@@ -63,16 +63,16 @@ class ChannelStats:
         """Compute in one pass in float64; a constant channel has standard deviation 0."""
         names = channel_axis(windows)
         place = {name: c for c, name in enumerate(names)}
-        rows = [np.array([place[name] for name in own if name in place], np.intp) for own in windows.channel_sets]
+        rows = [np.array([place[name] for name in listed if name in place], np.intp) for listed in windows.channel_sets]
         count, total, square, shift = np.zeros((4, len(names)))
         for i in range(len(windows)):
-            values, own = windows.values(i), rows[windows.channel_set[i]]
-            new = count[own] == 0
-            shift[own[new]] = values[new, 0]
-            centred = values - shift[own][:, None]
-            count[own] += values.shape[1]
-            total[own] += centred.sum(axis=1)
-            square[own] += np.einsum("ct,ct->c", centred, centred)
+            values, columns = windows.values(i), rows[windows.channel_set[i]]
+            new = count[columns] == 0
+            shift[columns[new]] = values[new, 0]
+            centred = values - shift[columns][:, None]
+            count[columns] += values.shape[1]
+            total[columns] += centred.sum(axis=1)
+            square[columns] += np.einsum("ct,ct->c", centred, centred)
         mean = total / np.maximum(count, 1)
         std = np.sqrt(np.maximum(0.0, square / np.maximum(count, 1) - mean**2))
         return cls(
@@ -169,8 +169,8 @@ class Scaler:
 
     def fingerprint(self) -> str:
         """Hash of the statistics; "" without any."""
-        own = self.stats.fingerprint() if self.stats else ""
-        return own + (self.whole.fingerprint() if self.whole else "")
+        text = self.stats.fingerprint() if self.stats else ""
+        return text + (self.whole.fingerprint() if self.whole else "")
 
     def _usual(
         self, before: NDArray[np.float32], channels: Sequence[str]
@@ -238,13 +238,13 @@ def lend_before(cases: WindowSet, normals: WindowSet) -> WindowSet:
     context = cases.context or Context.unknown(len(cases))
     numbers = np.full(len(cases), ABSENT, np.int32)
     lent: list[NDArray[np.float32]] = []
-    own = (cases.assets != "") & ~context.has_before & np.isin(cases.assets, normals.assets)
+    lacking = (cases.assets != "") & ~context.has_before & np.isin(cases.assets, normals.assets)
     for asset, channel_set in dict.fromkeys(
-        zip(cases.assets[own].tolist(), cases.channel_set[own].tolist(), strict=True)
+        zip(cases.assets[lacking].tolist(), cases.channel_set[lacking].tolist(), strict=True)
     ):
         before = _usual_rows(normals[normals.assets == asset], cases.channel_sets[channel_set])
         if before is not None:
-            numbers[own & (cases.assets == asset) & (cases.channel_set == channel_set)] = len(lent)
+            numbers[lacking & (cases.assets == asset) & (cases.channel_set == channel_set)] = len(lent)
             lent.append(before)
     return cases.with_context(context.with_lent(lent, numbers)) if lent else cases
 
@@ -360,9 +360,9 @@ class WindowRows:
             return cls(_spread(alike, windows.channels(0), axis, align), windows.lengths.astype(np.int64))
         values = np.zeros((len(windows), len(axis), longest), np.float32)
         for i in range(len(windows)):
-            own, names = windows.values(i), windows.channels(i)
+            series, names = windows.values(i), windows.channels(i)
             to = [place[name] for name in names] if align == "name" else list(range(len(names)))
-            values[i, to, : own.shape[1]] = own
+            values[i, to, : series.shape[1]] = series
         return cls(values, windows.lengths.astype(np.int64))
 
 

@@ -154,14 +154,14 @@ class Entry:
         if found:
             names = ", ".join(ability.__name__ for ability in found)
             warnings.warn(
-                f"{self.name} of {self.origin} can do what it does not declare: write abilities=({names},) where it is"
-                " registered. A later release asks for the declaration.",
+                f"{self.name} of {self.origin} does not declare its abilities: write abilities=({names},) where it is"
+                " registered. A later release will require it.",
                 DeprecationWarning,
                 stacklevel=2,
             )
         return found
 
-    def build(self, **parameters: Value) -> Any:  # noqa: ANN401 - each registry has its own protocol
+    def build(self, **parameters: Value) -> Any:  # noqa: ANN401 - its protocol depends on the registry
         """Build the component with checked parameters.
 
         An obstacle does not stop it, since parameters may remove one, as a folder of weights does.

@@ -166,7 +166,7 @@ class _Understanding:
         self.table = replace(self.table, data=data, units=units)
         self.roles = replace(roles, time="time", channel="channel", value="value", time_unit="s")
         self.times = read[0]
-        self.said.append("Each signal has a column of times of its own.")
+        self.said.append("Each signal has its column of times.")
 
     def _join_date_and_time(self) -> None:
         """Join a date and a time of day in adjacent columns into one column with the date's name."""

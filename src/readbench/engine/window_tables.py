@@ -560,11 +560,11 @@ class _Rows:
         found = self.data["units"]
         if not _is_list(found.type) or not pa.types.is_string(found.type.value_type):
             raise DataError(f"{self.name}: column 'units' must hold a list of texts in a row, or null.")
-        units = [tuple(unit or "" for unit in own or ()) for own in found.to_pylist()]
-        for row, (own, channels) in enumerate(zip(units, names, strict=True)):
-            if own and len(own) != len(channels):
+        units = [tuple(unit or "" for unit in listed or ()) for listed in found.to_pylist()]
+        for row, (given, channels) in enumerate(zip(units, names, strict=True)):
+            if given and len(given) != len(channels):
                 raise DataError(
-                    f"{self.name}, row {row + 1}: {len(own)} units for {len(channels)} channels. Give one each, or "
+                    f"{self.name}, row {row + 1}: {len(given)} units for {len(channels)} channels. Give one each, or "
                     "null."
                 )
         return units
@@ -617,7 +617,7 @@ class _Arrays:
         lengths = table.numbers("length") if "length" in table.columns else np.full(n, steps)
         if not ((lengths >= 1) & (lengths <= steps) & (lengths == np.floor(lengths))).all():
             raise DataError(f"{self.name}: 'length' must be whole numbers from 1 to {steps}.")
-        flat = [own[:, : int(length)].ravel() for own, length in zip(values, lengths, strict=True)]
+        flat = [window[:, : int(length)].ravel() for window, length in zip(values, lengths, strict=True)]
         laid = _Values(
             flat=np.concatenate(flat).astype(np.float32),
             offset=np.concatenate([[0], np.cumsum(lengths * count)[:-1]]).astype(np.int64),
@@ -651,9 +651,9 @@ class _Arrays:
         lengths = table.numbers("before_length") if "before_length" in table.columns else np.full(table.rows, steps)
         if not ((lengths >= 0) & (lengths <= steps) & (lengths == np.floor(lengths))).all():
             raise DataError(f"{self.name}: 'before_length' must be whole numbers from 0 to {steps}.")
-        for row, (own, length) in enumerate(zip(before, lengths.astype(int).tolist(), strict=True)):
+        for row, (matrix, length) in enumerate(zip(before, lengths.astype(int).tolist(), strict=True)):
             where = f"window {row} of {self.name}"
-            yield check_before(own[:, :length], windows.channels(row), where) if length else None
+            yield check_before(matrix[:, :length], windows.channels(row), where) if length else None
 
     def _unit_rows(self, n: int, count: int) -> list[tuple[str, ...]] | None:
         if self.units is None:
@@ -736,7 +736,7 @@ def _vocabulary(table: Table, normal: str, classes: Sequence[str]) -> tuple[str,
 def _windows(table: Table, values: _Values, ids: list[str], vocabulary: tuple[str, ...]) -> WindowSet:
     n = table.rows
     if len(set(ids)) != n or "" in ids:
-        raise DataError(f"{table.name}: every window needs an id of its own; some are empty or there twice.")
+        raise DataError(f"{table.name}: some ids are empty or repeated. Give every window a unique id.")
     groups = _texts(table, "group")
     return WindowSet(
         chunks=(values.flat,),
@@ -748,7 +748,7 @@ def _windows(table: Table, values: _Values, ids: list[str], vocabulary: tuple[st
         labels=_labels(table, vocabulary),
         classes=vocabulary,
         ids=strings(ids, n),
-        groups=strings([group or own for group, own in zip(groups, ids, strict=True)], n),
+        groups=strings([group or id_ for group, id_ in zip(groups, ids, strict=True)], n),
         assets=strings(_texts(table, "asset"), n),
         times=table.seconds("time") if "time" in table.columns else np.full(n, np.nan),
         spans=np.column_stack([_steps(table, "span_start"), _steps(table, "span_stop")]),

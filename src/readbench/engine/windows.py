@@ -515,8 +515,8 @@ def _warn_of_lost_channels(
     if lost:
         named = shorten(", ".join(f"{name!r} (window {i})" for name, i in lost.items()), 200, placeholder=" ...")
         warnings.warn(
-            f"Single precision tells no two readings apart in {named}: they move too little for their level, and the"
-            " channel is not used there. Subtract its level, as a whole number, before you give the values.",
+            f"Single precision cannot resolve {named}: these channels move too little for their level and become"
+            " constant. Subtract the level, as a whole number, before you give the values.",
             stacklevel=3,
         )
 

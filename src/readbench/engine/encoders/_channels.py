@@ -181,7 +181,7 @@ DEVIATION_OFFSET = 1e-2
 COMPRESSION_POWER = 1.5
 """Power of the compression per tenfold number of channels."""
 MIN_VECTORS = 8
-"""Minimum vectors of a channel for statistics of its own."""
+"""Minimum vectors of a channel for separate statistics."""
 
 
 @dataclass(frozen=True, eq=False)

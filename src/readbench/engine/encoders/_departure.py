@@ -178,11 +178,11 @@ class Residual(BatchEncoder):
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
         """(B, C * T) unit vectors, channel by channel; zeros for windows without a whole earlier stretch."""
-        own = windows.compact()
-        for i in range(len(own)):
-            before = None if own.context is None else own.context.before_of(i)
-            own.values(i)[:] = _residual(own.values(i), before)
-        return unit_vectors(self.grid_(own).reshape(len(windows), self.grid_.size))
+        copied = windows.compact()
+        for i in range(len(copied)):
+            before = None if copied.context is None else copied.context.before_of(i)
+            copied.values(i)[:] = _residual(copied.values(i), before)
+        return unit_vectors(self.grid_(copied).reshape(len(windows), self.grid_.size))
 
     def fingerprint(self) -> str:
         """Hash of the grid."""
@@ -227,7 +227,7 @@ def measure_typical_spread(windows: WindowSet, axis: tuple[str, ...]) -> Array:
         for name, spread in zip(windows.channels(i), measured, strict=True):
             if name in spreads:
                 spreads[name].append(float(spread))
-    return np.array([np.median(own) if own else np.nan for own in spreads.values()])
+    return np.array([np.median(found) if found else np.nan for found in spreads.values()])
 
 
 def _usual_courses(windows: WindowSet) -> Iterator[tuple[int, UsualCourse]]:

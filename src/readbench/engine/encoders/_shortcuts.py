@@ -61,7 +61,7 @@ class Presence(BatchEncoder):
 
     def encode_batch(self, windows: WindowSet) -> Vectors:
         """(N, C) ones and zeros."""
-        known = np.array([[name in own for name in self.axis_] for own in windows.channel_sets], np.float32)
+        known = np.array([[name in names for name in self.axis_] for names in windows.channel_sets], np.float32)
         return known.reshape(len(windows.channel_sets), len(self.axis_))[windows.channel_set]
 
     def fingerprint(self) -> str:

@@ -135,8 +135,8 @@ class Sonde(ChannelEncoder):
         vectors = self.channel_vectors(self.scale_(windows))
         if self.usual_ is not None:
             counts = np.repeat(windows.channel_counts, windows.channel_counts)
-            own = self._own_usual(windows, vectors.shape[1]) if self.uses_context else None
-            vectors = self.usual_.departures(vectors, names_of(windows), counts, own)
+            usual = self._own_usual(windows, vectors.shape[1]) if self.uses_context else None
+            vectors = self.usual_.departures(vectors, names_of(windows), counts, usual)
         return pool_channels(vectors, windows, self.pool)
 
     def embed(self, series: NDArray[np.float32]) -> Vectors:
@@ -173,10 +173,10 @@ class Sonde(ChannelEncoder):
 
     def _own_usual(self, windows: WindowSet, width: int) -> Vectors:
         """(M, D) mean vectors of the channels in the time before their windows; NaN without one."""
-        own = np.full((int(windows.channel_counts.sum()), width), np.nan, np.float32)
+        usual = np.full((int(windows.channel_counts.sum()), width), np.nan, np.float32)
         stretches, of, of_window = cut_befores(windows, MAX_STRETCHES)
         if self.scale_ is None or not len(stretches):
-            return own
+            return usual
         vectors, owners = self.channel_vectors(self.scale_(stretches)), owners_of(stretches)
         means: dict[int, Vectors] = {}
         for number in np.unique(of).tolist():
@@ -184,8 +184,8 @@ class Sonde(ChannelEncoder):
             means[number] = rows.reshape((of == number).sum(), -1, width).mean(axis=0)
         ends = np.cumsum(windows.channel_counts)
         for i in np.flatnonzero(of_window != ABSENT):
-            own[ends[i] - windows.channel_counts[i] : ends[i]] = means[int(of_window[i])]
-        return own
+            usual[ends[i] - windows.channel_counts[i] : ends[i]] = means[int(of_window[i])]
+        return usual
 
     @property
     def _file(self) -> Path:

@@ -51,7 +51,7 @@ def check_model(model: str) -> ModelCheck:
     told = {
         "provider": str(profile.provider),
         "address": profile.address or f"of region {profile.region or 'in AWS_REGION'}",
-        "key": profile.key_variable or "none, or the cloud's own sign-in",
+        "key": profile.key_variable or "none, or the cloud's sign-in",
         "asked": profile.model,
         "answered by": reply.model or "not told",
         "settings": f"max_tokens {profile.max_tokens}, thinking {profile.thinking}, {profile.decoding or 'no more'}",

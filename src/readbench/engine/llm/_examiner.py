@@ -189,7 +189,7 @@ class ModelCaller:
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        return [self._read(request, own) for request, own in zip(requests, read, strict=True)]
+        return [self._read(request, parse) for request, parse in zip(requests, read, strict=True)]
 
     def count(self, **facts: float) -> None:
         """Add to `usage`."""

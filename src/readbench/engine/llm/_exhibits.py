@@ -213,11 +213,11 @@ def compare(query: WindowExcerpt, candidate: WindowExcerpt) -> WindowComparison:
     overlay = np.full(candidate.values.shape, np.nan, np.float32)
     if not shared:
         return WindowComparison(0, (), overlay)
-    own = candidate.values[shared].astype(np.float64)
+    shown = candidate.values[shared].astype(np.float64)
     other = np.stack([asked[candidate.channels[place]] for place in shared]).astype(np.float64)
-    lag = best_lag(other, own)
+    lag = best_lag(other, shown)
     overlay[shared] = shift_series(other, lag)
-    apart = _residuals(shift_series(other, lag), own)
+    apart = _residuals(shift_series(other, lag), shown)
     names = [candidate.channels[place] for place in shared]
     return WindowComparison(lag, tuple(zip(names, apart.tolist(), strict=True)), overlay)
 

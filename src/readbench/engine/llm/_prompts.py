@@ -219,8 +219,8 @@ class Composer:
             parts.append(self.plotter.sheet(names, values, behind))
         elif self.asking.images == "channels":
             for c, name in enumerate(names):
-                own = None if behind is None else behind[c : c + 1]
-                parts.append(self.plotter.sheet((name,), values[c : c + 1], own))
+                grey = None if behind is None else behind[c : c + 1]
+                parts.append(self.plotter.sheet((name,), values[c : c + 1], grey))
         for name, row, note in zip(names, values, exhibit.notes, strict=True):
             text = f"channel {quote(name)}{f' ({note})' if note else ''}: {numbers(row)}"
             parts.append(SeriesPart(entity, quote(name), row, text))
@@ -233,7 +233,7 @@ def _named(item: Item) -> str:
 
 def _evidence(chance: float, comparison: WindowComparison) -> str:
     known = "unknown" if np.isnan(chance) else f"{chance:.2f}"
-    largest = sorted(comparison.residuals, key=lambda own: -own[1])[:MAX_RESIDUALS]
+    largest = sorted(comparison.residuals, key=lambda residual: -residual[1])[:MAX_RESIDUALS]
     told = ", ".join(f"{quote(name)} {apart:.2f}" for name, apart in largest) or "no channel in common"
     return (
         f"Evidence: probability of the same fault {known}; query shifted by {comparison.lag} steps;"

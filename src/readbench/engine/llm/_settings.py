@@ -389,8 +389,7 @@ class Ledger:
             return
         raise RunError(
             f"{self.name} has spent {profile.describe(spent)} and needs up to {profile.describe(planned)} more, beyond"
-            f" {limit}. Raise the"
-            " limit and run again: everything that was answered is kept."
+            f" {limit}. Raise the limit and run again: all answers are kept."
         )
 
 

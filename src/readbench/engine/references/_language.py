@@ -118,7 +118,7 @@ class LanguageClassifier:
         questions = [(examiner.exhibit(queries, q), items) for q in range(len(queries))]
         read, silent = [partial(read_scores, count=count)] * len(questions), np.full(count, np.nan)
         drawn = [examiner.ask(questions, read, draw) for draw in range(self.draw, self.draw + self.samples)]
-        told = np.array([[silent if answer is None else answer for answer in own] for own in drawn], np.float64)
+        told = np.array([[silent if answer is None else answer for answer in answers] for answers in drawn], np.float64)
         confidences, spread = average_samples(told, 0.0)
         if self.samples > 1:
             examiner.caller.count(sampled=len(queries), spread=spread)

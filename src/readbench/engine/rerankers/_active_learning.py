@@ -109,21 +109,21 @@ def _doubt(
     cases = np.flatnonzero(labels > NORMAL)
     if len(np.unique(labels[cases])) < 2:
         return np.ones(len(still))
-    judgement = fit_verdict(tuple(View(own[:0], own) for own in items), cases, labels, groups)
+    judgement = fit_verdict(tuple(View(vectors[:0], vectors) for vectors in items), cases, labels, groups)
     doubt: NDArray[np.float64] = 1.0 - judgement.item_posterior(still).max(axis=1)
     return doubt
 
 
 def _likeness(items: Sequence[Vectors], rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.float32]:
     """(M, P) mean cosine over the views."""
-    mean: NDArray[np.float32] = np.mean([own[rows] @ own[columns].T for own in items], axis=0)
+    mean: NDArray[np.float32] = np.mean([vectors[rows] @ vectors[columns].T for vectors in items], axis=0)
     return mean
 
 
 def _recording_sizes(groups: NDArray[np.int64]) -> NDArray[np.int64]:
     """(N,) number of cases in each case's recording."""
-    _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    sizes: NDArray[np.int64] = counts[own]
+    _, codes, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    sizes: NDArray[np.int64] = counts[codes]
     return sizes
 
 

@@ -244,7 +244,7 @@ def _rated(examiner: Examiner, questions: list[Question], draws: range) -> Score
     pairs = _pairs(questions)
     read = read_similarity if examiner.task == "similarity" else read_match
     drawn = [examiner.ask(pairs, [read] * len(pairs), draw) for draw in draws]
-    ratings = np.array([[np.nan if rating is None else rating for rating in own] for own in drawn])
+    ratings = np.array([[np.nan if rating is None else rating for rating in answers] for answers in drawn])
     return _averaged(examiner, ratings.reshape(len(draws), len(questions), -1), UNRATED)
 
 

@@ -75,17 +75,17 @@ class ClassGaussians:
 
         The spread is that of a new group: scatter of groups about their mean, plus the error of the mean.
         """
-        _, own = np.unique(codes, return_inverse=True)
-        pairs, members, sizes = np.unique(np.stack([own, groups]), axis=1, return_inverse=True, return_counts=True)
+        _, kind = np.unique(codes, return_inverse=True)
+        pairs, members, sizes = np.unique(np.stack([kind, groups]), axis=1, return_inverse=True, return_counts=True)
         votes, counts, width = (1.0 / sizes)[members.ravel()], np.bincount(pairs[0]), values.shape[1]
-        means = np.stack([np.average(values[own == c], axis=0, weights=votes[own == c]) for c in range(len(counts))])
-        centred = values - means[own]
+        means = np.stack([np.average(values[kind == c], axis=0, weights=votes[kind == c]) for c in range(len(counts))])
+        centred = values - means[kind]
         free = max(len(sizes) - len(counts), 1)
         common = shrink_covariance(centred, votes, free) * len(sizes) / free
         least = max(MIN_VARIANCE_SHARE * float(values.var(axis=0).mean()), MIN_PROBABILITY)
         factors = []
         for c, count in enumerate(counts):
-            spread = (votes[own == c, None] * centred[own == c]).T @ centred[own == c]
+            spread = (votes[kind == c, None] * centred[kind == c]).T @ centred[kind == c]
             joined = (spread + width * common) / (count + width) * (1.0 + 1.0 / count) + least * np.eye(width)
             factors.append(np.linalg.inv(np.linalg.cholesky(joined)))
         whitening = np.stack(factors)
@@ -146,8 +146,8 @@ class Scale:
 
 def one_vote_each(groups: NDArray[np.integer]) -> Array:
     """(L,) weights that give each group of (L,) the same total."""
-    _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    votes: Array = (1.0 / counts)[own]
+    _, members, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    votes: Array = (1.0 / counts)[members]
     return votes
 
 
@@ -164,8 +164,8 @@ class Clouds:
         """Fit to held-out decision values (L, D); the cases in `use` (L,) give the scale."""
         fold = np.unique(groups, return_inverse=True)[1] % FOLDS
         held_out = np.empty(len(codes))
-        for own in np.unique(fold):
-            rows = fold == own
+        for number in np.unique(fold):
+            rows = fold == number
             others = ~rows if not rows.all() else rows
             held_out[rows] = ClassGaussians.of(values[others], codes[others], groups[others]).surprisal(values[rows])
         return cls(ClassGaussians.of(values, codes, groups), held_out, Scale.of(held_out[use], groups[use]))
@@ -209,8 +209,8 @@ class Strangeness:
         codes = np.searchsorted(judgement.classes, labels)[rows]
         kernels, sees = judgement.case_cosines(rows)
         reaches = tuple(Reach.of(kernel, codes, groups, judgement.apart[rows]) for kernel in kernels)
-        known = _read_signs(posterior, [(own.held_out, own.by_type) for own in reaches], sees)
-        new = _read_signs(_forget(posterior, codes), [(own.forgotten, own.by_type) for own in reaches], sees)
+        known = _read_signs(posterior, [(reach.held_out, reach.by_type) for reach in reaches], sees)
+        new = _read_signs(_forget(posterior, codes), [(reach.forgotten, reach.by_type) for reach in reaches], sees)
         worth = [weigh_sign(*pair, codes, groups, told) for pair in zip(known.T, new.T, strict=True)]
         weights = tuple(float(np.mean(pair)) ** 2 for pair in zip(worth[::2], worth[1::2], strict=True))
         count = len(np.unique(judgement.groups[judgement.cases]))
@@ -250,7 +250,7 @@ class Strangeness:
             values = np.concatenate([logits[e][rows] for e in seen], axis=1)
             surprise[rows] = clouds.scale.standardise(clouds.gaussians.surprisal(values))
         near = judgement.query_cosines(queries)
-        left = [own.measure(cosines[:, self.rows]) for own, cosines in zip(self.reaches, near, strict=True)]
+        left = [reach.measure(cosines[:, self.rows]) for reach, cosines in zip(self.reaches, near, strict=True)]
         doubt = log_odds_of_doubt(posterior)
         joined = _join(_read_signs(posterior, left, sees), self.scales[:-3], self.weights)
         return self.add_up(doubt, joined, doubt + np.arcsinh(surprise))
@@ -258,8 +258,8 @@ class Strangeness:
     def add_up(self, doubt: Array, left: Array, story: Array) -> Array:
         """(M,) strangeness from doubt, the mean of the signs, and doubt plus surprisal."""
         values = (left, doubt, story)
-        own, half, told = (scale.standardise(value) for scale, value in zip(self.scales[-3:], values, strict=True))
-        total: Array = (1.0 - self.trust) * (0.5 * half + own) + self.trust * told
+        joined, half, told = (scale.standardise(value) for scale, value in zip(self.scales[-3:], values, strict=True))
+        total: Array = (1.0 - self.trust) * (0.5 * half + joined) + self.trust * told
         return total
 
 

@@ -165,15 +165,15 @@ def give_opinions(
     fitted, classes = calibration or Calibration.of(judgement), judgement.classes
     posterior = sharpen(judgement.query_posterior(queries), fitted.exponent)
     possible = prediction_sets(posterior, fitted.surprise, alpha)
-    own = fitted.strangeness.measure(judgement, queries, posterior)
-    p = fitted.strange.p_values(own)
+    strange = fitted.strangeness.measure(judgement, queries, posterior)
+    p = fitted.strange.p_values(strange)
     threshold = max(0.0, 1.0 - fitted.surprise.largest_above(alpha))
     return [
         Opinion(
             classes=classes,
             posterior=posterior[q],
             candidates=_by_probability(classes, posterior[q], possible[q]),
-            strangeness=float(own[q]),
+            strangeness=float(strange[q]),
             novelty=float(1.0 - p[q]),
             novel=bool(p[q] <= false_alarms),
             threshold=threshold,
@@ -190,10 +190,10 @@ def best_exponent(held_out: Array, codes: NDArray[np.intp], groups: NDArray[np.i
         codes: (L,) columns of their true classes.
         groups: (L,) of the cases.
     """
-    _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    _, index, counts = np.unique(groups, return_inverse=True, return_counts=True)
     rows = np.arange(len(codes))
     losses = [
-        np.average(-np.log(np.maximum(sharpen(held_out, a)[rows, codes], MIN_PROBABILITY)), weights=1.0 / counts[own])
+        np.average(-np.log(np.maximum(sharpen(held_out, a)[rows, codes], MIN_PROBABILITY)), weights=1.0 / counts[index])
         for a in EXPONENTS
     ]
     return float(EXPONENTS[int(np.argmin(losses))])
@@ -331,7 +331,7 @@ class LabelModel:
             rejected: (N + M, K) classes that they are known not to have.
         """
         judgement = self.fitted.judgement.on(items, labels, groups)
-        return LabelModel(self.fitted.grow(judgement, rejected), tuple(own[:0] for own in items))
+        return LabelModel(self.fitted.grow(judgement, rejected), tuple(units[:0] for units in items))
 
     @cached_property
     def judgement(self) -> FittedVerdict:

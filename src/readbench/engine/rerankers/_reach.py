@@ -47,8 +47,8 @@ def measure_unexplained(inverse: Array, near: Array, gone: Mask) -> Array:
     known = near @ inverse
     explained: Array = np.einsum("ml,ml->m", known, near)
     if gone.any():
-        own = known[:, gone]
-        explained -= np.einsum("mg,gm->m", own, np.linalg.solve(inverse[np.ix_(gone, gone)], own.T))
+        removed = known[:, gone]
+        explained -= np.einsum("mg,gm->m", removed, np.linalg.solve(inverse[np.ix_(gone, gone)], removed.T))
     logs: Array = np.log(np.maximum(1.0 - explained, MIN_VARIANCE))
     return logs
 
@@ -76,8 +76,8 @@ class TypeReach:
 
     def measure(self, near: Array) -> Array:
         """(M,) standardised values of windows with cosines (M, L) to all cases."""
-        own = measure_unexplained(self.inverse, near[:, self.rows], np.zeros(len(self.rows), bool))
-        standard: Array = (own - self.usual) / self.spread
+        logs = measure_unexplained(self.inverse, near[:, self.rows], np.zeros(len(self.rows), bool))
+        standard: Array = (logs - self.usual) / self.spread
         return standard
 
     def measure_held_out(self, kernel: Array, apart: NDArray[np.integer]) -> Array:
@@ -85,14 +85,14 @@ class TypeReach:
 
         If all cases of the type share a block, they are held out one by one.
         """
-        near, own = kernel[:, self.rows], apart[self.rows]
+        near, blocks = kernel[:, self.rows], apart[self.rows]
         found = np.empty(len(apart))
-        elsewhere = ~np.isin(apart, own)
-        found[elsewhere] = measure_unexplained(self.inverse, near[elsewhere], np.zeros(len(own), bool))
-        for block in np.unique(own):
+        elsewhere = ~np.isin(apart, blocks)
+        found[elsewhere] = measure_unexplained(self.inverse, near[elsewhere], np.zeros(len(blocks), bool))
+        for block in np.unique(blocks):
             rows = apart == block
-            found[rows] = measure_unexplained(self.inverse, near[rows], own == block)
-        if len(np.unique(own)) == 1:
+            found[rows] = measure_unexplained(self.inverse, near[rows], blocks == block)
+        if len(np.unique(blocks)) == 1:
             found[self.rows] = np.log(np.maximum(1.0 / np.diag(self.inverse) - PENALTY, MIN_VARIANCE))
         return found
 
@@ -123,11 +123,11 @@ class Reach:
         inverse = invert(kernel)
         held_out, forgotten = np.empty(len(codes)), np.empty(len(codes))
         for block in np.unique(apart):
-            own = apart == block
-            held_out[own] = measure_unexplained(inverse, kernel[own], own)
-            for code in np.unique(codes[own]) if len(np.unique(codes[own])) > 1 else ():
-                rows = own & (codes == code)
-                forgotten[rows] = measure_unexplained(inverse, kernel[rows], own | (codes == code))
+            inside = apart == block
+            held_out[inside] = measure_unexplained(inverse, kernel[inside], inside)
+            for code in np.unique(codes[inside]) if len(np.unique(codes[inside])) > 1 else ():
+                rows = inside & (codes == code)
+                forgotten[rows] = measure_unexplained(inverse, kernel[rows], inside | (codes == code))
         for code in np.unique(codes):
             mixed = np.unique(apart[codes != code])
             rows = (codes == code) & ~np.isin(apart, mixed)
@@ -135,26 +135,26 @@ class Reach:
                 forgotten[rows] = measure_unexplained(inverse, kernel[rows], codes == code)
         places = [np.flatnonzero(codes == code) for code in np.unique(codes)]
         types = [TypeReach(rows, invert(kernel[np.ix_(rows, rows)])) for rows in places]
-        by_type = np.stack([own.measure_held_out(kernel, apart) for own in types], axis=1)
+        by_type = np.stack([reach.measure_held_out(kernel, apart) for reach in types], axis=1)
         usual, spread = _describe_types(by_type[np.arange(len(codes)), codes], codes, groups)
         known = tuple(
-            TypeReach(own.rows, own.inverse, *scale)
-            for own, *scale in zip(types, usual.tolist(), spread.tolist(), strict=True)
+            TypeReach(reach.rows, reach.inverse, *scale)
+            for reach, *scale in zip(types, usual.tolist(), spread.tolist(), strict=True)
         )
         return cls(inverse, known, held_out, forgotten, (by_type - usual) / spread)
 
     def measure(self, near: Array) -> tuple[Array, Array]:
         """(M,) log unexplained variance of windows with cosines (M, L), and (M, K) standardised values by type."""
         whole = measure_unexplained(self.inverse, near, np.zeros(len(self.inverse), bool))
-        return whole, np.stack([own.measure(near) for own in self.types], axis=1)
+        return whole, np.stack([reach.measure(near) for reach in self.types], axis=1)
 
 
-def _describe_types(own: Array, codes: NDArray[np.intp], groups: NDArray[np.integer]) -> tuple[Array, Array]:
+def _describe_types(logs: Array, codes: NDArray[np.intp], groups: NDArray[np.integer]) -> tuple[Array, Array]:
     """(K,) means and standard deviations of values (L,) of cases by their type, with one vote per group."""
     pairs, members, sizes = np.unique(np.stack([codes, groups]), axis=1, return_inverse=True, return_counts=True)
     votes, counts = (1.0 / sizes)[members.ravel()], np.bincount(pairs[0])
-    means = np.bincount(codes, votes * own) / counts
-    variances = np.bincount(codes, votes * (own - means[codes]) ** 2) / counts
+    means = np.bincount(codes, votes * logs) / counts
+    variances = np.bincount(codes, votes * (logs - means[codes]) ** 2) / counts
     share = counts / counts.sum()
     mean, within = float(share @ means), float(share @ variances)
     trust = counts / (counts + COMMON_WEIGHT)

@@ -224,8 +224,8 @@ def fit_novelty(kernel: Array, labels: NDArray[np.int32], groups: NDArray[np.int
     held_out = np.empty(len(codes))
     for rows in held_out_blocks(codes, groups):
         # (A_gg)^-1 is the covariance of the block given all others, noise included.
-        own = np.diag(np.linalg.inv(inverse[np.ix_(rows, rows)]))
-        held_out[rows] = (own - penalty) / weights[rows]
+        variance = np.diag(np.linalg.inv(inverse[np.ix_(rows, rows)]))
+        held_out[rows] = (variance - penalty) / weights[rows]
     return Novelty(root * inverse * root.T, _share(held_out))
 
 
@@ -276,8 +276,8 @@ def _without_own_block(half: Array, solution: Array, root: Array, targets: Array
     """
     decision = np.empty_like(targets)
     alone = np.array([rows[0] for rows in blocks if len(rows) == 1], np.intp)
-    own = np.einsum("ij,ij->i", half[alone], half[alone])[:, None]  # blocks of one, all at once
-    decision[alone] = targets[alone] - solution[alone] / own / root[alone]
+    diagonal = np.einsum("ij,ij->i", half[alone], half[alone])[:, None]  # blocks of one, all at once
+    decision[alone] = targets[alone] - solution[alone] / diagonal / root[alone]
     for rows in (rows for rows in blocks if len(rows) > 1):
         # (A_gg)^-1 (A D Y)_g is D_g (Y_g - f_-g), the error at held-out cases, without fitting again.
         error = np.linalg.solve(half[rows] @ half[rows].T, solution[rows])
@@ -331,7 +331,7 @@ class _Cosines:
 
     def rows(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> _Cosines:
         """Subset of the windows."""
-        return _Cosines({v: own[chosen] for v, own in self.views.items()}, self.sees[chosen])
+        return _Cosines({v: cosines[chosen] for v, cosines in self.views.items()}, self.sees[chosen])
 
     def mean(self, views: tuple[int, ...]) -> Array:
         """(M, L) mean cosine over some views."""
@@ -425,14 +425,14 @@ class FittedVerdict:
     def case_cosines(self, rows: NDArray[np.intp]) -> tuple[list[Array], NDArray[np.bool_]]:
         """(M, M) cosines of some cases in the same views; (M, views) whether the view is non-zero."""
         taught = [self._taught[expert.views[0]][rows].astype(np.float64) for expert in self.alone]
-        return [own @ own.T for own in taught], np.stack([own.any(axis=1) for own in taught], axis=1)
+        return [units @ units.T for units in taught], np.stack([units.any(axis=1) for units in taught], axis=1)
 
     def votes(self, query: int, column: int) -> Array:
         """(L,) contribution of each case to the decision value of one class for a query; mean of several ridges."""
         beside = self._asked.rows(np.array([query]))
         able = [*compress(self.experts, self._able(beside.sees)[0].tolist())]
         likeness = [beside.mean(expert.views)[0] + 1.0 for expert in able]
-        votes = [own * expert.ridge.dual[:, column] for own, expert in zip(likeness, able, strict=True)]
+        votes = [near * expert.ridge.dual[:, column] for near, expert in zip(likeness, able, strict=True)]
         mean: Array = np.average(votes, axis=0, weights=[expert.ridge.temperature for expert in able])
         return mean
 
@@ -459,7 +459,7 @@ class FittedVerdict:
     def _compare(self, vectors: list[Vectors]) -> _Cosines:
         """Cosines of windows and cases in the used views."""
         cosines = {v: vectors[v] @ taught.T for v, taught in self._taught.items()}
-        return _Cosines(cosines, np.stack([own.any(axis=1) for own in vectors], axis=1))
+        return _Cosines(cosines, np.stack([rows.any(axis=1) for rows in vectors], axis=1))
 
     @cached_property
     def _taught(self) -> dict[int, Vectors]:
@@ -470,12 +470,12 @@ class FittedVerdict:
 
     def beside(self, queries: Sequence[Vectors]) -> FittedVerdict:
         """The same judgement with other queries."""
-        views = tuple(View(own, view.items) for own, view in zip(queries, self.views, strict=True))
+        views = tuple(View(vectors, view.items) for vectors, view in zip(queries, self.views, strict=True))
         return self._alike(replace(self, views=views))
 
     def on(self, items: Sequence[Vectors], labels: NDArray[np.int32], groups: NDArray[np.int64]) -> FittedVerdict:
         """The same judgement on a corpus with more items, or with other labels."""
-        views = tuple(View(own[:0], own) for own in items)
+        views = tuple(View(vectors[:0], vectors) for vectors in items)
         return self._alike(replace(self, views=views, labels=labels, groups=groups))
 
     def _alike(self, other: FittedVerdict) -> FittedVerdict:
@@ -527,18 +527,18 @@ def fit_verdict(
     seeing = [v for v, view in enumerate(views) if 2 * view.items[cases].any(axis=1).sum() >= len(cases)]
     numbers = seeing or [*range(len(views))]
     taught = {v: views[v].items[cases].astype(np.float64) for v in numbers}
-    kernels = {v: own @ own.T for v, own in taught.items()}
+    kernels = {v: rows @ rows.T for v, rows in taught.items()}
     choices = [chosen for size in range(len(numbers)) for chosen in combinations(numbers, size + 1)]
     joined = ((chosen, np.mean([kernels[v] for v in chosen], axis=0)) for chosen in choices)
-    own = labels[cases]
+    known_labels = labels[cases]
     if assets is None or not pooling:
-        fits = [Expert(chosen, fit_ridge(kernel, own, groups[cases])) for chosen, kernel in joined]
+        fits = [Expert(chosen, fit_ridge(kernel, known_labels, groups[cases])) for chosen, kernel in joined]
         best = min(fits, key=lambda expert: expert.ridge.loss)
         known = best.ridge.held_out
         alone = _choose_alone(fits)
         return FittedVerdict(views, labels, groups, cases, (best,), 1.0, known, known, groups[cases], alone)
-    experts = _fit_pool(joined, own, groups[cases], assets[cases])
-    codes = np.unique(own, return_inverse=True)[1]
+    experts = _fit_pool(joined, known_labels, groups[cases], assets[cases])
+    codes = np.unique(known_labels, return_inverse=True)[1]
     mean = _mean_logs([expert.ridge.held_out for expert in experts])
     temperature, _ = _calibrated(mean, codes, case_weights(codes))
     elsewhere = _softmax(temperature * _mean_logs([expert.ridge.from_elsewhere for expert in experts]))
@@ -548,7 +548,7 @@ def fit_verdict(
 
 
 def _mean_logs(posteriors: list[Array]) -> Array:
-    mean: Array = np.mean([np.log(np.maximum(own, MIN_PROBABILITY)) for own in posteriors], axis=0)
+    mean: Array = np.mean([np.log(np.maximum(posterior, MIN_PROBABILITY)) for posterior in posteriors], axis=0)
     return mean
 
 
@@ -603,7 +603,7 @@ def subsample_cases(cases: NDArray[np.intp], labels: NDArray[np.int32], most: in
         return cases
     kept = []
     for label in np.unique(labels[cases]):
-        own = cases[labels[cases] == label]
-        count = max(1, len(own) * most // len(cases))
-        kept.append(own[np.linspace(0, len(own) - 1, count).astype(np.intp)])
+        members = cases[labels[cases] == label]
+        count = max(1, len(members) * most // len(cases))
+        kept.append(members[np.linspace(0, len(members) - 1, count).astype(np.intp)])
     return np.sort(np.concatenate(kept))

@@ -57,8 +57,8 @@ def choose_spread(scores: Array, types: NDArray[np.intp], belief: Array, spread:
     """
     listed = np.zeros(scores.shape, bool)
     order = np.argsort(-scores, axis=1, kind="stable")
-    for row, own, kinds, shares in zip(listed, order, types, belief, strict=True):
-        row[own[_choose(kinds[own], shares, spread)]] = True
+    for row, ranked, kinds, shares in zip(listed, order, types, belief, strict=True):
+        row[ranked[_choose(kinds[ranked], shares, spread)]] = True
     return listed
 
 

@@ -89,12 +89,12 @@ class Verdict:
             if len(cases):
                 judgement = fit_verdict(views, cases, labels, pool.groups, self._pooled_over(pool.assets))
                 shared = judgement.shared(rows, pool.candidates[rows])
-                own = self.weigh(shared, judgement, pool.labels[rows])
+                weighed = self.weigh(shared, judgement, pool.labels[rows])
                 if self.spread:
                     used, places = np.unique(pool.candidates[rows], return_inverse=True)
                     places = places.reshape(shared.shape)
-                    own = self.spread_out(own, judgement.query_posterior(rows), judgement.opinion(used), places)
-                scores[rows] = own
+                    weighed = self.spread_out(weighed, judgement.query_posterior(rows), judgement.opinion(used), places)
+                scores[rows] = weighed
             elif self.drop_normals:
                 scores[rows] = np.where(pool.labels[rows] == NORMAL, np.float32(-1), scores[rows])
         return scores
@@ -111,7 +111,7 @@ class Verdict:
         cases = self.cases(labels)
         if not len(cases):
             return None
-        views = tuple(View(own[:0], own) for own in items)
+        views = tuple(View(vectors[:0], vectors) for vectors in items)
         return LabelModel.of(fit_verdict(views, cases, labels, groups, self._pooled_over(assets)), rejected)
 
     def rerank_by(self, lesson: LabelModel, pool: Pool, ruled_out: NDArray[np.bool_] | None = None) -> Scores:

@@ -135,7 +135,7 @@ def it_travels_between_processes(encoder: str) -> None:
     """A fitted encoder is picklable, and its copy gives equal vectors."""
     corpus = sample_windows(12)
     built = _fitted(encoder, corpus)
-    copy: Encoder = pickle.loads(pickle.dumps(built))  # noqa: S301 - our own bytes
+    copy: Encoder = pickle.loads(pickle.dumps(built))  # noqa: S301 - bytes of this function
     assert copy.fingerprint() == built.fingerprint()
     np.testing.assert_allclose(copy.encode(corpus), built.encode(corpus), rtol=1e-5, atol=1e-6)
 

@@ -164,7 +164,7 @@ def stated_probabilities_hold(reranker: str) -> None:
 def it_travels_between_processes(reranker: str) -> None:
     """It is picklable, and its copy gives equal scores."""
     pool, built = sample_pool(11), _built(reranker)
-    copy: Reranker = pickle.loads(pickle.dumps(built))  # noqa: S301 - our own bytes
+    copy: Reranker = pickle.loads(pickle.dumps(built))  # noqa: S301 - bytes of this function
     np.testing.assert_array_equal(built.rerank(pool), copy.rerank(pool))
 
 

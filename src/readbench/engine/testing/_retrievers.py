@@ -196,7 +196,7 @@ def it_travels_between_processes(method: str) -> None:
     """A fitted method is picklable, and its copy gives equal scores."""
     corpus, queries = sample_windows(12), sample_windows(5, seed=1)
     fitted = Method(method).fit(corpus).prepare()
-    copy: FittedMethod = pickle.loads(pickle.dumps(fitted))  # noqa: S301 - our own bytes
+    copy: FittedMethod = pickle.loads(pickle.dumps(fitted))  # noqa: S301 - bytes of this function
     np.testing.assert_array_equal(fitted.score(queries), copy.score(queries))
 
 

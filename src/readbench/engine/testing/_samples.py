@@ -72,7 +72,7 @@ def sample_windows(
 def _sample_befores(values: Sequence[NDArray[np.float64]], share: float) -> list[NDArray[np.float64] | None]:
     """Normal operation of twice a window's length before a share of the windows, evenly spread; None for the others."""
     rng = np.random.default_rng(len(values))
-    walks = [rng.standard_normal((len(own), 2 * own.shape[1])).cumsum(axis=1) for own in values]
+    walks = [rng.standard_normal((len(series), 2 * series.shape[1])).cumsum(axis=1) for series in values]
     return [walk if (i * share) % 1 < share else None for i, walk in enumerate(walks)]
 
 
