@@ -109,13 +109,9 @@ def mark_used(path: Path) -> None:
 
 
 def keep_arrays(path: Path, compute: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """Load arrays from a cache file, or compute and store them; a damaged file is computed again.
+    """Load the arrays of an `.npz` cache file by name, or compute and store them; a damaged file is computed again.
 
     A lock makes processes that want the same file wait, so that it is computed once.
-
-    Args:
-        path: the file, `.npz`.
-        compute: returns the arrays by name.
     """
     import numpy as np  # noqa: PLC0415 - slow to import; listing the cache does not need it
 

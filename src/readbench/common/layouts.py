@@ -164,12 +164,7 @@ class _Layout:
 
 
 def read_text(name: str, content: bytes, most_columns: int) -> TextTable:
-    r"""Read the table of a text file.
-
-    Args:
-        name: of the file, for errors.
-        content: bytes of the file.
-        most_columns: maximum number of columns.
+    r"""Read the table of a text file with at most `most_columns` columns; `name` is for errors.
 
     >>> found = read_text("a.csv", "Werk 3\n\nZeit;T1\n;°C\n0,0;1,5\n0,5;Bad\n".encode("latin-1"), 100)
     >>> found.data.column_names, found.units, found.style.read(found.data["T1"])[0].tolist()

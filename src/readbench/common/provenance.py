@@ -179,11 +179,6 @@ class Sources:
 class _Module:
     """A parsed module.
 
-    Args:
-        name: dotted name.
-        room: whether it is the `__init__` of a package.
-        source: its source code.
-
     Attributes:
         imported: names imported anywhere in it, with the symbols they stand for.
         strings: all string literals.

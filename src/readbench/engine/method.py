@@ -518,12 +518,7 @@ class FittedMethod:
 
 
 class QueryBatch:
-    """Q queries with a corpus; caches what does not depend on labels.
-
-    Args:
-        method: fitted.
-        queries: concealed.
-    """
+    """Q concealed queries with a fitted method; caches what does not depend on labels."""
 
     def __init__(self, method: FittedMethod, queries: WindowSet) -> None:
         self.fitted = method

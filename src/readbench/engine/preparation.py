@@ -442,11 +442,7 @@ def is_reading(values: Readings) -> NDArray[np.bool_]:
 
 
 def fill_gaps(values: Readings, readings: NDArray[np.bool_]) -> Readings:
-    """(C, T) values without gaps: filled forward, then backward; a channel without readings is zero.
-
-    Args:
-        values: (C, T).
-        readings: (C, T) True for readings.
+    """(C, T) values filled forward, then backward where `readings` (C, T) is False; zero in channels without readings.
 
     >>> nan = float("nan")
     >>> gaps = np.array([[nan, 1.0, nan, 4.0], [nan, nan, nan, nan]])

@@ -136,12 +136,7 @@ def check_scores(scores: Scores, queries: int, items: int, name: str) -> Scores:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Queries and corpus as vectors of one encoder.
-
-    Args:
-        queries: (Q, D).
-        items: (N, D).
-    """
+    """Queries (Q, D) and corpus items (N, D) as vectors of one encoder."""
 
     queries: Vectors
     items: Vectors

@@ -65,9 +65,6 @@ class VectorFolder:
     """A folder of vectors: one file per block, written atomically, so that a killed run keeps every finished block.
 
     The digests of files are read once and when files are added; vectors are read on request.
-
-    Args:
-        root: cache root.
     """
 
     def __init__(self, root: Path) -> None:

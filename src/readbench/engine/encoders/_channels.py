@@ -186,13 +186,7 @@ MIN_VECTORS = 8
 
 @dataclass(frozen=True, eq=False)
 class NormalOperation:
-    """Mean and deviation of each channel's vectors in normal operation.
-
-    Args:
-        names: K channels.
-        mean: (K, D).
-        deviation: (K, D).
-    """
+    """Mean and deviation (K, D) of the vectors of K channels in normal operation."""
 
     names: tuple[str, ...]
     mean: Vectors

@@ -192,11 +192,7 @@ class Onnx(FileEncoder):
 
 @dataclass(eq=False)
 class TorchProgram(FileEncoder):
-    """Base class of networks in a file exported by torch.
-
-    Args:
-        device: where it runs.
-    """
+    """Base class of networks in a file exported by torch; `device` is where it runs."""
 
     device: Device = "auto"
 

@@ -46,12 +46,7 @@ Outcome = Reply | CallError
 
 
 class Batches(ABC):
-    """Batches at one provider.
-
-    Args:
-        profile: the profile.
-        root: cache root.
-    """
+    """Batches of a profile at its provider; `root` is the cache root."""
 
     most_bytes: ClassVar[int]
     most_requests: ClassVar[int]

@@ -40,9 +40,6 @@ Floats = NDArray[np.float64]
 def remove_season(values: NDArray[np.float32]) -> tuple[NDArray[np.float32], int]:
     """Subtract a channel's season; return the channel and the period, or the unchanged channel and 0 without a season.
 
-    Args:
-        values: (T,).
-
     >>> clean, period = remove_season(np.tile(np.arange(10, dtype=np.float32), 6))
     >>> period, bool(np.ptp(clean) < 1e-4)
     (10, True)
@@ -223,12 +220,7 @@ def compare(query: WindowExcerpt, candidate: WindowExcerpt) -> WindowComparison:
 
 
 def best_lag(query: Floats, candidate: Floats) -> int:
-    """Shift to the right with the smallest mean residual; of equal ones the smallest shift.
-
-    Args:
-        query: (C, P).
-        candidate: (C, P).
-    """
+    """Shift to the right of (C, P) with the smallest mean residual; of equal ones the smallest shift."""
     reach = query.shape[1] // 4
     lags = sorted(range(-reach, reach + 1), key=lambda lag: (abs(lag), lag))
     return min(lags, key=lambda lag: float(_residuals(shift_series(query, lag), candidate).mean()))
@@ -288,11 +280,7 @@ class Blank:
 
 
 class Plotter:
-    """Draws windows, with a folder as cache.
-
-    Args:
-        root: cache root.
-    """
+    """Draws windows, cached in a folder below the cache root."""
 
     def __init__(self, root: Path) -> None:
         self.root = root / "llm" / "plots"

@@ -330,13 +330,7 @@ def estimate_cost(requests: Sequence[ModelRequest], profile: Profile) -> Spendin
 
 
 class Ledger:
-    """Total calls and costs of a profile, stored on disk.
-
-    Args:
-        root: cache root.
-        name: of the profile.
-        profile: the profile, with its limits.
-    """
+    """Total calls and costs of a profile's name, stored below the cache root, and checked against its limits."""
 
     def __init__(self, root: Path, name: str, profile: Profile) -> None:
         self.path = root / "llm" / "spent" / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.json"

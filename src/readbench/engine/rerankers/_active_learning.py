@@ -145,13 +145,9 @@ class Suspects:
 
 
 def suspects(judgement: FittedVerdict, exponent: float) -> Suspects:
-    """The labelled cases that resemble another fault type to all other recordings.
+    """The labelled cases that resemble another fault type to all other recordings; `exponent` calibrates posteriors.
 
     The only case of a type is never included: without it the type is unknown.
-
-    Args:
-        judgement: fitted on the labels.
-        exponent: calibrates its posteriors (`Calibration`).
     """
     classes, rows = judgement.classes, np.arange(len(judgement.cases))
     held_out = sharpen(judgement.held_out, exponent)
