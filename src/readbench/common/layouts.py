@@ -415,7 +415,6 @@ def _name_columns(name: str, cells: list[str], width: int) -> tuple[list[str], l
 
 
 def _drop_lines(content: bytes, lines: list[str], layout: _Layout) -> tuple[bytes, list[str]]:
-    """Remove comments and repeated headers among the rows."""
     header = lines[layout.header].encode() if layout.header >= 0 else b""
     repeated = header and any(mark in content for mark in (b"\n" + header + b"\n", b"\n" + header + b"\r\n"))
     if not repeated and b"\n#" not in content:

@@ -610,7 +610,6 @@ def _shifts(texts: Any, rows: NDArray[np.intp], zones: _Zones) -> NDArray[np.flo
 
 
 def _is_offset(found: re.Match[str]) -> bool:
-    """Whether an offset from UTC is possible."""
     return int(found["minutes"] or 0) < 60 and abs(_offset_of(found)) <= _MAX_OFFSET_S
 
 

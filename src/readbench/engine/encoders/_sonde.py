@@ -189,7 +189,6 @@ class Sonde(ChannelEncoder):
 
     @property
     def _file(self) -> Path:
-        """Path of the weights."""
         if self.weights == SHIPPED:
             return find_shipped_weights(self.size)
         return locate_weights(self.weights, (FILE,), "sonde")[0]

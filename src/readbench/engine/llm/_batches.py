@@ -201,7 +201,6 @@ def _message_outcome(result: Any, where: str) -> Outcome | None:  # noqa: ANN401
 
 
 def _completion_outcome(response: Body, where: str) -> Outcome:
-    """Convert a result of OpenAI."""
     status, body = int(response.get("status_code") or 0), response.get("body")
     if status != OK:
         return explain_status(where, status, json.dumps(body), {})

@@ -101,7 +101,6 @@ def _seconds(text: str) -> float:
 
 
 def _package(name: str) -> Any:  # noqa: ANN401 - a module
-    """Import a provider's package."""
     try:
         return importlib.import_module(name)
     except ImportError:

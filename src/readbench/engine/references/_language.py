@@ -135,7 +135,6 @@ class LanguageClassifier:
         return examiner.forecast(sample, len(queries) * self.samples)
 
     def _prepared(self) -> tuple[Examiner, list[Item]]:
-        """The model and its examples."""
         examiner = Examiner(self.model, Reduction(self.channels, self.points), self.briefing, classify=True)
         return examiner, [Item(examiner.exhibit(self.examples_, k), name) for k, name in enumerate(self.names_)]
 

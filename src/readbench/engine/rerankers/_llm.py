@@ -192,7 +192,6 @@ def _name(classes: tuple[str, ...], label: int) -> str | None:
 def _told(
     examiner: Examiner, query: WindowExcerpt, exhibit: WindowExcerpt, name: str | None, chance: float = np.nan
 ) -> Item:
-    """A candidate with its label and evidence."""
     return Item(exhibit, name, chance, compare(query, exhibit) if examiner.treatment == "evidence" else None)
 
 
