@@ -31,7 +31,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return filled(tmp_path_factory.mktemp("accepted") / "plant")
 
 
-@pytest.mark.filterwarnings("ignore:Single precision tells no two readings apart", "ignore:Glyph")
+@pytest.mark.filterwarnings("ignore:Single precision cannot resolve", "ignore:Glyph")
 @settings(
     max_examples=settings().max_examples // 5,
     deadline=None,

@@ -24,7 +24,7 @@ from readbench.cases._models import Case, ChannelEvidence, Evidence, Separation
 from readbench.common.calibration import auroc
 from readbench.common.plots import FAULT, NORMAL_GREY, REFERENCE_GREY, STYLE
 from readbench.engine.alignment import warping_path
-from readbench.engine.preparation import LEAST_SPREAD, ChannelStats, resample
+from readbench.engine.preparation import MIN_SPREAD_SHARE, ChannelStats, resample
 from readbench.engine.windows import NORMAL, Window, WindowSet
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def reference_for(snapshot: Snapshot, window: Window) -> NormalReference:
 def reference_before(window: Window, before: NDArray[np.floating], whole: ChannelStats) -> NormalReference:
     """The time before a window; `whole` is what the channels do among all cases."""
     stats = ChannelStats.of(WindowSet.from_arrays([before], channels=window.channels))
-    spread = {name: max(own, LEAST_SPREAD * whole.std.get(name, 0.0)) for name, own in stats.std.items()}
+    spread = {name: max(own, MIN_SPREAD_SHARE * whole.std.get(name, 0.0)) for name, own in stats.std.items()}
     return NormalReference(ChannelStats(stats.mean, spread), f"the {before.shape[1]} steps before it")
 
 

@@ -1,4 +1,4 @@
-"""Rooms that hand on what their modules define, and import a module when a name of it is first used."""
+"""Lazy packages: a module is imported when a name exported from it is first used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def open_room(room: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a room whose `__init__` imports its names under `if TYPE_CHECKING`, which checkers read.
+    """Return the `__getattr__` of a package whose `__init__` imports its names under `if TYPE_CHECKING`.
 
     Args:
         room: the `__name__` of the package.
@@ -32,7 +32,7 @@ def open_room(room: str) -> Callable[[str], Any]:
 
 
 def _read_names(source: str) -> Iterator[tuple[str, str]]:
-    """Names that an `__init__` imports for types, and the modules that define them."""
+    """Yield each name that an `__init__` imports under `TYPE_CHECKING`, with the module that defines it."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             for line in node.body:

@@ -23,7 +23,7 @@ from readbench.benchmark.protocol._build import BESIDE
 from readbench.benchmark.runs import TaskOpinions, fingerprint_of
 from readbench.benchmark.runs._cells import _cell_roots, provenance_of_cells
 from readbench.benchmark.runs._fingerprint import provenance_of, route_of
-from readbench.common.provenance import NO_NUMBERS, Code, Root, Sources, trace_code
+from readbench.common.provenance import EXCLUDED_MODULES, Code, Root, Sources, trace_code
 from readbench.engine.registry import SOURCES
 from readbench.engine.spec import build_source, parse
 from tests.benchmark.runs.encoders import Filed
@@ -340,7 +340,7 @@ def test_a_real_cell_calls_nothing_that_does_not_count(tmp_path: Path) -> None:
         assert len(called) > 50
         for file, function in called:
             module = ".".join(("readbench", *Path(file).relative_to(PACKAGE).with_suffix("").parts))
-            if not (module in NO_NUMBERS or function == "<module>" or module in code.modules):
+            if not (module in EXCLUDED_MODULES or function == "<module>" or module in code.modules):
                 overlooked.add((name, module, function))
     assert not overlooked
 

@@ -87,7 +87,7 @@ def test_a_layer_the_network_lacks_is_refused(build: Build) -> None:
 
 def test_long_series_pass_in_smaller_batches(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = fitted(build).encode(RAGGED)
-    monkeypatch.setattr(module, "POINTS", 100)
+    monkeypatch.setattr(module, "MAX_CONVOLUTION_POINTS", 100)
     np.testing.assert_allclose(fitted(build).encode(RAGGED), expected, rtol=1e-5, atol=1e-6)
 
 

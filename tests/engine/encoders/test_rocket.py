@@ -164,7 +164,7 @@ def test_neither_order_nor_batches_nor_threads_change_a_bit(monkeypatch: pytest.
     together = encoder.encode(RAGGED)
     order = np.random.default_rng(0).permutation(9)
     assert encoder.encode(RAGGED[order]).tobytes() == together[order].tobytes()
-    monkeypatch.setattr(base, "BATCH_NUMBERS", 1)
+    monkeypatch.setattr(base, "MAX_BATCH_NUMBERS", 1)
     for threads in ("1", "3"):
         monkeypatch.setenv("READBENCH_THREADS", threads)
         assert encoder.encode(RAGGED).tobytes() == together.tobytes()
@@ -183,7 +183,7 @@ def test_a_seed_decides() -> None:
 
 def test_levels_of_a_large_corpus_come_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     everything = fitted()
-    monkeypatch.setattr(rocket, "SAMPLE_NUMBERS", 1)
+    monkeypatch.setattr(rocket, "MAX_SAMPLE_NUMBERS", 1)
     sampled = fitted()
     assert sampled.fingerprint() == fitted().fingerprint() != everything.fingerprint()
     assert np.isfinite(sampled.encode(RAGGED)).all()

@@ -111,7 +111,7 @@ def test_scores_are_those_of_the_naive_version(kernel: Kernel, k: int, depth: in
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = sample_pool(4, queries=10, depth=30, labelled=0.5)
     whole = GaussianProcess(k=10).rerank(pool)
-    monkeypatch.setattr(gpc, "BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(gpc, "MAX_BLOCK_NUMBERS", 1)
     np.testing.assert_allclose(GaussianProcess(k=10).rerank(pool), whole, atol=1e-7)
 
 

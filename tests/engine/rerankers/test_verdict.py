@@ -246,7 +246,7 @@ def test_thinned_cases_are_spread_over_every_class() -> None:
 
 def test_a_labelled_item_that_was_thinned_out_keeps_its_label(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = two_views(10)
-    monkeypatch.setattr(judgement, "MOST_CASES", 12)
+    monkeypatch.setattr(judgement, "MAX_CASES", 12)
     scores = Verdict().rerank(pool)
     for labels, row in zip(pool.labels, scores, strict=True):
         for label in np.unique(labels):

@@ -17,7 +17,7 @@ from readbench.common.times import SECONDS, TimeUnit
 from readbench.engine.context import check_before
 from readbench.engine.preparation import fill_gaps, is_reading
 from readbench.engine.signal_tables import SignalTable, understand_table
-from readbench.engine.window_tables import FACT, Roles, TableSeries, series_of
+from readbench.engine.window_tables import FACT_PREFIX, Roles, TableSeries, series_of
 from readbench.engine.windows import NORMAL, UNLABELLED
 from readbench.errors import DataError, UnknownNameError
 
@@ -250,7 +250,9 @@ def read_cases(path: Path, limits: Limits | None = None, time_unit: TimeUnit = "
     unknown = np.full(table.rows, np.nan)
     onsets = table.seconds("onset", SECONDS.get(time_unit, 1.0)) if "onset" in table.columns else unknown
     rates = table.numbers("rate") if "rate" in table.columns else unknown
-    facts = {name.removeprefix(FACT): table.numbers(name) for name in table.columns if name.startswith(FACT)}
+    facts = {
+        name.removeprefix(FACT_PREFIX): table.numbers(name) for name in table.columns if name.startswith(FACT_PREFIX)
+    }
     cases: dict[Path, CaseFacts] = {}
     for row in range(table.rows):
         file, before = (path.parent / name if (name := texts[column][row]) else None for column in ("file", "before"))

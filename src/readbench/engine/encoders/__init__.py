@@ -1,4 +1,4 @@
-"""From a window to a vector; importing this room registers all encoders."""
+"""Encoders map windows to vectors; importing this package registers them."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Language models: clients, prompts, what windows look like to them, what it costs."""
+"""Language models: clients, prompts, presentation of windows, costs."""
 
 from readbench.engine.llm._answers import (
     ANSWERED_BY,

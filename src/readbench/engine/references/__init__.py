@@ -1,4 +1,4 @@
-"""Classifiers trained on the labelled corpus, as a reference ceiling; importing this room registers them."""
+"""Classifiers trained on the labelled corpus, as reference ceilings; importing this package registers them."""
 
 from typing import TYPE_CHECKING
 

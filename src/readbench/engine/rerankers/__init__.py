@@ -1,4 +1,4 @@
-"""From a pool of candidates to a new order; importing this room registers all rerankers."""
+"""Rerankers reorder a pool of candidates; importing this package registers them."""
 
 from readbench.engine.rerankers._active_learning import next_cases, select_most_informative, suspects
 from readbench.engine.rerankers._classic import MajorityVote, PseudoRelevanceFeedback, Purity, QueryPurity

@@ -1,22 +1,22 @@
-"""Verdict, our own label-aware reranker: what resolved cases say a query is, over several views at once.
+"""Verdict, our label-aware reranker: ranks by fault types learned from resolved cases, over several views.
 
-A posterior p(c | q) of the fault types is learned from the labelled cases by ridge (`fit_verdict`) on the sum of the
-views' cosines. An item's score is the probability that it shares the query's fault type,
+A posterior p(c | q) of the fault types is learned from the labelled cases by ridge (`fit_verdict`) on the mean cosine
+of the views. An item's score is the probability that it shares the query's fault type,
 
     score(x) = sum over c of p(c | q) p(c | x)
 
-where p(c | x) is certain for a labelled item and the ridge's own opinion for one without a label. Items of one class
-keep the order of the retrieval below.
+where p(c | x) is certain for a labelled item and the ridge's posterior for an unlabelled one. Items of one class keep
+the retrieval order.
 
-Few labels name few types. How likely the query's is none of them is estimated from the types that were met in one
-recording only (Good, 1953): u, their number over that of the labelled recordings, one more counted on both sides. The
-order of the retrieval then counts with the weight sqrt(u) v, where v is the share of the query's nearest items that
-have no label; with many labels it is nothing.
+With few labels the query's type may have none. The probability u of that is estimated from the types seen in only one
+recording (Good, 1953): their number over that of labelled recordings, each increased by one. The retrieval order then
+has the weight sqrt(u) v, where v is the share of the query's nearest items without a label; with many labels it
+vanishes.
 
-Where the cases are of several assets and views are pooled, the order of the retrieval counts a little in any case: it
-decides where labels leave the fault type open, as on a machine that nobody has seen.
+If the cases are of several assets and views are pooled, the retrieval order always has a small weight: it decides where
+labels leave the fault type open, as on an unknown machine.
 
-With `spread` the last of the first ten places go to the fault types that are next likely (`_spread`).
+With `spread`, the last of the first ten places go to the next likely fault types (`_spread`).
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ from readbench.engine.rerankers._ridge import Array, FittedVerdict, fit_verdict
 from readbench.engine.rerankers._spread import choose_spread, mix_belief
 from readbench.engine.windows import NORMAL, UNLABELLED
 
-NEAREST = 5
-"""Items of which the labels tell whether types near a query are named."""
-HALF_AT = 10
-"""The place at which the order of the retrieval is worth half of what it is at the first."""
-NEARNESS = 0.4
-"""What the first place of the retrieval is worth beside a certain fault type, where views are pooled: labels learned on
-some machines mislead on others, nearest cases do not. On the simulators it costs nothing up to here."""
+NEAREST_ITEMS = 5
+"""Nearest items whose labels show whether the types near a query are labelled."""
+HALF_WEIGHT_PLACE = 10
+"""Place at which the retrieval order has half the weight of the first place."""
+NEAREST_WEIGHT = 0.4
+"""Weight of the first retrieved place relative to a certain fault type, if views are pooled: labels learned on some
+machines mislead on others, nearest cases do not. On the simulators this costs nothing up to here."""
 
 
 @RERANKERS.register("verdict", title="Verdict", tags=["normals-last"], abilities=(GivesOpinion,))
 class Verdict:
-    """Orders by the probability of sharing the query's fault type, learned from resolved cases.
+    """Ranks by the probability of sharing the query's fault type, learned from resolved cases.
 
     Args:
-        pool: see only this many candidates and their labels; none: the whole corpus.
-        drop_normals: cases known to be normal teach nothing and come last; otherwise they are one more class.
-        views: `chosen`: the combination that explains held-out recordings best. `pooled`: where the cases are of
-            several assets, all, each as certain as held-out assets let it be: the query's machine may be a new one.
-        spread: what the expected hit rate at ten is worth beside the expected NDCG@10; 0 orders by probability alone.
+        pool: number of candidates, whose labels alone are used; none: the whole corpus.
+        drop_normals: exclude known normals from learning and rank them last; otherwise normal is a class.
+        views: `chosen`: the combination that explains held-out recordings best. `pooled`: if the cases are of several
+            assets, all combinations, each calibrated on held-out assets, since the query's machine may be unknown.
+        spread: weight of the expected hit rate at ten relative to the expected NDCG@10; 0 ranks by probability alone.
     """
 
     uses_labels = True
@@ -74,13 +74,13 @@ class Verdict:
 
     @property
     def depth(self) -> int | None:
-        """The size of the pool."""
+        """Size of the pool."""
         return self.pool
 
     def rerank(self, pool: Pool) -> Scores:
         """(Q, K) probabilities that each candidate shares the query's fault type; -1 for known normals.
 
-        Queries that know no label keep their base scores; where few types are named, the base order counts too.
+        Queries without known labels keep their base scores; with few labelled types, the base order counts too.
         """
         views = tuple(View(unit_vectors(view.queries), unit_vectors(view.items)) for view in pool.views)
         scores = np.where(pool.labelled.any(axis=1, keepdims=True), np.float32(0), pool.scores)
@@ -89,12 +89,12 @@ class Verdict:
             if len(cases):
                 judgement = fit_verdict(views, cases, labels, pool.groups, self._pooled_over(pool.assets))
                 shared = judgement.shared(rows, pool.candidates[rows])
-                own = self.weigh(shared, judgement, pool.labels[rows])
+                weighed = self.weigh(shared, judgement, pool.labels[rows])
                 if self.spread:
                     used, places = np.unique(pool.candidates[rows], return_inverse=True)
                     places = places.reshape(shared.shape)
-                    own = self.spread_out(own, judgement.query_posterior(rows), judgement.opinion(used), places)
-                scores[rows] = own
+                    weighed = self.spread_out(weighed, judgement.query_posterior(rows), judgement.opinion(used), places)
+                scores[rows] = weighed
             elif self.drop_normals:
                 scores[rows] = np.where(pool.labels[rows] == NORMAL, np.float32(-1), scores[rows])
         return scores
@@ -107,15 +107,15 @@ class Verdict:
         rejected: NDArray[np.bool_] | None = None,
         assets: NDArray[np.int64] | None = None,
     ) -> LabelModel | None:
-        """What the labels teach, apart from any query; None where no case teaches anything."""
+        """Learn from the labels; None if no case can be learned from."""
         cases = self.cases(labels)
         if not len(cases):
             return None
-        views = tuple(View(own[:0], own) for own in items)
+        views = tuple(View(vectors[:0], vectors) for vectors in items)
         return LabelModel.of(fit_verdict(views, cases, labels, groups, self._pooled_over(assets)), rejected)
 
     def rerank_by(self, lesson: LabelModel, pool: Pool, ruled_out: NDArray[np.bool_] | None = None) -> Scores:
-        """(Q, K) as `rerank`, by a lesson at the pool's queries that was learned ahead."""
+        """(Q, K) as `rerank`, by an earlier lesson at the pool's queries."""
         shared = np.take_along_axis(lesson.shared(ruled_out), pool.candidates, axis=1)
         scores = self.weigh(shared, lesson.judgement, pool.labels)
         if self.spread:
@@ -123,26 +123,26 @@ class Verdict:
         return scores.astype(np.float32)
 
     def weigh(self, shared: Array, judgement: FittedVerdict, labels: NDArray[np.int32]) -> Array:
-        """(M, K) scores of candidates, in the order of the retrieval.
+        """(M, K) scores of candidates in retrieval order.
 
         Args:
             shared: (M, K) probabilities that they share the query's fault type.
-            judgement: what gave them.
-            labels: (M, K) of the candidates, -1 where unknown.
+            judgement: source of the probabilities.
+            labels: (M, K) of the candidates, -1 if unknown.
         """
-        silent = (labels[:, :NEAREST] == UNLABELLED).mean(axis=1, keepdims=True)
+        silent = (labels[:, :NEAREST_ITEMS] == UNLABELLED).mean(axis=1, keepdims=True)
         doubt = silent * judgement.unseen_share**0.5
-        retrieved = 1 / (1 + np.arange(shared.shape[1]) / HALF_AT)
+        retrieved = 1 / (1 + np.arange(shared.shape[1]) / HALF_WEIGHT_PLACE)
         scores = (1 - doubt) * shared + doubt * retrieved
         if judgement.pooled:
-            scores = (scores + NEARNESS * retrieved) / (1 + NEARNESS)
+            scores = (scores + NEAREST_WEIGHT * retrieved) / (1 + NEAREST_WEIGHT)
         return np.where(labels == NORMAL, -1.0, scores) if self.drop_normals else scores
 
     def spread_out(self, scores: Array, posterior: Array, guesses: Array, candidates: NDArray[np.int64]) -> Array:
-        """(M, K) scores by which the first places follow the belief; below 0 they stay as they are.
+        """(M, K) scores that diversify the first places; negative scores are kept.
 
         Args:
-            scores: (M, K) of the candidates, in the order of the retrieval.
+            scores: (M, K) of the candidates in retrieval order.
             posterior: (M, C) probabilities of the queries' fault types.
             guesses: (N, C) probabilities of the items' fault types.
             candidates: (M, K) rows of `guesses`.
@@ -152,14 +152,14 @@ class Verdict:
         return np.where(scores < 0, scores, (scores + listed) / 2)
 
     def cases(self, labels: NDArray[np.int32]) -> NDArray[np.intp]:
-        """Positions of the items that teach something, by the labels (N,) of the corpus, -1 where unknown."""
+        """Positions of the items to learn from, by corpus labels (N,), -1 if unknown."""
         return np.flatnonzero(labels > NORMAL if self.drop_normals else labels != UNLABELLED)
 
     def _pooled_over(self, assets: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         return assets if self.views == "pooled" else None
 
     def _lessons(self, pool: Pool) -> list[tuple[NDArray[np.intp], NDArray[np.int32]]]:
-        """Queries that know the same labels, and those (N,) labels."""
+        """Groups of queries that know the same labels, with those (N,) labels."""
         labels = pool.corpus_labels
         if self.pool is not None:
             labels = np.full(labels.shape, UNLABELLED, np.int32)

@@ -1,4 +1,4 @@
-"""The contract every method keeps, as checks; `readbench.testing` is the public door."""
+"""Contract checks for methods; `readbench.testing` exports them."""
 
 from readbench.engine.testing._encoders import ENCODER_CHECKS, EncoderCheck
 from readbench.engine.testing._memory import unwritten_memory_shown
