@@ -14,14 +14,10 @@ import typer
 from typer.testing import CliRunner
 
 from readbench import cases
-from readbench.benchmark import exchange as exported
-from readbench.benchmark import protocol as data
-from readbench.benchmark import runs as executors
-from readbench.benchmark import runs as experiment
+from readbench.benchmark import exchange as exported, protocol as data, runs as executors, runs as experiment
 from readbench.benchmark.protocol import _source as data_source
 from readbench.benchmark.report import _bundle as bundle
-from readbench.benchmark.runs import _plan as shard
-from readbench.benchmark.runs import _suites as suites
+from readbench.benchmark.runs import _plan as shard, _suites as suites
 from readbench.cases import Library
 from readbench.cli import app, catalogue, options
 from readbench.cli.former import FORMER, IN_A_CHECKOUT

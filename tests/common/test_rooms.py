@@ -23,8 +23,23 @@ LAZY = [
 def test_a_room_hands_on_every_name_that_it_promises(name: str) -> None:
     room = import_module(name)
     assert all(getattr(room, promised) is not None for promised in room.__all__)
+    assert dir(room) == room.__all__
     with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nonsense'"):
         room.nonsense  # noqa: B018
+
+
+def test_a_room_exports_what_its_imports_name_again_and_no_more() -> None:
+    found: dict[str, object] = {}
+    exec("from readbench import *", found)  # noqa: S102
+    assert {*found} - {"__builtins__"} == {*dir(readbench)}
+    assert not {"ENCODERS", "TYPE_CHECKING", "open_room"} & {*found}
+    with pytest.raises(ImportError, match="cannot import name 'Enconder'"):
+        exec("from readbench.engine.encoders import Enconder")  # noqa: S102
+
+
+def test_names_are_exported_by_imports_alone() -> None:
+    """`__all__` would say them twice."""
+    assert not [path for path in PACKAGE.rglob("__init__.py") if "__all__" in path.read_text()]
 
 
 def test_a_method_and_a_dataset_import_their_modules_alone() -> None:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from readbench.engine.encoders import Sonde
-from readbench.engine.encoders import _sonde as sonde
+from readbench.engine.encoders import Sonde, _sonde as sonde
 from readbench.engine.encoders._channels import FEWEST, KEYED_WIDTH, Pooling, names_of
 from readbench.engine.encoders._sonde import REFERENCE_WINDOWS
 from readbench.engine.preparation import LEAST_SPREAD, ChannelStats, operating_statistics
