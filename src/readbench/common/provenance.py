@@ -237,7 +237,7 @@ def _says_only(node: ast.AST) -> bool:
 def _hands_on(node: ast.AST) -> bool:
     """Whether a statement of a room only names what other modules define."""
     if isinstance(node, ast.Assign | ast.Expr):
-        return ast.unparse(node).startswith(("__all__ = ", "open_room("))
+        return ast.unparse(node).startswith(("__all__ = ", "open_room"))
     return isinstance(node, ast.Import | ast.ImportFrom)
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         Examiner as Examiner,
         content_key as content_key,
         describe_model as describe_model,
-        split_model as split_model,
     )
     from readbench.engine.llm._exhibits import (
         Reduction as Reduction,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
         describe_spending as describe_spending,
         explain_no_models as explain_no_models,
         list_profiles as list_profiles,
+        split_model as split_model,
     )
 
 open_room(__name__)

@@ -49,6 +49,7 @@ Provider = Literal["anthropic", "bedrock", "vertex", "openai", "chatts-http", "t
 Thinking = Literal["unset", "disabled", "between_tools", "adaptive"]
 Effort = Literal["unset", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Images = Literal["sheet", "channels", "none"]
+Treatment = Literal["", "tsad", "evidence"]
 HOSTED = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 """Where a provider is when no address is given."""
 OWN_ADDRESS = ("bedrock", "vertex")
@@ -418,6 +419,22 @@ def describe_profiles() -> list[tuple[str, str, str, str, str]]:
         lacking = explain_profile(profile)
         rows.append((name, str(profile.provider), profile.model, lacking or "ready", describe_spending(name)[-1]))
     return rows
+
+
+def split_model(model: str) -> tuple[str, Treatment]:
+    """A model as it stands in a method: the name of a profile, and what it is shown.
+
+    >>> split_model("claude-tsad"), split_model("my-model")
+    (('claude', 'tsad'), ('my-model', ''))
+    """
+    if not model:
+        raise UsageError("Name a language model, as in llm(claude): a table of the file that READBENCH_LLM names.")
+    name, _, end = model.rpartition("-")
+    if name and end == "tsad":
+        return name, "tsad"
+    if name and end == "evidence":
+        return name, "evidence"
+    return model, ""
 
 
 def explain_profile(profile: Profile) -> str:
