@@ -302,7 +302,7 @@ def check_place(place: Place, keys: KeyFile | None) -> None:
     elif not is_loopback(place.host):
         raise UsageError(
             f"Without keys the service listens on this machine only, not on {place.host}. Make a key first:"
-            " readbench cases key add LIBRARY NAME --role write"
+            " readbench cases key LIBRARY NAME --role write"
         )
     if (place.certificate is None) != (place.private_key is None):
         raise UsageError("TLS needs both the certificate and its private key.")
