@@ -141,18 +141,13 @@ def _place_of(origin: str) -> str:
 
 def describe_api() -> Iterator[str]:
     """One heading a subject, and under it the places that mkdocstrings fills from docstrings."""
-    import readbench  # noqa: PLC0415 - the pages are read without it
+    from readbench.common.rooms import read_places  # noqa: PLC0415 - the pages are read without it
 
+    places = read_places("readbench")
     for subject, names in API.items():
         yield f"\n## {subject}\n"
         for name in names:
-            yield f"\n::: {_defined_at(readbench, name)}\n"
-
-
-def _defined_at(package: Any, name: str) -> str:  # noqa: ANN401
-    """Where a name of the front page is defined, which is where its docstring is found."""
-    place = package._EXPORTS.get(name, "").replace(":", ".") or package._MODULES.get(name, f"readbench.{name}")  # noqa: SLF001
-    return str(place)
+            yield f"\n::: {'.'.join(places.get(name, ('readbench', name)))}\n"
 
 
 def describe_methods() -> Iterator[str]:

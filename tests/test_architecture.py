@@ -181,8 +181,3 @@ import readbench.engine, readbench.benchmark
 assert not {"numpy", "numba", "pyarrow"} & set(sys.modules), set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_everything_promised_can_be_imported() -> None:
-    for name in readbench.__all__:
-        assert getattr(readbench, name) is not None

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import readbench.cases
 from readbench.cases import Library, encode_cases
 from readbench.engine.spec import parse
 from readbench.errors import UnknownNameError, UsageError
@@ -80,11 +79,6 @@ def test_what_a_library_answers_is_shown_on_five_lines(library: Library) -> None
     assert "cannot be judged: " in str(said[-1])
     long = answer.hits[0].model_copy(update={"case": library.case("w0").model_copy(update={"id": "w" * 100})})
     assert "case=Case(...)" in str(long)
-
-
-def test_the_old_name_works_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match="CaseLibrary is now Library"):
-        assert readbench.cases.CaseLibrary is Library  # type: ignore[attr-defined]
 
 
 def test_the_overview_is_looked_at_once_after_each_change(library: Library) -> None:

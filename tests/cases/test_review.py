@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from readbench.cases import Library
-from readbench.cases import _search as engine
+from readbench.cases import Library, _search as engine
 from readbench.common.progress import SILENT
 from readbench.engine.rerankers import next_cases
 from readbench.engine.spec import parse

@@ -16,8 +16,7 @@ from readbench.cli import app
 from readbench.engine.method import Method
 from readbench.engine.ranking import rank
 from readbench.engine.vectors import VectorFolder
-from readbench.studies import StudyCell
-from readbench.studies import _active as module
+from readbench.studies import StudyCell, _active as module
 from readbench.studies._active import (
     RANDOM,
     TELLING,

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
-from readbench.benchmark import metrics as judging
-from readbench.benchmark import runs
+from readbench.benchmark import metrics as judging, runs
 from readbench.benchmark.metrics import DEFAULT_METRIC
 from readbench.benchmark.protocol import Source, SplitUnit, Task, load_task
 from readbench.benchmark.report import (

@@ -9,7 +9,7 @@ import typer
 from readbench.cases import QUESTIONS
 from readbench.cli import cases_connect, cases_intake, cases_reports, cases_service
 from readbench.cli.cases_questions import add_column, add_questions, print_answer, read_window, show_answer
-from readbench.cli.former import Group, refuse_others
+from readbench.cli.former import refuse_others
 from readbench.cli.options import (
     LIBRARY_METHOD,
     AsOf,
@@ -36,9 +36,7 @@ from readbench.cli.options import (
 from readbench.cli.progress import Terminal
 from readbench.errors import UsageError
 
-app = typer.Typer(
-    cls=Group, help="Keep resolved cases, and find the one that explains a new window.", no_args_is_help=True
-)
+app = typer.Typer(help="Keep resolved cases, and find the one that explains a new window.", no_args_is_help=True)
 
 
 app.command("init")(cases_intake.init_command)
@@ -221,4 +219,4 @@ app.command("backtest")(cases_reports.backtest_command)
 app.command("report")(cases_reports.report_command)
 app.command("serve")(cases_service.serve_command)
 app.command("mcp")(cases_service.mcp_command)
-app.add_typer(cases_service.keys_app, name="key")
+app.command("key")(cases_service.key_command)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from readbench.cases import Sheet
 from readbench.cli.cases_intake import write_csv
-from readbench.cli.options import LIBRARY_METHOD, Method, Where, open_library, output
+from readbench.cli.cases_questions import print_shown
+from readbench.cli.former import refuse_others
+from readbench.cli.options import LIBRARY_METHOD, Method, Where, open_library, say
 from readbench.cli.progress import Terminal
 from readbench.common.files import cache_root
 from readbench.common.progress import SILENT, Progress, during
@@ -48,11 +48,9 @@ NOTES = {
 }
 KEYS = "keys.json"
 AUDIT = "audit.jsonl"
-keys_app = typer.Typer(help="Who may use a service: keys with a role.", no_args_is_help=True)
 KeyFileOption = Annotated[
     Path | None, typer.Option("--keys", help="File of the keys.", show_default="keys.json in the library's folder")
 ]
-KeyName = Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is.", show_default=False)]
 
 
 def serve_command(
@@ -184,41 +182,33 @@ def mcp_command(
     agent_server(open_library(where, background=True), method=method, writable=write, roots=roots).run("stdio")
 
 
-@keys_app.command("add")
-def add_key_command(
+def key_command(
+    ctx: typer.Context,
     where: Where,
-    name: KeyName,
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Whose key it is.", show_default="all")] = "",
     role: Annotated[str, typer.Option(help="read, write or admin.")] = "read",
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Revoke the key: a running service refuses it from the next request on.")
+    ] = False,
     keys: KeyFileOption = None,
 ) -> None:
-    """Make a key and print it, this once.
+    """Make a key for the service and print it, this once. Without a name, list the keys: names and roles.
 
-    Example: `readbench cases key add plant "shift desk" --role write`
+    Example: `readbench cases key plant "shift desk" --role write`
     """
     from readbench.cases.server import KeyFile, Role
 
-    print(KeyFile(_beside(where, keys, KEYS)).add(name, Role.parse(role)))  # noqa: T201 - this is the output
-
-
-@keys_app.command("list")
-def list_keys_command(where: Where, keys: KeyFileOption = None) -> None:
-    """List keys: names and roles; the keys themselves are kept nowhere."""
-    from readbench.cases.server import KeyFile
-
-    table = Table("Name", "Role", "Made", box=SIMPLE_HEAD)
-    for key in KeyFile(_beside(where, keys, KEYS)).all():
-        made = datetime.fromtimestamp(key.made, UTC).strftime("%Y-%m-%d %H:%M")
-        table.add_row(escape(key.name), key.role, made)
-    output().print(table)
-
-
-@keys_app.command("revoke")
-def revoke_key_command(where: Where, name: KeyName, keys: KeyFileOption = None) -> None:
-    """End a key; a running service refuses it from the next request on."""
-    from readbench.cases.server import KeyFile
-
-    KeyFile(_beside(where, keys, KEYS)).revoke(name)
-    output().print(f"revoked {name}", highlight=False, markup=False)
+    file = KeyFile(_beside(where, keys, KEYS))
+    if not name:
+        refuse_others(ctx, "the list of keys", "where", "keys")
+        rows = [(own.name, own.role, f"{datetime.fromtimestamp(own.made, UTC):%Y-%m-%d %H:%M}") for own in file.all()]
+        print_shown([Sheet(("Name", "Role", "Made"), rows)])
+    elif remove:
+        refuse_others(ctx, "--remove", "where", "name", "remove", "keys")
+        file.revoke(name)
+        say(f"revoked {name}")
+    else:
+        print(file.add(name, Role.parse(role)))  # noqa: T201 - this is the output
 
 
 def _beside(where: str, given: Path | None, name: str) -> Path:

@@ -32,6 +32,10 @@ FORMER = {
     },
     "cases warm": "cases optimise LIBRARY --warm",
     "cases demo": "cases init LIBRARY --demo",
+    "cases key add": "cases key LIBRARY NAME --role ROLE",
+    "cases key list": "cases key LIBRARY",
+    "cases key revoke": "cases key LIBRARY NAME --remove",
+    "models status": "models list",
 }
 """Former name -> what to type."""
 IN_A_CHECKOUT = {
@@ -44,18 +48,16 @@ IN_A_CHECKOUT = {
 
 
 class Group(TyperGroup):
-    """A group of commands that knows the former ones."""
+    """The commands of readbench, and the former ones."""
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - of the library under typer
-        """The command of a name; a former one is answered with the present one."""
-        found = super().get_command(ctx, cmd_name)
-        group = self.name if self.name == "cases" else ""
-        name = f"{group} {cmd_name}".strip()
-        if found is None and name in FORMER:
-            raise UsageError(f"readbench {name} is now: readbench {FORMER[name]}.")
-        if found is None and name in IN_A_CHECKOUT:
-            raise UsageError(f"readbench {name} is now, in a checkout: python -m {IN_A_CHECKOUT[name]}.")
-        return found
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - of the library under typer
+        """The command of the first words; a former one, of up to three words, is answered with the present one."""
+        for name in (" ".join(args[:count]) for count in (3, 2, 1)):
+            if name in FORMER:
+                raise UsageError(f"readbench {name} is now: readbench {FORMER[name]}.")
+            if name in IN_A_CHECKOUT:
+                raise UsageError(f"readbench {name} is now, in a checkout: python -m {IN_A_CHECKOUT[name]}.")
+        return super().resolve_command(ctx, args)
 
 
 def refuse_others(ctx: Any, mode: str, *known: str) -> None:  # noqa: ANN401 - of the library under typer

@@ -20,25 +20,6 @@ app = typer.Typer(
 )
 
 
-@app.command("status")
-def status_command(as_json: Json = False) -> None:
-    """Say which weights are on this machine, from where, how large, and their digest.
-
-    Example: `readbench models status`
-    """
-    facts = [describe_weights(entry) for entry in published()]
-    if as_json:
-        print(json.dumps(facts, indent=1))  # noqa: T201 - this is the output
-        return
-    table = Table("Encoder", "Weights", "Revision", "Size", "SHA-256", "Licence of the weights", "Where")
-    for fact in facts:
-        size = f"{fact['bytes'] / 1e6:.1f} MB" if fact["bytes"] else ""
-        where = fact["where"] or f"not here: readbench models fetch {fact['encoder']}"
-        shown = fact["encoder"], fact["weights"], fact["revision"][:12], size, fact["sha256"][:16], fact["licence"]
-        table.add_row(*shown, where)
-    output().print(table)
-
-
 @app.command("fetch")
 def fetch_command(
     encoder: Annotated[str, typer.Argument(help="Name of an encoder.")],
@@ -81,16 +62,32 @@ def check_command(name: Annotated[str, typer.Argument(help="A profile, or openai
 
 
 @app.command("list")
-def list_models_command() -> None:
-    """Show the language models that can be asked: provider, model, whether the key is there, and what they have spent.
+def list_models_command(as_json: Json = False) -> None:
+    """List the weights of encoders that are on this machine, and the language models that can be asked.
+
+    Of weights it says where they are, how large, and their digest; of a language model its provider, whether the key
+    is there, and what it has spent.
 
     Example: `readbench models list`
     """
     from readbench.engine.llm import describe_profiles
 
-    table = Table("Profile", "Provider", "Model", "State", "Spending")
-    for row in describe_profiles():
-        table.add_row(*row)
+    weights = [describe_weights(entry) for entry in published()]
+    names = ("profile", "provider", "model", "state", "spending")
+    profiles = [dict(zip(names, row, strict=True)) for row in describe_profiles()]
+    if as_json:
+        print(json.dumps({"encoders": weights, "language_models": profiles}, indent=1))  # noqa: T201 - this is the output
+        return
+    table = Table("Encoder", "Weights", "Revision", "Size", "SHA-256", "Licence of the weights", "Where")
+    for fact in weights:
+        size = f"{fact['bytes'] / 1e6:.1f} MB" if fact["bytes"] else ""
+        where = fact["where"] or f"not here: readbench models fetch {fact['encoder']}"
+        shown = fact["encoder"], fact["weights"], fact["revision"][:12], size, fact["sha256"][:16], fact["licence"]
+        table.add_row(*shown, where)
+    output().print(table)
+    table = Table(*(name.capitalize() for name in names))
+    for profile in profiles:
+        table.add_row(*profile.values())
     output().print(table)
 
 

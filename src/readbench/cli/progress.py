@@ -20,8 +20,7 @@ from readbench.common.progress import Progress
 from readbench.common.supervised import SupervisedLoop
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bars
-    from rich.progress import Task, TaskID
+    from rich.progress import Progress as Bars, Task, TaskID
 
 
 SPEED_S = 600.0
@@ -95,8 +94,14 @@ class _Bars:
 
 
 def _bars(console: Console) -> Bars:
-    from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
+    from rich.progress import (
+        BarColumn,
+        Progress as Bars,
+        ProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.text import Text
 
     class Count(ProgressColumn):

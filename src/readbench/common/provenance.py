@@ -231,11 +231,9 @@ def _says_only(node: ast.AST) -> bool:
 
 
 def _hands_on(node: ast.AST) -> bool:
-    """Whether a statement of a package only re-exports names."""
-    if isinstance(node, ast.Assign):  # `__all__ = [...]` or `__getattr__ = open_room(__name__)`
-        called = node.value.func if isinstance(node.value, ast.Call) else None
-        named = {part.id for part in (called, *node.targets) if isinstance(part, ast.Name)}
-        return not named.isdisjoint(("__all__", "open_room"))
+    """Whether a statement of a room only names what other modules define."""
+    if isinstance(node, ast.Assign | ast.Expr):
+        return ast.unparse(node).startswith(("__all__ = ", "open_room"))
     return isinstance(node, ast.Import | ast.ImportFrom)
 
 

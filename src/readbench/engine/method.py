@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +49,14 @@ from readbench.engine.protocols import (
 )
 from readbench.engine.ranking import places, rank
 from readbench.engine.registry import FUSIONS, RERANKERS
-from readbench.engine.rerankers import LabelModel, Opinion
 from readbench.engine.retrievers import Fusion, top
 from readbench.engine.spec import MethodSpec, Stage, parse
 from readbench.engine.vectors import StoredVectors, VectorStore
 from readbench.engine.windows import UNLABELLED, WindowSet, WindowsLike, concatenate
 from readbench.errors import MethodError, UsageError
+
+if TYPE_CHECKING:
+    from readbench.engine.rerankers import LabelModel, Opinion
 
 Labels = NDArray[np.int32]
 Mask = NDArray[np.bool_]

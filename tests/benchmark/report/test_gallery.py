@@ -17,12 +17,12 @@ from readbench.benchmark.report import (
     FINEST,
     Gallery,
     Results,
+    _gallery as module,
     keep_gallery,
     read_gallery,
     read_results,
     tasks_of,
 )
-from readbench.benchmark.report import _gallery as module
 from readbench.benchmark.report._gallery import MOST_CHANNELS, ChannelRelevance, rank_channels, sketch
 from readbench.benchmark.runs import merge, parse_shard, run
 from readbench.engine.registry import SOURCES

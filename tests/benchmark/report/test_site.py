@@ -17,8 +17,7 @@ import pytest
 from readbench.benchmark.metrics import paired_bootstrap
 from readbench.benchmark.report import read_results
 from readbench.benchmark.report._gallery import DEPTH, LEVELS, read_gallery
-from readbench.benchmark.report.site import _cases as cases
-from readbench.benchmark.report.site import write_site
+from readbench.benchmark.report.site import _cases as cases, write_site
 from readbench.benchmark.report.site._cases import shown_methods
 from readbench.benchmark.report.site._content import covariance, read_answers
 from readbench.engine.spec import parse

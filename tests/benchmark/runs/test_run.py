@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from readbench.benchmark.protocol import Recording
-from readbench.benchmark.runs import KEY, RunFolder, fingerprint_of, run
-from readbench.benchmark.runs import _cells as cells
+from readbench.benchmark.runs import KEY, RunFolder, _cells as cells, fingerprint_of, run
 from readbench.benchmark.simulators import Tanks
 from readbench.engine.legs import FittedLeg, Scored
 from readbench.engine.protocols import Scores

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from readbench.benchmark.protocol import Composition, Recording, build, compose_task
-from readbench.benchmark.sources import Hai
-from readbench.benchmark.sources import _hai as source
+from readbench.benchmark.sources import Hai, _hai as source
 from readbench.benchmark.sources._episodes import runs
 from readbench.benchmark.sources._files import csv_parts, read_csv
 from readbench.benchmark.sources._hai import LOOPS, SCHEDULE, TAGS

@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from readbench.engine import protocols as base
-from readbench.engine.encoders import Raw, Rocket
-from readbench.engine.encoders import _channels as channels
+from readbench.engine.encoders import Raw, Rocket, _channels as channels
 from readbench.engine.encoders._channels import VECTOR_NUMBERS, ChannelEncoder, Pooling
 from readbench.engine.protocols import BatchEncoder, Vectors
 from readbench.engine.registry import ENCODERS

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from readbench.engine.encoders import Mantis
-from readbench.engine.encoders import _foundation as module
+from readbench.engine.encoders import Mantis, _foundation as module
 from readbench.errors import DataError, ParameterError
 from readbench.testing import sample_windows
 from tests.engine.encoders.checkpoints import write_mantis

@@ -13,8 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from readbench.engine import protocols as base
-from readbench.engine.encoders import Rocket
-from readbench.engine.encoders import _rocket as rocket
+from readbench.engine.encoders import Rocket, _rocket as rocket
 from readbench.engine.kernels.rocket import Bank, add_levels, dilations_of, fit_bank, transform
 from readbench.engine.preparation import ChannelStats
 from readbench.engine.registry import ENCODERS

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from readbench.engine.encoders import Sonde
-from readbench.engine.encoders import _sonde as sonde
+from readbench.engine.encoders import Sonde, _sonde as sonde
 from readbench.engine.encoders._channels import KEYED_WIDTH, MIN_VECTORS, Pooling, names_of
 from readbench.engine.encoders._sonde import MAX_REFERENCE_WINDOWS
 from readbench.engine.preparation import MIN_SPREAD_SHARE, ChannelStats, operating_statistics

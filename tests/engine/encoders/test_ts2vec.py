@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from readbench.engine.encoders import TS2Vec
-from readbench.engine.encoders import _ts2vec as contrast
-from readbench.engine.encoders import _ts2vec as module
+from readbench.engine.encoders import TS2Vec, _ts2vec as contrast, _ts2vec as module
 from readbench.engine.encoders._ts2vec import Weights, hierarchical_loss, initial_weights, represent
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError, NotFiniteError

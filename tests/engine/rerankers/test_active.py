@@ -9,8 +9,7 @@ from hypothesis import example, given, settings
 from numpy.typing import NDArray
 
 from readbench.engine.protocols import View, unit_vectors
-from readbench.engine.rerankers import _active_learning as module
-from readbench.engine.rerankers import next_cases, select_most_informative
+from readbench.engine.rerankers import _active_learning as module, next_cases, select_most_informative
 from readbench.engine.rerankers._active_learning import MIN_DOUBT
 from readbench.engine.rerankers._ridge import fit_verdict
 

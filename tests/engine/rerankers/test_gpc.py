@@ -13,8 +13,7 @@ from readbench.benchmark.protocol import load_task
 from readbench.engine.method import Method
 from readbench.engine.protocols import Pool
 from readbench.engine.ranking import rank
-from readbench.engine.rerankers import GaussianProcess
-from readbench.engine.rerankers import _gpc as gpc
+from readbench.engine.rerankers import GaussianProcess, _gpc as gpc
 from readbench.engine.rerankers._gpc import (
     Kernel,
     Space,

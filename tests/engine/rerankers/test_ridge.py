@@ -17,8 +17,8 @@ from readbench.engine.rerankers._ridge import (
     find_single_group_cases,
     fit_novelty,
     fit_ridge,
+    held_out_blocks as blocks_of,
 )
-from readbench.engine.rerankers._ridge import held_out_blocks as blocks_of
 from tests.naive import ridge as naive
 
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from readbench.engine.protocols import Pool, View, unit_vectors
 from readbench.engine.ranking import rank
-from readbench.engine.rerankers import Verdict, estimate_unseen_share
-from readbench.engine.rerankers import _ridge as judgement
+from readbench.engine.rerankers import Verdict, _ridge as judgement, estimate_unseen_share
 from readbench.engine.rerankers._ridge import fit_ridge, fit_verdict, subsample_cases
 from readbench.engine.windows import UNLABELLED
 from readbench.testing import sample_pool

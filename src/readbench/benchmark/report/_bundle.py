@@ -37,6 +37,7 @@ from readbench.benchmark.report._results import Results
 from readbench.benchmark.runs import (
     DONE,
     KEY,
+    QRELS_COLUMNS as LABEL_COLUMNS,
     UNANSWERED,
     WHOLE,
     Cell,
@@ -48,7 +49,6 @@ from readbench.benchmark.runs import (
     plan_of,
     score_columns,
 )
-from readbench.benchmark.runs import QRELS_COLUMNS as LABEL_COLUMNS
 from readbench.common.files import write_bytes
 from readbench.engine.llm import ANSWERED_BY
 from readbench.engine.registry import BUILT_IN, METRIC_NAME, METRICS

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.common.calibration import Reliability, calibration_floor, reliability
-from readbench.engine.rerankers import Opinion
+
+if TYPE_CHECKING:
+    from readbench.engine.rerankers import Opinion
 
 OPINION = ("confidence", "correct", "truth")
 """An opinion: probability of the most likely fault type, whether it is the true one, probability of the true one."""

@@ -36,8 +36,7 @@ from readbench.cases.server._bodies import (
     check_size,
     windows_of_bodies,
 )
-from readbench.cases.server._fields import MAX_PAGE_TEXT, Name, Notes
-from readbench.cases.server._fields import Query as WantedText
+from readbench.cases.server._fields import MAX_PAGE_TEXT, Name, Notes, Query as WantedText
 from readbench.cases.server._gate import Adder, Deleter, Editor, Exporter, Reader, Reverter
 from readbench.cases.server._reception import JsonRoute, check_answer
 from readbench.cases.server._service import CaseService, Served

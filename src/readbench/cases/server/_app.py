@@ -23,10 +23,7 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.routing import Route
 
 from readbench.cases import Library, SearchPool
-from readbench.cases.server import _api as api
-from readbench.cases.server import _grafana as grafana
-from readbench.cases.server import _pages as pages
-from readbench.cases.server import _ranges as ranges
+from readbench.cases.server import _api as api, _grafana as grafana, _pages as pages, _ranges as ranges
 from readbench.cases.server._audit import AuditLog, LimitedLog, describe_path
 from readbench.cases.server._bodies import Health, Readiness
 from readbench.cases.server._gate import Gate, Reader
@@ -305,7 +302,7 @@ def check_place(place: Place, keys: KeyFile | None) -> None:
     elif not is_loopback(place.host):
         raise UsageError(
             f"Without keys the service listens on this machine only, not on {place.host}. Make a key first:"
-            " readbench cases key add LIBRARY NAME --role write"
+            " readbench cases key LIBRARY NAME --role write"
         )
     if (place.certificate is None) != (place.private_key is None):
         raise UsageError("TLS needs both the certificate and its private key.")

@@ -182,12 +182,12 @@ def _check_local(headers: Headers, hostname: str) -> None:
         raise RefusedError(
             403,
             f"Without keys, this service answers requests of this machine only; this one was forwarded ({forwarded})."
-            " Make a key: readbench cases key add LIBRARY NAME --role admin",
+            " Make a key: readbench cases key LIBRARY NAME --role admin",
         )
 
 
 COOKIE = "readbench_key"
-BEARER = HTTPBearer(auto_error=False, description="A key of `readbench cases key add`.")
+BEARER = HTTPBearer(auto_error=False, description="A key of `readbench cases key`.")
 
 
 def caller_of(request: Request, service: CaseService) -> KeyHolder:
@@ -213,7 +213,7 @@ def check_caller(caller: KeyHolder, deed: Deed) -> None:
         raise HTTPException(
             401,
             "This needs a key. Send it as `Authorization: Bearer KEY`; an administrator makes one with"
-            " `readbench cases key add`.",
+            " `readbench cases key`.",
             {"WWW-Authenticate": "Bearer"},
         )
     check_deed(deed, caller.role)

@@ -23,8 +23,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from readbench.cases import Answer, Case, Filter, link_case, shorten_note
 from readbench.cases.server._api import hits
-from readbench.cases.server._fields import MAX_TARGETS, Name
-from readbench.cases.server._fields import Query as WantedText
+from readbench.cases.server._fields import MAX_TARGETS, Name, Query as WantedText
 from readbench.cases.server._gate import Reader
 from readbench.cases.server._ranges import read_source, sources_of
 from readbench.cases.server._reception import SmallJsonRoute

@@ -89,7 +89,7 @@ class KeyFile:
         if not self.all():
             found = "holds no key" if self.path.exists() else "is not there"
             raise UsageError(
-                f"The file of keys {self.path} {found}. Make a key first: readbench cases key add LIBRARY NAME --role"
+                f"The file of keys {self.path} {found}. Make a key first: readbench cases key LIBRARY NAME --role"
                 " admin. Or serve this machine alone, without keys: --open"
             )
 

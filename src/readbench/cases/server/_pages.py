@@ -25,8 +25,7 @@ from readbench.cases.roles import Role
 from readbench.cases.server import _views as words
 from readbench.cases.server._api import ListQuery, list_cases
 from readbench.cases.server._bodies import CaseFilter, FormFile, begin_at, check_effort
-from readbench.cases.server._fields import Name, Notes, TagText
-from readbench.cases.server._fields import Query as WantedText
+from readbench.cases.server._fields import Name, Notes, Query as WantedText, TagText
 from readbench.cases.server._gate import COOKIE, Adder, Deleter, Editor, Reader, Reverter, caller_of
 from readbench.cases.server._keys import NOBODY, KeyHolder
 from readbench.cases.server._questions import ask_in_words

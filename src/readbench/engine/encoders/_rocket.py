@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol, Self
 
 import numpy as np
@@ -42,6 +43,7 @@ class _Features(Protocol):
 
 
 @ENCODERS.register("rocket", title="MiniRocket", family="embedder", positional="kind", abilities=(ScalesWindows,))
+@dataclass(eq=False)
 class Rocket(BatchEncoder):
     """MiniRocket features, standardised on the corpus: shares of responses above levels drawn from the corpus.
 
@@ -60,22 +62,12 @@ class Rocket(BatchEncoder):
 
     corpus_dependent = True
 
-    def __init__(
-        self,
-        features: Annotated[int, ParameterRange(84, 1_000_000)] = 9996,
-        kind: Kind = "mini",
-        *,
-        standardise: bool = True,
-        norm: Normalisation = "channel",
-        seed: Annotated[int, ParameterRange(0, 2**31 - 1)] = 0,
-        metric: Metric = "cosine",
-    ) -> None:
-        self.features = features
-        self.kind: Kind = kind
-        self.standardise = standardise
-        self.norm = norm
-        self.seed = seed
-        self.metric = metric
+    features: Annotated[int, ParameterRange(84, 1_000_000)] = 9996
+    kind: Kind = "mini"
+    standardise: bool = True
+    norm: Normalisation = "channel"
+    seed: Annotated[int, ParameterRange(0, 2**31 - 1)] = 0
+    metric: Metric = "cosine"
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Choose convolutions and levels, and measure the features' mean and deviation."""

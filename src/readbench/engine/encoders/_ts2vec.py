@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Self
 
 import numpy as np
@@ -207,6 +208,7 @@ SMALL_CORPUS, FEW_STEPS, MANY_STEPS = 100_000, 200, 600
     extra="models",
     abilities=(OnDevice, ScalesWindows),
 )
+@dataclass(eq=False)
 class TS2Vec(BatchEncoder):
     """TS2Vec, trained on the corpus without labels: the maximum over time of 320 learned numbers.
 
@@ -224,21 +226,12 @@ class TS2Vec(BatchEncoder):
 
     corpus_dependent = True
 
-    def __init__(
-        self,
-        steps: Annotated[int, ParameterRange(1)] | None = None,
-        length: Annotated[int, ParameterRange(MIN_LENGTH, 4096)] = 1024,
-        metric: Metric = "euclidean",
-        norm: Normalisation = "channel",
-        device: Device = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.steps = steps
-        self.length = length
-        self.metric = metric
-        self.norm = norm
-        self.device = device
-        self.seed = seed
+    steps: Annotated[int, ParameterRange(1)] | None = None
+    length: Annotated[int, ParameterRange(MIN_LENGTH, 4096)] = 1024
+    metric: Metric = "euclidean"
+    norm: Normalisation = "channel"
+    device: Device = "auto"
+    seed: int = 0
 
     def fit(self, corpus: WindowSet, normals: WindowSet) -> Self:
         """Train on the windows of the corpus, or load cached weights."""

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from readbench.common.files import cache_root
-from readbench.engine.llm._examiner import choose_asking, same_model, split_model
+from readbench.engine.llm._examiner import choose_asking, same_model
 from readbench.engine.llm._exhibits import Plotter, WindowExcerpt
 from readbench.engine.llm._messages import UnreadableError, read_match, read_ranking, read_similarity
 from readbench.engine.llm._prompts import Composer, Item, item_id
 from readbench.engine.llm._providers import client_for
-from readbench.engine.llm._settings import Ledger, load_profile
+from readbench.engine.llm._settings import Ledger, load_profile, split_model
 
 STEPS = 64
 MAX_EXCERPT_CHARACTERS = 200

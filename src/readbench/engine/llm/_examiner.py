@@ -27,7 +27,7 @@ from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from readbench.common.files import cache_root, write_bytes, write_json
 from readbench.common.progress import SILENT, Progress
@@ -44,8 +44,10 @@ from readbench.engine.llm._settings import (
     ModelOptions,
     Profile,
     Spending,
+    Treatment,
     estimate_cost,
     load_profile,
+    split_model,
 )
 from readbench.engine.windows import WindowSet
 from readbench.errors import UsageError
@@ -336,9 +338,6 @@ def caller_for(name: str, options: ModelOptions | None = None, progress: Progres
     return ModelCaller(name, profile, client_for(profile), cache_root(), kept, progress)
 
 
-Treatment = Literal["", "tsad", "evidence"]
-
-
 @dataclass(frozen=True)
 class Briefing:
     """Settings of a part that queries a model.
@@ -357,22 +356,6 @@ class Briefing:
 NO_BRIEFING = Briefing()
 POINTWISE: dict[str, Task] = {"chatts-http": "similarity", "toto-http": "match"}
 """Providers whose models rate one candidate at a time; all others order a list."""
-
-
-def split_model(model: str) -> tuple[str, Treatment]:
-    """Split a model in a method text into the name of a profile and its treatment of windows.
-
-    >>> split_model("claude-tsad"), split_model("my-model")
-    (('claude', 'tsad'), ('my-model', ''))
-    """
-    if not model:
-        raise UsageError("Name a language model, as in llm(claude): a table of the file that READBENCH_LLM names.")
-    name, _, end = model.rpartition("-")
-    if name and end == "tsad":
-        return name, "tsad"
-    if name and end == "evidence":
-        return name, "evidence"
-    return model, ""
 
 
 def ranking_task(profile: Profile) -> Task:

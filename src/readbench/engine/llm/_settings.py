@@ -48,6 +48,7 @@ Provider = Literal["anthropic", "bedrock", "vertex", "openai", "chatts-http", "t
 Thinking = Literal["unset", "disabled", "between_tools", "adaptive"]
 Effort = Literal["unset", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Images = Literal["sheet", "channels", "none"]
+Treatment = Literal["", "tsad", "evidence"]
 DEFAULT_ADDRESSES = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 """Default addresses of providers."""
 REGIONAL_PROVIDERS = ("bedrock", "vertex")
@@ -410,6 +411,22 @@ def describe_profiles() -> list[tuple[str, str, str, str, str]]:
         lacking = explain_profile(profile)
         rows.append((name, str(profile.provider), profile.model, lacking or "ready", describe_spending(name)[-1]))
     return rows
+
+
+def split_model(model: str) -> tuple[str, Treatment]:
+    """Split a model in a method text into the name of a profile and its treatment of windows.
+
+    >>> split_model("claude-tsad"), split_model("my-model")
+    (('claude', 'tsad'), ('my-model', ''))
+    """
+    if not model:
+        raise UsageError("Name a language model, as in llm(claude): a table of the file that READBENCH_LLM names.")
+    name, _, end = model.rpartition("-")
+    if name and end == "tsad":
+        return name, "tsad"
+    if name and end == "evidence":
+        return name, "evidence"
+    return model, ""
 
 
 def explain_profile(profile: Profile) -> str:

@@ -5,13 +5,7 @@ from typing import TYPE_CHECKING
 from readbench.common.rooms import open_room
 
 if TYPE_CHECKING:
-    from readbench.engine.references._classifiers import MrHydra, Rdst
-    from readbench.engine.references._language import LanguageClassifier
+    from readbench.engine.references._classifiers import MrHydra as MrHydra, Rdst as Rdst
+    from readbench.engine.references._language import LanguageClassifier as LanguageClassifier
 
-__all__ = [
-    "LanguageClassifier",
-    "MrHydra",
-    "Rdst",
-]
-
-__getattr__ = open_room(__name__)
+open_room(__name__)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Lock
 from typing import Annotated, Any, Literal, Self
 
@@ -92,6 +93,7 @@ class _Reference:
     extra="supervised",
     abilities=(ScalesWindows,),
 )
+@dataclass(eq=False)
 class MrHydra(_Reference):
     """MultiRocket and Hydra trained on the labelled corpus.
 
@@ -105,20 +107,11 @@ class MrHydra(_Reference):
         seed: of the random kernels.
     """
 
-    def __init__(
-        self,
-        norm: Normalisation = "channel",
-        posterior: Posterior = "onehot",
-        form: Form = "mean",
-        *,
-        drop_normals: bool = False,
-        seed: Annotated[int, ParameterRange(0)] = 0,
-    ) -> None:
-        self.norm = norm
-        self.posterior = posterior
-        self.form: Form = form
-        self.drop_normals = drop_normals
-        self.seed = seed
+    norm: Normalisation = "channel"
+    posterior: Posterior = "onehot"
+    form: Form = "mean"
+    drop_normals: bool = False
+    seed: Annotated[int, ParameterRange(0)] = 0
 
     def members(self) -> list[Any]:
         """MultiRocket and Hydra with aeon's defaults, separate or joined."""
@@ -132,6 +125,7 @@ class MrHydra(_Reference):
 @RETRIEVERS.register(
     "rdst", title="RDST", family="supervised", requires=("aeon",), extra="supervised", abilities=(ScalesWindows,)
 )
+@dataclass(eq=False)
 class Rdst(_Reference):
     """Random dilated shapelets trained on the labelled corpus.
 
@@ -143,18 +137,10 @@ class Rdst(_Reference):
         seed: of the shapelets.
     """
 
-    def __init__(
-        self,
-        norm: Normalisation = "channel",
-        posterior: Posterior = "onehot",
-        *,
-        drop_normals: bool = False,
-        seed: Annotated[int, ParameterRange(0)] = 0,
-    ) -> None:
-        self.norm = norm
-        self.posterior = posterior
-        self.drop_normals = drop_normals
-        self.seed = seed
+    norm: Normalisation = "channel"
+    posterior: Posterior = "onehot"
+    drop_normals: bool = False
+    seed: Annotated[int, ParameterRange(0)] = 0
 
     def members(self) -> list[Any]:
         """RDST with aeon's defaults."""

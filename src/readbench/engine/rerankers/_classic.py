@@ -9,6 +9,7 @@ Terms of different scales are z-scored over the candidates of each query (`stand
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from readbench.engine.windows import UNLABELLED
 
 
 @RERANKERS.register("majvote", title="Majority-Vote", family="reranker", aliases=["majority-vote"], positional="k")
+@dataclass(eq=False)
 class MajorityVote:
     """Ranks candidates of the most frequent class among the first k hits above all others.
 
@@ -36,15 +38,9 @@ class MajorityVote:
 
     uses_labels = True
 
-    def __init__(
-        self,
-        k: Annotated[int, ParameterRange(1)] = 10,
-        scope: Literal["pool", "corpus"] = "pool",
-        pool: Annotated[int, ParameterRange(1)] = 20,
-    ) -> None:
-        self.k = k
-        self.scope = scope
-        self.pool = pool
+    k: Annotated[int, ParameterRange(1)] = 10
+    scope: Literal["pool", "corpus"] = "pool"
+    pool: Annotated[int, ParameterRange(1)] = 20
 
     @property
     def depth(self) -> int | None:
@@ -98,6 +94,7 @@ def standardise_scores(
 
 
 @RERANKERS.register("prf", title="PRF", family="reranker", positional="k")
+@dataclass(eq=False)
 class PseudoRelevanceFeedback:
     """Combines the base score with the distance to the centroid of the first k hits (after Rocchio, 1971).
 
@@ -113,17 +110,10 @@ class PseudoRelevanceFeedback:
 
     uses_labels = False
 
-    def __init__(
-        self,
-        k: Annotated[int, ParameterRange(1)] = 10,
-        beta: Annotated[float, ParameterRange(0, 1)] = 0.5,
-        scale: Literal["printed", "z"] = "printed",
-        pool: Annotated[int, ParameterRange(1)] = 20,
-    ) -> None:
-        self.k = k
-        self.beta = beta
-        self.scale = scale
-        self.pool = pool
+    k: Annotated[int, ParameterRange(1)] = 10
+    beta: Annotated[float, ParameterRange(0, 1)] = 0.5
+    scale: Literal["printed", "z"] = "printed"
+    pool: Annotated[int, ParameterRange(1)] = 20
 
     @property
     def depth(self) -> int:
@@ -147,6 +137,7 @@ class PseudoRelevanceFeedback:
 
 
 @RERANKERS.register("purity", title="Purity", family="reranker", positional="k")
+@dataclass(eq=False)
 class Purity:
     """Combines the base score with the share of a candidate's neighbours that have its label.
 
@@ -162,17 +153,10 @@ class Purity:
 
     uses_labels = True
 
-    def __init__(
-        self,
-        k: Annotated[int, ParameterRange(1)] = 10,
-        alpha: Annotated[float, ParameterRange(0, 1)] = 0.5,
-        scope: Literal["pool", "corpus"] = "pool",
-        pool: Annotated[int, ParameterRange(1)] = 20,
-    ) -> None:
-        self.k = k
-        self.alpha = alpha
-        self.scope = scope
-        self.pool = pool
+    k: Annotated[int, ParameterRange(1)] = 10
+    alpha: Annotated[float, ParameterRange(0, 1)] = 0.5
+    scope: Literal["pool", "corpus"] = "pool"
+    pool: Annotated[int, ParameterRange(1)] = 20
 
     @property
     def depth(self) -> int | None:
@@ -186,6 +170,7 @@ class Purity:
 
 
 @RERANKERS.register("qpurity", title="QPurity", family="reranker", positional="k")
+@dataclass(eq=False)
 class QueryPurity:
     """Purity that counts only for candidates of the class that the first hits vote for.
 
@@ -202,19 +187,11 @@ class QueryPurity:
 
     uses_labels = True
 
-    def __init__(
-        self,
-        k: Annotated[int, ParameterRange(1)] = 10,
-        vote: Annotated[int, ParameterRange(1)] = 10,
-        alpha: Annotated[float, ParameterRange(0, 1)] = 0.5,
-        scope: Literal["pool", "corpus"] = "pool",
-        pool: Annotated[int, ParameterRange(1)] = 20,
-    ) -> None:
-        self.k = k
-        self.vote = vote
-        self.alpha = alpha
-        self.scope = scope
-        self.pool = pool
+    k: Annotated[int, ParameterRange(1)] = 10
+    vote: Annotated[int, ParameterRange(1)] = 10
+    alpha: Annotated[float, ParameterRange(0, 1)] = 0.5
+    scope: Literal["pool", "corpus"] = "pool"
+    pool: Annotated[int, ParameterRange(1)] = 20
 
     @property
     def depth(self) -> int | None:

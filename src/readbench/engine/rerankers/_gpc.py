@@ -202,6 +202,7 @@ MIN_DIFFERENCE = 1e-6
 
 
 @RERANKERS.register("gpc", title="GPC", family="reranker", positional="k")
+@dataclass(eq=False)
 class GaussianProcess:
     """Ranks candidates by the probability that they share the query's class, with a classifier fitted per query.
 
@@ -221,19 +222,11 @@ class GaussianProcess:
 
     uses_labels = True
 
-    def __init__(
-        self,
-        k: Annotated[int, ParameterRange(2)] | None = None,
-        variance: Annotated[float, ParameterRange(0, 1)] = 0.95,
-        kernel: Kernel = "laplacian",
-        scope: Literal["pool", "corpus"] = "pool",
-        pool: Annotated[int, ParameterRange(1)] = 20,
-    ) -> None:
-        self.k = k
-        self.variance = variance
-        self.kernel: Kernel = kernel
-        self.scope = scope
-        self.pool = pool
+    k: Annotated[int, ParameterRange(2)] | None = None
+    variance: Annotated[float, ParameterRange(0, 1)] = 0.95
+    kernel: Kernel = "laplacian"
+    scope: Literal["pool", "corpus"] = "pool"
+    pool: Annotated[int, ParameterRange(1)] = 20
 
     @property
     def window(self) -> int:

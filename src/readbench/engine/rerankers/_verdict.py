@@ -22,6 +22,7 @@ With `spread`, the last of the first ten places go to the next likely fault type
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
@@ -46,6 +47,7 @@ machines mislead on others, nearest cases do not. On the simulators this costs n
 
 
 @RERANKERS.register("verdict", title="Verdict", tags=["normals-last"], abilities=(GivesOpinion,))
+@dataclass(eq=False)
 class Verdict:
     """Ranks by the probability of sharing the query's fault type, learned from resolved cases.
 
@@ -59,18 +61,10 @@ class Verdict:
 
     uses_labels = True
 
-    def __init__(
-        self,
-        pool: Annotated[int, ParameterRange(2)] | None = None,
-        *,
-        drop_normals: bool = True,
-        views: Literal["chosen", "pooled"] = "chosen",
-        spread: Annotated[float, ParameterRange(0)] = 0.0,
-    ) -> None:
-        self.pool = pool
-        self.drop_normals = drop_normals
-        self.views = views
-        self.spread = spread
+    pool: Annotated[int, ParameterRange(2)] | None = None
+    drop_normals: bool = True
+    views: Literal["chosen", "pooled"] = "chosen"
+    spread: Annotated[float, ParameterRange(0)] = 0.0
 
     @property
     def depth(self) -> int | None:
