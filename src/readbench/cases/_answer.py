@@ -198,15 +198,17 @@ class _Said:
         order = ranking.order[query]
         order = order[found.positions[order] >= 0]
         scores = ranking.scores if ranking.judged is None else ranking.judged
-        positions, own = found.positions[order], scores[query][order]
+        positions, ordered_scores = found.positions[order], scores[query][order]
         lesson, opinions = ranking.lesson, ranking.opinions
         if lesson is None or opinions is None:
-            return cls(positions, own, None, None, np.empty(0), np.empty(0, np.int64))
+            return cls(positions, ordered_scores, None, None, np.empty(0), np.empty(0, np.int64))
         opinion = opinions[query]
         shared = (opinion.posterior @ lesson.guesses.T)[order]
         voters, unseen = found.positions[lesson.cases], lesson.judgement.unseen_share
         votes = lesson.votes(query, opinion)[voters >= 0]
-        return cls(positions, own, shared, opinion, votes, voters[voters >= 0], unseen, float(found.excluded[query]))
+        return cls(
+            positions, ordered_scores, shared, opinion, votes, voters[voters >= 0], unseen, float(found.excluded[query])
+        )
 
 
 def _hits(
@@ -257,11 +259,13 @@ def group_hits(
         groups.setdefault(hit.case.label, []).append(hit)
     open_types = {fault.label for fault in faults if fault.possible}
     for hit in further:
-        own = groups.get(hit.case.label, [])
-        if hit.case.label in open_types and len(own) < best:
-            groups[hit.case.label] = [*own, hit]
+        hits = groups.get(hit.case.label, [])
+        if hit.case.label in open_types and len(hits) < best:
+            groups[hit.case.label] = [*hits, hit]
     by_share = sorted(groups, key=lambda label: (label is None, -shares.get(label or "", 0.0)))
-    return tuple(HitGroup(label=own, probability=shares.get(own or ""), hits=tuple(groups[own])) for own in by_share)
+    return tuple(
+        HitGroup(label=label, probability=shares.get(label or ""), hits=tuple(groups[label])) for label in by_share
+    )
 
 
 def _new(said: _Said, *, judgeable: bool) -> float:

@@ -214,8 +214,8 @@ def question(name: str) -> Callable[[Callable[Concatenate[Library, P], R]], Ques
     def declare(ask: Callable[Concatenate[Library, P], R]) -> Question[R]:
         if name in QUESTIONS:
             raise UsageError(f"There is a question {name!r} already.")
-        QUESTIONS[name] = own = Question(name, ask)
-        return own
+        QUESTIONS[name] = declared = Question(name, ask)
+        return declared
 
     return declare
 
@@ -238,14 +238,14 @@ def _declare(name: str, hint: Any, default: Any, words: str) -> QuestionParamete
             kind=str if literal else options[0] if optional else inner,
             default=None if required else default,
             choices=options if literal else (),
-            interval=next((own for own in extras if isinstance(own, ParameterRange)), None),
+            interval=next((extra for extra in extras if isinstance(extra, ParameterRange)), None),
             optional=optional,
         ),
         hint=inner,
         required=required,
         help=words,
-        given_by=next((own for own in extras if isinstance(own, GivenBy)), None),
-        most=next((own.number for own in extras if isinstance(own, Most)), None),
+        given_by=next((extra for extra in extras if isinstance(extra, GivenBy)), None),
+        most=next((extra.number for extra in extras if isinstance(extra, Most)), None),
     )
 
 

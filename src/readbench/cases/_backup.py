@@ -150,10 +150,10 @@ def _read_journal(rows: list[Any], name: str) -> pa.Table:
 def _read_naming(table: Table) -> dict[str, dict[str, str]]:
     """What the site that wrote a file calls its channels."""
     found: dict[str, Any] = _read_about(table, NAMING, dict) or {}
-    for alias, own in found.items():
-        if not isinstance(own, dict) or not all(isinstance(own.get(key), str) for key in ("name", "unit")):
+    for alias, known in found.items():
+        if not isinstance(known, dict) or not all(isinstance(known.get(key), str) for key in ("name", "unit")):
             raise DataError(f"{table.name}: the name of channel {alias[:40]!r} cannot be read. Get the file again.")
-        check_unit(own["unit"])
+        check_unit(known["unit"])
     return found
 
 
@@ -172,10 +172,10 @@ def _read_about(table: Table, key: str, kind: type) -> Any:  # noqa: ANN401 - JS
 def _name_channels(library: Library, naming: Mapping[str, Mapping[str, str]], name: str) -> None:
     """Name channels as a file does; a name that means something else here is refused before anything comes in."""
     theirs, ours = ChannelNames.of(naming).aliases, library.naming().aliases
-    for alias, own in theirs.items():
-        if ours.get(alias, own) != own:
+    for alias, their in theirs.items():
+        if ours.get(alias, their) != their:
             raise UsageError(
-                f"{name}: channel {alias!r} is {own.name!r} in {own.unit or 'no unit'} there, but here it is"
+                f"{name}: channel {alias!r} is {their.name!r} in {their.unit or 'no unit'} there, but here it is"
                 f" {ours[alias].name!r} in {ours[alias].unit or 'no unit'}. Import it into a library of its own."
             )
     if any(alias not in ours for alias in theirs):
@@ -184,7 +184,7 @@ def _name_channels(library: Library, naming: Mapping[str, Mapping[str, str]], na
 
 
 def _entries(naming: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str, str]]:
-    return [(alias, own["name"], own["unit"]) for alias, own in naming.items()]
+    return [(alias, known["name"], known["unit"]) for alias, known in naming.items()]
 
 
 def _flags(table: Table, count: int) -> np.ndarray:

@@ -171,7 +171,7 @@ def _cut_parts(snapshot: Snapshot, fitted: FittedEncoder, *, uses_context: bool)
         keys = _vector_keys(snapshot, block, uses_context=uses_context)
         context = snapshot.searched(block).context if uses_context else None
         entries = [snapshot.entries[position] for position in block]
-        digests, contexts = tuple(own.digest for own in entries), tuple(own.context for own in entries)
+        digests, contexts = tuple(entry.digest for entry in entries), tuple(entry.context for entry in entries)
         seen = context.compact() if context else None
         yield EncodingPart(store.address, fitted, digests, tuple(keys), contexts, seen)
 

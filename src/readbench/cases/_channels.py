@@ -70,8 +70,8 @@ class ChannelNames:
     >>> stored = {"PT-101": {"name": "pressure", "unit": "kPa"}, "pressure": {"name": "pressure", "unit": "bar"}}
     >>> naming = ChannelNames.of(stored)
     >>> windows = WindowSet.from_arrays([[[250.0, 300.0], [1.0, 2.0]]], channels=("PT-101", "speed"))
-    >>> own = naming(windows)
-    >>> own.channels(0), own.values(0)[0].tolist()
+    >>> named = naming(windows)
+    >>> named.channels(0), named.values(0)[0].tolist()
     (('pressure', 'speed'), [2.5, 3.0])
     """
 
@@ -98,7 +98,11 @@ class ChannelNames:
     @cached_property
     def fingerprint(self) -> str:
         """Differs where names or units do; "" where the site named nothing."""
-        return repr(sorted((alias, own.name, own.unit) for alias, own in self.aliases.items())) if self.aliases else ""
+        return (
+            repr(sorted((alias, known.name, known.unit) for alias, known in self.aliases.items()))
+            if self.aliases
+            else ""
+        )
 
     def _apply(
         self,
@@ -107,15 +111,15 @@ class ChannelNames:
     ) -> WindowSet:
         context = windows.context or Context.unknown(len(windows))
         headers = [(windows.channels(i), context.units_of(i)) for i in range(len(windows))]
-        found = {own: resolve(*own) for own in dict.fromkeys(headers)}
-        if all(_stay(*own, found[own]) for own in found):
+        found = {header: resolve(*header) for header in dict.fromkeys(headers)}
+        if all(_stay(*header, found[header]) for header in found):
             return windows
-        channels = [found[own] for own in headers]
-        names = [tuple(own.name for own in resolved) for resolved in channels]
-        for (given, _), own in zip(headers, names, strict=True):
-            _require_distinct(given, own)
+        channels = [found[header] for header in headers]
+        names = [tuple(channel.name for channel in resolved) for resolved in channels]
+        for (given, _), named in zip(headers, names, strict=True):
+            _require_distinct(given, named)
         return WindowSet.from_arrays(
-            [_convert(windows.values(i), own) for i, own in enumerate(channels)],
+            [_convert(windows.values(i), resolved) for i, resolved in enumerate(channels)],
             channels=names,
             context=_convert_context(context, channels),
             labels=windows.labels,
@@ -140,20 +144,20 @@ class ChannelNames:
         if alias is None:
             return ResolvedChannel(header, unit=unit)
         given = unit or (alias.unit if exact or not written else written)
-        own = self.aliases.get(key_of(alias.name), alias).unit
-        factor, offset = conversion(given, own, header)
-        return ResolvedChannel(alias.name, factor, offset, own or given)
+        kept_unit = self.aliases.get(key_of(alias.name), alias).unit
+        factor, offset = conversion(given, kept_unit, header)
+        return ResolvedChannel(alias.name, factor, offset, kept_unit or given)
 
     def _resolve_where_possible(self, headers: tuple[str, ...], units: tuple[str, ...]) -> list[ResolvedChannel]:
         try:
             found = self._resolve_all(headers, units)
-            _require_distinct(headers, tuple(own.name for own in found))
+            _require_distinct(headers, tuple(channel.name for channel in found))
         except DataError:  # two channels of one name, or units that cannot be converted
-            return [ResolvedChannel(*own) for own in _bare(headers, units)]
+            return [ResolvedChannel(*header) for header in _bare(headers, units)]
         return found
 
     def _resolve_all(self, headers: tuple[str, ...], units: tuple[str, ...]) -> list[ResolvedChannel]:
-        return [self.resolve(*own) for own in zip(headers, units or [""] * len(headers), strict=True)]
+        return [self.resolve(*header) for header in zip(headers, units or [""] * len(headers), strict=True)]
 
 
 NO_NAMES = ChannelNames({})
@@ -178,12 +182,12 @@ MOST_LISTED = 8
 """Channels that a sentence names."""
 
 
-def compare_channels(given: Sequence[str], own: Sequence[str], known: Sequence[str]) -> list[str]:
-    """What the channels of a window have to do with those of a library, in sentences; nothing where they are the same.
+def compare_channels(given: Sequence[str], named: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Differences between the channels of a window and those of a library, as sentences.
 
     Args:
-        given: names of a window as it came.
-        own: the same under the site's names.
+        given: channel names of the window as it was given.
+        named: the same channels under the library's names.
         known: channels that most cases of the library have.
 
     >>> compare_channels(("PT-101", "flow", "new"), ("pressure", "flow", "new"), ("pressure", "flow", "speed"))
@@ -191,13 +195,13 @@ def compare_channels(given: Sequence[str], own: Sequence[str], known: Sequence[s
 'The window has 1 channel that the cases lack, and it is not compared: new.']
     """
     said = []
-    renamed = [f"{old} is {new}" for old, new in zip(given, own, strict=False) if old != new]
+    renamed = [f"{old} is {new}" for old, new in zip(given, named, strict=False) if old != new]
     if renamed:
         said.append(f"Renamed here: {_list(renamed)}.")
-    missing = [name for name in known if name not in set(own)]
+    missing = [name for name in known if name not in set(named)]
     if missing:
         said.append(f"The cases have {_count(missing)} that the window lacks: {_list(missing)}.")
-    new = [name for name in own if name not in set(known)]
+    new = [name for name in named if name not in set(known)]
     if new and known:
         are = "it is" if len(new) == 1 else "they are"
         said.append(f"The window has {_count(new)} that the cases lack, and {are} not compared: {_list(new)}.")
@@ -227,8 +231,8 @@ def conversion(given: str, wanted: str, channel: str) -> tuple[float, float]:
         return 1.0, 0.0
     for units in _UNITS.values():
         if given in units and wanted in units:
-            (factor, offset), (own, shift) = units[given], units[wanted]
-            return factor / own, (offset - shift) / own
+            (factor, offset), (factor_wanted, shift) = units[given], units[wanted]
+            return factor / factor_wanted, (offset - shift) / factor_wanted
     raise DataError(f"Channel {channel!r} comes in {given!r}, the library keeps {wanted!r}: no conversion is known.")
 
 
@@ -241,36 +245,36 @@ def check_unit(unit: str) -> str:
 
 
 def _convert(values: np.ndarray, channels: list[ResolvedChannel]) -> np.ndarray:
-    factor = np.array([own.factor for own in channels])[:, None]
-    offset = np.array([own.offset for own in channels])[:, None]
+    factor = np.array([channel.factor for channel in channels])[:, None]
+    offset = np.array([channel.offset for channel in channels])[:, None]
     return values * factor + offset
 
 
 def _convert_context(context: Context, channels: list[list[ResolvedChannel]]) -> Context:
     """What windows bring along, in the site's units; a time before that windows share is converted once."""
     befores: dict[tuple[int, int], np.ndarray | None] = {}
-    for i, own in enumerate(channels):
-        before, key = context.before_of(i), (int(context.before[i]), id(own))
+    for i, resolved in enumerate(channels):
+        before, key = context.before_of(i), (int(context.before[i]), id(resolved))
         if key not in befores:
-            befores[key] = None if before is None else _convert(before, own)
+            befores[key] = None if before is None else _convert(before, resolved)
     return Context.of(
         len(context),
-        befores=[befores[int(context.before[i]), id(own)] for i, own in enumerate(channels)],
+        befores=[befores[int(context.before[i]), id(resolved)] for i, resolved in enumerate(channels)],
         rates=context.rates,
-        units=[[channel.unit for channel in own] for own in channels],
+        units=[[channel.unit for channel in resolved] for resolved in channels],
         facts=[context.facts_of(i) for i in range(len(context))],
     )
 
 
 def _stay(names: tuple[str, ...], units: tuple[str, ...], found: list[ResolvedChannel]) -> bool:
     """Whether channels have the site's names and units already."""
-    converted = any(own.factor != 1.0 or own.offset for own in found)
-    same_units = tuple(own.unit for own in found) == (units or ("",) * len(names))
-    return not converted and same_units and tuple(own.name for own in found) == names
+    converted = any(channel.factor != 1.0 or channel.offset for channel in found)
+    same_units = tuple(channel.unit for channel in found) == (units or ("",) * len(names))
+    return not converted and same_units and tuple(channel.name for channel in found) == names
 
 
-def _require_distinct(given: tuple[str, ...], own: tuple[str, ...]) -> None:
-    twice = next((name for name in own if own.count(name) > 1), None)
+def _require_distinct(given: tuple[str, ...], named: tuple[str, ...]) -> None:
+    twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
-        both = [header for header, name in zip(given, own, strict=True) if name == twice]
+        both = [header for header, name in zip(given, named, strict=True) if name == twice]
         raise DataError(f"Channels {' and '.join(map(repr, both))} are both {twice!r}. Leave one out.")

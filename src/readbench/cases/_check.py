@@ -84,7 +84,7 @@ def check_library(where: str | Path, *, repair: bool = False, progress: Progress
             found.append(DamageFound("A writer that was killed had left its name.", "Others can write again."))
         return _check_content(library, found, progress, repair=repair)
     except StoreError as error:
-        if all(own.done for own in found):
+        if all(finding.done for finding in found):
             found.append(DamageFound(str(error)))
         return LibraryCheck(place, 0, 0, 0, 0, tuple(found))
 
@@ -139,10 +139,10 @@ def _repair(folder: Path, ledger: FileLedger, damage: FileDamage) -> str:
         return f"{damage.table} is as it was a change earlier."
     if damage.kind == "_indices":
         table, index = connect(str(folder)).open_table(damage.table), Path(damage.path).parts[2]
-        for own in table.list_indices():
-            if str(own.index_uuid) == index:
-                table.drop_index(own.name)
-                make_index(table, own.columns[0])
+        for index_info in table.list_indices():
+            if str(index_info.index_uuid) == index:
+                table.drop_index(index_info.name)
+                make_index(table, index_info.columns[0])
         ledger.record(damage.table)
         return "The index is made again."
     kept, count = _rebuild(folder, ledger, damage.table)
@@ -152,7 +152,7 @@ def _repair(folder: Path, ledger: FileLedger, damage: FileDamage) -> str:
 
 
 def _find(ledger: FileLedger, damage: FileDamage) -> bool:
-    return any(own.path == damage.path for own in ledger.find_damage(damage.table))
+    return any(still.path == damage.path for still in ledger.find_damage(damage.table))
 
 
 def _rebuild(folder: Path, ledger: FileLedger, name: str) -> tuple[int, int]:
@@ -209,22 +209,22 @@ def _check_content(library: Library, found: list[DamageFound], progress: Progres
     store, state = library.store, library.snapshot().state
     rows = store.journal()
     found += _check_order(sorted(rows["step"].to_pylist()), store.where)
-    windows = [own for own in dict.fromkeys(rows["digest"].to_pylist()) if own]
+    windows = [digest for digest in dict.fromkeys(rows["digest"].to_pylist()) if digest]
     named = rows["context"].to_pylist() if "context" in rows.column_names else []
-    contexts = [own for own in dict.fromkeys(named) if own]
+    contexts = [digest for digest in dict.fromkeys(named) if digest]
     entries = [*state.cases.values(), *state.normals.values()]
     for what, digests, read in (("windows", windows, store.windows), ("contexts", contexts, store.contexts)):
         lost = _find_bad(read, digests, progress, f"looking at {what}")
         if not lost:
             continue
-        own = [entry for entry in entries if (entry.digest if what == "windows" else entry.context) in lost]
-        entries = [entry for entry in entries if entry not in own]
-        done = "" if own else "Only states of the past need them."
+        affected = [entry for entry in entries if (entry.digest if what == "windows" else entry.context) in lost]
+        entries = [entry for entry in entries if entry not in affected]
+        done = "" if affected else "Only states of the past need them."
         if repair:
-            done = _let_go(library, what, own) if own else done
+            done = _let_go(library, what, affected) if affected else done
             with store.writing():
                 store.discard("windows" if what == "windows" else "contexts", sorted(lost))
-        found.append(DamageFound(_describe_lost(what, lost, own, store.where), done))
+        found.append(DamageFound(_describe_lost(what, lost, affected, store.where), done))
     vectors, bad = _check_vectors(store, windows)
     if bad:
         found.append(DamageFound(f"{len(bad)} vectors of {store.where} are damaged.", "Dropped." if repair else ""))
@@ -239,10 +239,10 @@ def _check_order(steps: list[int], where: str) -> list[DamageFound]:
     twice = sorted({one for one, other in pairwise(steps) if one == other})
     return [
         DamageFound(
-            f"The journal of {where} {what} {_name_some([str(step) for step in own])}. Compare it with a backup."
+            f"The journal of {where} {what} {_name_some([str(step) for step in steps])}. Compare it with a backup."
         )
-        for what, own in (("lacks steps", missing), ("has more than one row of steps", twice))
-        if own
+        for what, steps in (("lacks steps", missing), ("has more than one row of steps", twice))
+        if steps
     ]
 
 
@@ -275,7 +275,7 @@ def _check_vectors(store: Store, digests: list[str]) -> tuple[int, set[str]]:
         widths = [len(vector) for vector in found.values()]
         usual = max(set(widths), key=widths.count, default=0)
         count += len(found)
-        bad |= {name for name, own in found.items() if len(own) != usual or not np.isfinite(own).all()}
+        bad |= {name for name, vector in found.items() if len(vector) != usual or not np.isfinite(vector).all()}
     return count, bad
 
 

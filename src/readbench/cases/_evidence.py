@@ -74,9 +74,9 @@ def reference_for(snapshot: Snapshot, window: Window) -> NormalReference:
     if window.before is not None:
         return reference_before(window, window.before, snapshot.reference)
     normals, asset = snapshot.normals, window.asset
-    own = normals[np.flatnonzero(normals.assets == asset)] if asset else normals[:0]
-    if len(own):
-        return NormalReference(ChannelStats.of(own), f"{len(own)} normal windows of {asset}")
+    of_asset = normals[np.flatnonzero(normals.assets == asset)] if asset else normals[:0]
+    if len(of_asset):
+        return NormalReference(ChannelStats.of(of_asset), f"{len(of_asset)} normal windows of {asset}")
     if len(normals):
         return NormalReference(ChannelStats.of(normals), f"{len(normals)} normal windows of all assets")
     return NormalReference(snapshot.reference, "the cases themselves, for want of normal windows")
@@ -85,7 +85,7 @@ def reference_for(snapshot: Snapshot, window: Window) -> NormalReference:
 def reference_before(window: Window, before: NDArray[np.floating], whole: ChannelStats) -> NormalReference:
     """The time before a window; `whole` is what the channels do among all cases."""
     stats = ChannelStats.of(WindowSet.from_arrays([before], channels=window.channels))
-    spread = {name: max(own, LEAST_SPREAD * whole.std.get(name, 0.0)) for name, own in stats.std.items()}
+    spread = {name: max(std, LEAST_SPREAD * whole.std.get(name, 0.0)) for name, std in stats.std.items()}
     return NormalReference(ChannelStats(stats.mean, spread), f"the {before.shape[1]} steps before it")
 
 
@@ -178,10 +178,10 @@ def _support(channels: list[ChannelEvidence]) -> float:
     if len(channels) < FEWEST:
         return alike
     moved = [
-        [float(np.sqrt(np.mean(np.diff(own) ** 2))) if len(own) > 1 else 0.0 for own in series]
+        [float(np.sqrt(np.mean(np.diff(row) ** 2))) if len(row) > 1 else 0.0 for row in series]
         for series in zip(*((channel.window_series, channel.case_series) for channel in channels), strict=True)
     ]
-    same = float(_cosines(*(_centre(own[None]) for own in np.log1p(np.concatenate([sizes, moved], axis=1))))[0])
+    same = float(_cosines(*(_centre(row[None]) for row in np.log1p(np.concatenate([sizes, moved], axis=1))))[0])
     ours, theirs = np.log1p(sizes)
     total = float((ours + theirs).sum())
     as_much = 1.0 - 2.0 * float(np.abs(ours - theirs).sum()) / total if total else 0.0
@@ -226,7 +226,9 @@ def measure_separation(snapshot: Snapshot, pairs: int, seed: int = 0) -> Separat
         return _compare(ours, theirs, shared)[0]
 
     found = {same: [compare(*pair) for pair in kind] for same, kind in drawn.items()}
-    support, counted = ([[of(own) for own in found[same]] for same in (True, False)] for of in (_support, _counted))
+    support, counted = (
+        [[of(evidence) for evidence in found[same]] for same in (True, False)] for of in (_support, _counted)
+    )
     enough = all(map(len, support))
     return Separation(
         same=len(found[True]),

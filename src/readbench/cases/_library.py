@@ -185,15 +185,15 @@ class Library:
 
     def details(self, case: str) -> CaseDetails:
         """What is known of one case, and what its window is and brings along."""
-        own = self.window(case)[0]
+        found = self.window(case)[0]
         return CaseDetails(
             case=self.case(case),
-            channels=own.channels,
-            steps=own.values.shape[1],
-            before=0 if own.before is None else own.before.shape[1],
-            rate=None if math.isnan(own.rate) else own.rate,
-            units=own.units,
-            facts=dict(own.facts),
+            channels=found.channels,
+            steps=found.values.shape[1],
+            before=0 if found.before is None else found.before.shape[1],
+            rate=None if math.isnan(found.rate) else found.rate,
+            units=found.units,
+            facts=dict(found.facts),
         )
 
     def describe_contexts(self, cases: Sequence[Case]) -> list[str]:
@@ -201,7 +201,7 @@ class Library:
         known = self.snapshot().state.cases
         digests = [known[case.id].context for case in cases]
         found = self.store.list_contexts(digests)
-        words = {name: describe_context(own.before, own.rate, own.facts) for name, own in found.items()}
+        words = {name: describe_context(window.before, window.rate, window.facts) for name, window in found.items()}
         return [words.get(digest, "") for digest in digests]
 
     def normals(self) -> WindowSet:
@@ -257,13 +257,13 @@ class Library:
             The names of the cases.
         """
         read = read_recording(windows) if isinstance(windows, str | Path) and channels is None else windows
-        own = to_windows(read, channels)
-        known = read.facts() if isinstance(read, ReadRecording) else facts_of(own)
+        converted = to_windows(read, channels)
+        known = read.facts() if isinstance(read, ReadRecording) else facts_of(converted)
         given = _with_labels(known if facts is None else list(facts), labels)
-        if len(given) != len(own):
-            raise UsageError(f"Got {len(own)} windows, but facts on {len(given)}.")
+        if len(given) != len(converted):
+            raise UsageError(f"Got {len(converted)} windows, but facts on {len(given)}.")
         flags = [False] * len(given) if normal is None else list(normal)
-        return self._take_in(own, [_name(case) for case in given], flags, progress or self.progress)
+        return self._take_in(converted, [_name(case) for case in given], flags, progress or self.progress)
 
     def add_one(
         self,
@@ -288,8 +288,8 @@ class Library:
             known: fields of `Case`, all optional.
         """
         case = Case(**({"id": new_id()} | known))
-        own = to_windows([np.asarray(values)], channels)
-        names = self.add(attach_context(own, before=before, rate=rate, units=units, facts=facts), [case])
+        converted = to_windows([np.asarray(values)], channels)
+        names = self.add(attach_context(converted, before=before, rate=rate, units=units, facts=facts), [case])
         return self.case(names[0])
 
     def add_checked(self, windows: GivenWindows, case: Case, remarks: tuple[str, ...] = ()) -> AddedCase:
@@ -317,10 +317,10 @@ class Library:
         progress: Progress | None = None,
     ) -> list[str]:
         """Add windows of normal operation, given as in `add`; `asset`, `rate` and `facts` replace their own."""
-        own = attach_context(to_windows(windows, channels), rate=rate, facts=facts)
+        converted = attach_context(to_windows(windows, channels), rate=rate, facts=facts)
         update = {} if asset is None else {"asset": asset}
-        cases = [case.model_copy(update=update) for case in facts_of(own)]
-        return self.add(own, cases, [True] * len(cases), progress=progress)
+        cases = [case.model_copy(update=update) for case in facts_of(converted)]
+        return self.add(converted, cases, [True] * len(cases), progress=progress)
 
     def edit(self, case: str, *, seen: float | None = None, **facts: Any) -> Case:  # noqa: ANN401 - fields of Case
         """Replace what is known of a case: any field of `Case` but its name.
@@ -368,17 +368,17 @@ class Library:
 
     def undo(self, change: int | None = None) -> Change:
         """Take a change back: the last one that still stands, or any; what later ones said of its cases stays."""
-        return self._revert(change, lambda own: own.what != "undo")
+        return self._revert(change, lambda entry: entry.what != "undo")
 
     def redo(self, change: int | None = None) -> Change:
         """Make a change again that was taken back: the one that was taken back last, or any."""
-        undos = [own for own in self.history() if own.takes_back and not own.undone]
-        taken = [own for own in undos if change in (None, own.takes_back)]
+        undos = [change_made for change_made in self.history() if change_made.takes_back and not change_made.undone]
+        taken = [undo for undo in undos if change in (None, undo.takes_back)]
         if not taken:
             what = "No change" if change is None else f"Change {change} is not one that"
             raise UsageError(f"{what} was taken back. `history` lists the changes.")
-        self._revert(taken[-1].number, lambda own: own.what == "undo")
-        return next(own for own in self.history() if own.number == taken[-1].takes_back)
+        self._revert(taken[-1].number, lambda entry: entry.what == "undo")
+        return next(entry for entry in self.history() if entry.number == taken[-1].takes_back)
 
     def name_channel(self, name: str, unit: str = "", aliases: Sequence[str] = ()) -> None:
         """Say what a channel is called here, in which unit it is kept, and what else it is called.
@@ -387,8 +387,8 @@ class Library:
         """
         entries = [(name, name, check_unit(unit))]
         for alias in aliases:
-            base, own = split_header(alias)
-            entries.append((base, name, check_unit(own) or unit))
+            base, unit_of_alias = split_header(alias)
+            entries.append((base, name, check_unit(unit_of_alias) or unit))
         check_deed(Deed.NAME_CHANNELS)
         with self.store.writing():
             self.store.file_naming(entries)
@@ -433,13 +433,15 @@ class Library:
                 raise UsageError(f"{window!r} is the name of a case, which has its own context. Give none beside it.")
             snapshot, request = self.snapshot(), self._request(k, method, where, window)
             position = snapshot.position(window)
-            own, ruled_out = snapshot.windows([position]), snapshot.case(position).rejected
-            return self._answer(snapshot, own, request, ruled_out, self._check(snapshot, own, None, window))[0]
+            converted, ruled_out = snapshot.windows([position]), snapshot.case(position).rejected
+            return self._answer(
+                snapshot, converted, request, ruled_out, self._check(snapshot, converted, None, window)
+            )[0]
         read = read_recording(window) if isinstance(window, Path) and channels is None else window
-        own = attach_context(to_windows(read, channels), before=before, rate=rate, units=units, facts=facts)
-        if len(own) != 1:
-            raise UsageError(f"Give one window; got {len(own)}. For more there is search_many.")
-        answer = self.search_many(own, k=k, method=method, where=where)[0]
+        converted = attach_context(to_windows(read, channels), before=before, rate=rate, units=units, facts=facts)
+        if len(converted) != 1:
+            raise UsageError(f"Give one window; got {len(converted)}. For more there is search_many.")
+        answer = self.search_many(converted, k=k, method=method, where=where)[0]
         return _remark(answer, list(read.remarks)) if isinstance(read, ReadRecording) else answer
 
     def search_many(
@@ -453,10 +455,10 @@ class Library:
     ) -> list[Answer]:
         """The same for several windows at once, given as in `add`."""
         given, snapshot = to_windows(windows, channels), self.snapshot()
-        own, request = snapshot.naming(prepare_windows(given)), self._request(k, method, where, None)
-        answers = self._answer(snapshot, own, request, (), self._check(snapshot, own, given, None))
+        named, request = snapshot.naming(prepare_windows(given)), self._request(k, method, where, None)
+        answers = self._answer(snapshot, named, request, (), self._check(snapshot, named, given, None))
         return [
-            _remark(answer, compare_channels(given.channels(i), own.channels(i), snapshot.usual_channels))
+            _remark(answer, compare_channels(given.channels(i), named.channels(i), snapshot.usual_channels))
             for i, answer in enumerate(answers)
         ]
 
@@ -465,10 +467,10 @@ class Library:
         if isinstance(window, str):
             odd = self._check(self.snapshot(), self.window(window), None, window)[0]
         else:
-            own = to_windows(window, channels)
-            if len(own) != 1:
-                raise UsageError(f"Give one window; got {len(own)}.")
-            odd = self.check_many(own)[0]
+            converted = to_windows(window, channels)
+            if len(converted) != 1:
+                raise UsageError(f"Give one window; got {len(converted)}.")
+            odd = self.check_many(converted)[0]
         return WindowCheck(plausibility=odd, judgeable=all(remark.judgeable for remark in odd))
 
     def check_many(
@@ -482,8 +484,8 @@ class Library:
             exact: look at the library as it is now; else as it was a few cases ago may do, which is faster while many
                 come in.
         """
-        own = to_windows(windows, channels)
-        return self._check(self.snapshot(), self.prepare(own), own, None, exact=exact)
+        converted = to_windows(windows, channels)
+        return self._check(self.snapshot(), self.prepare(converted), converted, None, exact=exact)
 
     def explain(
         self,
@@ -521,7 +523,7 @@ class Library:
             method: of the grammar; its views say what is alike.
         """
         found = self._review(suggest_next, k, method)
-        return [own for own in found if own.case.label is None][:k]
+        return [suggestion for suggestion in found if suggestion.case.label is None][:k]
 
     def doubtful(self, k: int = 20, method: str = DEFAULT_METHOD) -> list[Doubt]:
         """The resolved cases that look like another fault type to all other recordings; arguments as above."""
@@ -539,15 +541,15 @@ class Library:
         if len(snapshot):
             first = snapshot.case(0)
             request = self._request(1, method, None, first.id)
-            own = snapshot.windows([0])
-            odd = self._check(snapshot, own, None, first.id)
-            self._answer(snapshot, own, request, first.rejected, odd, progress)
+            first_window = snapshot.windows([0])
+            odd = self._check(snapshot, first_window, None, first.id)
+            self._answer(snapshot, first_window, request, first.rejected, odd, progress)
         return self._engine.vectors.encoded - before
 
     def learned(self) -> dict[str, Learned[Any]]:
         """What a search needs beside the cases, as far as it is known: by name, as `follow` takes it."""
-        own = {kept.name: kept.known for kept in (self._profile, self._normal) if kept.known}
-        return {**own, **self._engine.learned()}
+        learned = {kept.name: kept.known for kept in (self._profile, self._normal) if kept.known}
+        return {**learned, **self._engine.learned()}
 
     def keep_up(self) -> None:
         """Learn in the background from what changed since; nobody else may ask for it where others search."""
@@ -576,23 +578,23 @@ class Library:
     def list_compared(self, window: WindowSet) -> NDArray[np.int64]:
         """Positions of the cases that a method is given to compare with one window: all, or a shortlist."""
         snapshot = self.snapshot()
-        own = snapshot.naming(prepare_windows(window))
-        return self._engine.shortlist_for(snapshot, own, self.progress)
+        named = snapshot.naming(prepare_windows(window))
+        return self._engine.shortlist_for(snapshot, named, self.progress)
 
     def settle(self, timeout_s: float | None = None) -> bool:
         """Wait until nothing is learned or encoded in the background; False where one takes longer than so long."""
-        return all(own.settle(timeout_s) for own in (self._learner, self._encoding) if own)
+        return all(background.settle(timeout_s) for background in (self._learner, self._encoding) if background)
 
     @property
     def loops(self) -> list[LoopState]:
         """How the loops are that learn and encode in the background."""
-        return [own.loop for own in (self._learner, self._encoding) if own]
+        return [background.loop for background in (self._learner, self._encoding) if background]
 
     def hear_loops(self, hear: Hear) -> None:
         """Be told when one of them fails, and when it works again."""
-        for own in (self._learner, self._encoding):
-            if own:
-                own.hear(hear)
+        for background in (self._learner, self._encoding):
+            if background:
+                background.hear(hear)
 
     def count_known(self) -> int:
         """Cases when the library was last read: at once, whatever goes on; it is read where it never was."""
@@ -655,18 +657,18 @@ class Library:
             return []
         review = self._engine.review(snapshot, spec, self.progress)
         known, learned = snapshot.state.cases, review.snapshot.state.cases
-        changed = [] if learned is known else [name for name, own in learned.items() if known.get(name) != own]
+        changed = [] if learned is known else [name for name, value in learned.items() if known.get(name) != value]
         found = look(review, count + len(changed))
-        return [own for own in found if own.case.id not in set(changed)]
+        return [suggestion for suggestion in found if suggestion.case.id not in set(changed)]
 
     def _check(
         self, snapshot: Snapshot, windows: WindowSet, given: WindowSet | None, itself: str | None, *, exact: bool = True
     ) -> list[tuple[Remark, ...]]:
         """What is odd about windows: prepared, as they were given, and the case that is asked about."""
         profile = self._know_profile(snapshot, exact=exact)
-        own = profile and profile.without(itself)
+        reference = profile and profile.without(itself)
         count = range(len(windows))
-        return [tuple(check_window(own, windows[i], None if given is None else given[i])) for i in count]
+        return [tuple(check_window(reference, windows[i], None if given is None else given[i])) for i in count]
 
     def _know_profile(self, snapshot: Snapshot, *, exact: bool) -> LibraryProfile | None:
         """What the windows of the library look like, as it is now or was a few cases ago."""
@@ -720,18 +722,18 @@ class Library:
     ) -> list[str]:
         """Add windows; of one that comes `once`, the name of the case that has it already."""
         check_deed(Deed.ADD)
-        own = self.prepare(windows)
+        prepared = self.prepare(windows)
         facts = [check_case(_unlabel(case) if flag else case) for case, flag in zip(facts, normal, strict=True)]
         what: What = "normals" if normal and all(normal) else "add"
         with self._writing() as state:
-            if once and (same := state.find_same(journal.enter(own, facts[0]))):
+            if once and (same := state.find_same(journal.enter(prepared, facts[0]))):
                 return [same]
             _require_new([case.id for case in facts], state)
             change, step, stamp = state.change + 1, state.steps, state.next_stamp()
             for start in range(0, len(facts), BATCH):
                 progress("adding windows", start, len(facts))
                 part = facts[start : start + BATCH]
-                some = own[start : start + BATCH]
+                some = prepared[start : start + BATCH]
                 digests = zip(self.store.file_windows(some), self.store.file_contexts(some), strict=True)
                 entries = [
                     JournalEntry(case, step + start + i, window, normal[start + i], context)
@@ -756,8 +758,8 @@ class Library:
     def _revert(self, change: int | None, admits: Callable[[Change], bool]) -> Change:
         """Take a change of a kind back, by default the last one that stands."""
         with self._writing() as state:
-            standing = [own for own in state.changes if admits(own) and not own.undone]
-            chosen = [own for own in standing if change in (None, own.number)]
+            standing = [entry for entry in state.changes if admits(entry) and not entry.undone]
+            chosen = [entry for entry in standing if change in (None, entry.number)]
             if not chosen:
                 number = "" if change is None else f"{change} "
                 raise UsageError(f"There is no change {number}to take back. `history` lists the changes.")
@@ -784,7 +786,7 @@ class Library:
 
 def _deed_of_revert(change: Change, changes: Sequence[Change]) -> Deed:
     """What it is to take a change back; who takes back an undo makes the change again that it took back."""
-    made = next((own for own in changes if own.number == change.takes_back), change)
+    made = next((earlier for earlier in changes if earlier.number == change.takes_back), change)
     return Deed.REVERT_EDIT if made.what == journal.EDIT else Deed.REVERT
 
 
@@ -855,7 +857,7 @@ def _agree(case: Case, given: set[str]) -> Case:
         raise UsageError(f"{case.id!r} cannot be {case.label!r} and be known not to be that. Give one of both.")
     if "rejected" in given:
         return case.model_copy(update={"label": None})
-    return case.model_copy(update={"rejected": tuple(own for own in case.rejected if own != case.label)})
+    return case.model_copy(update={"rejected": tuple(label for label in case.rejected if label != case.label)})
 
 
 def _name(case: Case) -> Case:

@@ -263,9 +263,9 @@ class Answer(Record):
     groups: tuple[HitGroup, ...] = ()
 
     def __repr__(self) -> str:
-        likely = ", ".join(f"{own.label} {own.probability:.2f}" for own in self.faults[:4])
+        likely = ", ".join(f"{fault.label} {fault.probability:.2f}" for fault in self.faults[:4])
         first = ", ".join(f"{hit.case.id} ({hit.case.label or 'open'})" for hit in self.hits[:3])
-        odd = " ".join(own.words for own in self.plausibility)
+        odd = " ".join(remark.words for remark in self.plausibility)
         told = {
             "faults": likely,
             "hits": first,

@@ -153,8 +153,8 @@ class LibraryProfile:
         usual = np.stack([mean, np.maximum(spread, FLOORS / 2)])
         measured = _with_window(measured, usual)
         extremes = _extremes(measured, held_out)
-        own = _excess(measured, *(side[held_out] for side in _bounds_of_others(extremes)))
-        scale, limit = _calibrate(own, held_out)
+        excess = _excess(measured, *(side[held_out] for side in _bounds_of_others(extremes)))
+        scale, limit = _calibrate(excess, held_out)
         return cls(
             channels=channels,
             sets=tuple(dict.fromkeys(frozenset(w.channels) for w in windows)),
@@ -204,8 +204,10 @@ class LibraryProfile:
 
     def measure(self, window: Window) -> Array:
         """(C + 1, M) measures of its channels, NaN for those it lacks, and last of the window."""
-        own = _gather([window], self.channels, lambda own, places: measure_channels(own, self.width[places]))
-        return _with_window(own, self.usual)[0]
+        measured = _gather(
+            [window], self.channels, lambda measured, places: measure_channels(measured, self.width[places])
+        )
+        return _with_window(measured, self.usual)[0]
 
 
 def describe_windows(profile: LibraryProfile, windows: WindowSet) -> Array:
@@ -251,17 +253,17 @@ def measure_channels(values: NDArray[np.floating], width: Array) -> Array:
     >>> measure_channels(np.array([[0.0, 0.0, 1.0, 1.0]]), np.array([1.0])).round(2).tolist()
     [[0.0, 1.0, -0.3, -0.03, 0.67, 0.0]]
     """
-    own = values.astype(np.float64)
-    low, high, _ = np.moveaxis(_ends(own), -1, 0)
-    std, steps = own.std(axis=-1), np.diff(own, axis=-1)
+    readings = values.astype(np.float64)
+    low, high, _ = np.moveaxis(_ends(readings), -1, 0)
+    std, steps = readings.std(axis=-1), np.diff(readings, axis=-1)
     if not steps.shape[-1]:
-        steps = np.zeros_like(own)
-    rough = np.divide(steps.std(axis=-1), std, out=np.full(std.shape, np.nan), where=_moves(own))
+        steps = np.zeros_like(readings)
+    rough = np.divide(steps.std(axis=-1), std, out=np.full(std.shape, np.nan), where=_moves(readings))
     flat = (np.abs(steps) <= SAME * width[..., None]).mean(axis=-1)
-    ends = (own == own.min(axis=-1, keepdims=True)) | (own == own.max(axis=-1, keepdims=True))
+    ends = (readings == readings.min(axis=-1, keepdims=True)) | (readings == readings.max(axis=-1, keepdims=True))
     spread = np.log10(np.maximum(std / width, STILLEST))
     # Standing still is no clipping: what is flat counts there alone.
-    clipped = np.where(flat > FLAT, 0.0, ends.mean(axis=-1) - 2 / own.shape[-1]).clip(0.0)
+    clipped = np.where(flat > FLAT, 0.0, ends.mean(axis=-1) - 2 / readings.shape[-1]).clip(0.0)
     return np.stack([low / width, high / width, spread, np.log10(np.maximum(rough, SMOOTHEST)), flat, clipped], axis=-1)
 
 
@@ -285,15 +287,15 @@ def _moves(values: NDArray[np.floating]) -> NDArray[np.bool_]:
 
 def _measure_direction(values: NDArray[np.floating]) -> Array:
     """(..., C, L + 1) numbers that change sign with the direction of time: skewness of steps, and the trend."""
-    own = values.astype(np.float64)
+    readings = values.astype(np.float64)
     columns = []
     for lag in LAGS:
-        steps = own[..., lag:] - own[..., :-lag] if own.shape[-1] > lag else np.zeros_like(own)
+        steps = readings[..., lag:] - readings[..., :-lag] if readings.shape[-1] > lag else np.zeros_like(readings)
         size = np.sqrt((steps**2).mean(axis=-1))
         cubed = (steps * steps * steps).mean(axis=-1)  # a power of three takes twenty times as long
         columns.append(np.divide(cubed, size**3, out=np.zeros(size.shape), where=size > TINY))
-    ramp, std = np.linspace(-1, 1, own.shape[-1]), own.std(axis=-1)
-    trend = ((own - own.mean(axis=-1, keepdims=True)) * ramp).mean(axis=-1)
+    ramp, std = np.linspace(-1, 1, readings.shape[-1]), readings.std(axis=-1)
+    trend = ((readings - readings.mean(axis=-1, keepdims=True)) * ramp).mean(axis=-1)
     columns.append(np.divide(trend, std, out=np.zeros(std.shape), where=std > TINY))
     return np.cbrt(np.stack(columns, axis=-1))
 
@@ -414,8 +416,8 @@ def _fit_arrow(windows: Sequence[Window], channels: Mapping[str, int], groups: G
     solution = inverse.sum(axis=1)
     held_out = np.empty(len(rows))
     for group in range(groups.max() + 1):
-        own = np.flatnonzero(groups == group)
-        held_out[own] = 1.0 - np.linalg.solve(inverse[np.ix_(own, own)], solution[own])
+        members = np.flatnonzero(groups == group)
+        held_out[members] = 1.0 - np.linalg.solve(inverse[np.ix_(members, members)], solution[members])
     least = min(float(np.quantile(held_out, FALSE_ALARMS / 4)), 0.0) - ARROW_MARGIN
     # Reversed, the windows of the library have the same values with the other sign.
     if (-held_out < least).mean() < ARROW_SHARE:
@@ -453,9 +455,9 @@ def _remark_form(profile: LibraryProfile, window: Window) -> list[Remark]:
 
 
 def _remark_channels(profile: LibraryProfile, window: Window) -> list[Remark]:
-    own = frozenset(window.channels)
-    nearest = max(profile.sets, key=lambda other: (len(own & other) / len(other), -len(own ^ other)))
-    lacking = [name for name in profile.channels if name in nearest - own]
+    present = frozenset(window.channels)
+    nearest = max(profile.sets, key=lambda other: (len(present & other) / len(other), -len(present ^ other)))
+    lacking = [name for name in profile.channels if name in nearest - present]
     unknown = [name for name in window.channels if name not in profile.channels]
     remarks = []
     if lacking:
@@ -524,7 +526,7 @@ def _remark_values(profile: LibraryProfile, window: Window, *, filled: bool) -> 
         gross = kind == "unit" or (kind == "range" and any(_gross(profile, window, name) for name in names))
         far = _how_far(profile, window, names) if kind == "range" else ""
         remarks.append(_remark(kind, _agree(names, words) + far, names, serious=spoilt or gross))
-    whole = any(own.issubset(known) for own in profile.sets) and all(remark.judgeable for remark in remarks)
+    whole = any(known_set.issubset(known) for known_set in profile.sets) and all(remark.judgeable for remark in remarks)
     if whole and excess[-1].max() > 1.0:
         remarks.append(_remark_whole(profile, window, int(excess[-1].argmax())))
     if not remarks and profile.arrow_of_time(window) > 1.0:
@@ -586,7 +588,7 @@ def _unit_factor(profile: LibraryProfile, window: Window, name: str) -> float | 
     """The factor by which a channel is too large, where it is one between units and the channel fits without it."""
     c, row = profile.channels[name], window.channels.index(name)
     size, (least, _, largest) = np.abs(window.values[row]).mean(dtype=np.float64), profile.sizes[:, c]
-    for factor in (own for larger in UNIT_FACTORS for own in (larger, 1 / larger)):
+    for factor in (scale for larger in UNIT_FACTORS for scale in (larger, 1 / larger)):
         # The size must speak for it, too: a channel around zero would fit after any division.
         likely = least / UNIT_SLACK <= size / factor <= largest * UNIT_SLACK
         if likely and profile.excess_of(window.values[[row]] / factor, name) <= 1.0:
@@ -628,7 +630,7 @@ def _remark_swapped(
         both = [other for other in fits if other in rest]
         found = both or ([] if name not in misplaced or _unit_factor(profile, window, name) else fits)
         if len(found) == 1:
-            rest = [own for own in rest if own not in (name, found[0])]
+            rest = [candidate for candidate in rest if candidate not in (name, found[0])]
             words = f"{name} and {found[0]} look swapped: each fits the name of the other."
         elif 1 < len(found) <= MOST_PARTNERS:
             rest.remove(name)

@@ -148,7 +148,7 @@ class SearchPool:
             self._wake.set()
             known = self.library.learned()
             waiting = list(self._idle.queue)
-            if self._alive and len(waiting) == self._alive and all(own.knows(known) for own in waiting):
+            if self._alive and len(waiting) == self._alive and all(worker.knows(known) for worker in waiting):
                 return True
             time.sleep(0.05)
         return False
@@ -269,7 +269,7 @@ class _SearchProcess:
 
     def knows(self, learned: dict[str, Learned[Any]]) -> bool:
         """Whether it was told all of this."""
-        return all(self.told.get(name) is own for name, own in learned.items())
+        return all(self.told.get(name) is value for name, value in learned.items())
 
     def end(self) -> None:
         """At once: it keeps nothing that could be lost."""
@@ -341,15 +341,15 @@ class _Lender(pickle.Pickler):
         made: Any = obj.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
         if made[2] is not attributes:
             return NotImplemented
-        return (*made[:2], {name: self._still(own) for name, own in attributes.copy().items()}, *made[3:])
+        return (*made[:2], {name: self._still(value) for name, value in attributes.copy().items()}, *made[3:])
 
-    def _still(self, own: object) -> object:
+    def _still(self, value: object) -> object:
         """A copy of a container, always the same one of the same container; anything else as it is."""
-        if type(own) not in (dict, list, set):
-            return own
-        known = self._copies.get(id(own))
+        if type(value) not in (dict, list, set):
+            return value
+        known = self._copies.get(id(value))
         if known is None:
-            known = self._copies[id(own)] = own, copy(own)  # the container is held: its number stays its own
+            known = self._copies[id(value)] = value, copy(value)  # the container is held: its number stays its own
         return known[1]
 
     def persistent_id(self, obj: object) -> str | None:

@@ -77,15 +77,15 @@ def show_history(changes: list[Change]) -> Shown:
     """One row a change."""
     rows = [
         (
-            str(own.number),
-            f"undo of {own.takes_back}" if own.takes_back else own.what,
-            str(own.cases),
-            own.detail,
-            _format_time(own.time),
-            own.author,
-            "undone" if own.undone else "",
+            str(change.number),
+            f"undo of {change.takes_back}" if change.takes_back else change.what,
+            str(change.cases),
+            change.detail,
+            _format_time(change.time),
+            change.author,
+            "undone" if change.undone else "",
         )
-        for own in changes
+        for change in changes
     ]
     return [Sheet(("Change", "What", "Cases", "In detail", "When", "By", ""), rows)]
 
@@ -111,9 +111,14 @@ def show_suggestions(suggestions: list[Suggestion]) -> Shown:
         return ["every case has a label"]
     columns = "", "Case", "Recording", "Asset", "When", "May be", "Doubt", "Tells about others"
     rows = []
-    for place, own in enumerate(suggestions, start=1):
-        facts = own.case.id, own.case.group, own.case.asset, _format_time(own.case.time, own.case.zone)
-        rows.append((str(place), *facts, own.guess or "?", f"{own.doubt:.0%}", str(own.tells)))
+    for place, suggestion in enumerate(suggestions, start=1):
+        facts = (
+            suggestion.case.id,
+            suggestion.case.group,
+            suggestion.case.asset,
+            _format_time(suggestion.case.time, suggestion.case.zone),
+        )
+        rows.append((str(place), *facts, suggestion.guess or "?", f"{suggestion.doubt:.0%}", str(suggestion.tells)))
     return [Sheet(columns, rows)]
 
 
@@ -138,10 +143,10 @@ def show_doubts(doubts: list[Doubt]) -> Shown:
         return ["every label fits what other recordings say"]
     columns = "Case", "Recording", "Fault", "Probability", "Others say", "Probability", "When"
     rows = []
-    for own in doubts:
-        says, others = (own.case.label or "?", own.probability), (own.rather, own.rather_probability)
+    for doubt in doubts:
+        says, others = (doubt.case.label or "?", doubt.probability), (doubt.rather, doubt.rather_probability)
         texts = [text for label, share in (says, others) for text in (label, f"{share:.0%}")]
-        rows.append((own.case.id, own.case.group, *texts, _format_time(own.case.time, own.case.zone)))
+        rows.append((doubt.case.id, doubt.case.group, *texts, _format_time(doubt.case.time, doubt.case.zone)))
     return [Sheet(columns, rows)]
 
 
@@ -164,7 +169,7 @@ def show_overview(found: LibraryOverview) -> Shown:
         shown.append(Sheet(("Fault", "Cases", "Around x", "Around y"), rows))
     if not found.twins:
         return [*shown, "no two cases are near-duplicates"]
-    pairs = [(own.first.id, own.second.id, f"{own.likeness:.3f}") for own in found.twins]
+    pairs = [(twin.first.id, twin.second.id, f"{twin.likeness:.3f}") for twin in found.twins]
     return [*shown, Sheet(("Case", "Near-duplicate", "Likeness"), pairs)]
 
 
@@ -186,8 +191,8 @@ def find(library: Library, text: str, k: Count = 10) -> list[Case]:
 def show_cases(cases: list[Case]) -> Shown:
     """One row a case."""
     rows = [
-        (own.id, own.label or "?", own.asset, _format_time(own.time, own.zone), shorten_note(own.notes))
-        for own in cases
+        (case.id, case.label or "?", case.asset, _format_time(case.time, case.zone), shorten_note(case.notes))
+        for case in cases
     ]
     return [Sheet(("Case", "Fault", "Asset", "When", "Notes"), rows)]
 
@@ -208,24 +213,24 @@ def show(library: Library, case: str) -> CaseDetails:
 @show.view
 def show_details(details: CaseDetails) -> Shown:
     """What is known, then the window and its context."""
-    own = details.case
+    case = details.case
     known = {
-        "Fault": own.label or "?",
-        "Asset": own.asset,
-        "When": _format_time(own.time, own.zone),
-        "Until": _format_time(own.end, own.zone),
-        "Recording": own.group,
-        "Not": ", ".join(own.rejected),
-        "Tags": ", ".join(own.tags),
-        "Links": ", ".join(own.links),
-        "Notes": own.notes,
+        "Fault": case.label or "?",
+        "Asset": case.asset,
+        "When": _format_time(case.time, case.zone),
+        "Until": _format_time(case.end, case.zone),
+        "Recording": case.group,
+        "Not": ", ".join(case.rejected),
+        "Tags": ", ".join(case.tags),
+        "Links": ", ".join(case.links),
+        "Notes": case.notes,
         "Window": f"{details.steps} steps of {', '.join(details.channels)}",
         "Before": f"{details.before} steps" if details.before else "",
         "Rate": "" if details.rate is None else f"{details.rate:g} Hz",
         "Units": ", ".join(filter(None, details.units)),
         "Facts": ", ".join(f"{name} = {number:g}" for name, number in details.facts.items()),
     }
-    return [Sheet(("Case", own.id), [(what, text) for what, text in known.items() if text])]
+    return [Sheet(("Case", case.id), [(what, text) for what, text in known.items() if text])]
 
 
 @question("check")
@@ -244,7 +249,7 @@ def check(library: Library, window: AskedWindow) -> WindowCheck:
 @check.view
 def show_check(found: WindowCheck) -> Shown:
     """Whether it can be judged, and a row an oddity."""
-    rows = [(str(own.severity), own.words) for own in found.plausibility] or [("", "nothing is odd about it")]
+    rows = [(str(remark.severity), remark.words) for remark in found.plausibility] or [("", "nothing is odd about it")]
     return [*([] if found.judgeable else [CANNOT_BE_JUDGED]), Sheet(("Severity", "What is odd"), rows)]
 
 
@@ -272,13 +277,13 @@ def show_evidence(evidence: Evidence) -> Shown:
     """Channels, those that depart in the same way first."""
     rows = [
         (
-            own.name,
-            f"{own.window:.1f} sd",
-            f"{own.case:.1f} sd",
-            f"{own.agreement:+.2f}",
-            "for" if own.same_way else "against" if own.against else "",
+            channel.name,
+            f"{channel.window:.1f} sd",
+            f"{channel.case:.1f} sd",
+            f"{channel.agreement:+.2f}",
+            "for" if channel.same_way else "against" if channel.against else "",
         )
-        for own in evidence.channels[:MOST_CHANNELS]
+        for channel in evidence.channels[:MOST_CHANNELS]
     ]
     lacking = ("the case lacks", evidence.only_window), ("the window lacks", evidence.only_case)
     return [
@@ -327,9 +332,9 @@ def _count_rows(numbers: dict[str, int]) -> list[tuple[str, str]]:
 
 def _centre(found: LibraryOverview, label: str) -> tuple[str, ...]:
     """A row of the map: how many cases of a fault there are, and where their middle is."""
-    own = [point for point in found.points if (point.case.label or "") == label]
-    middle = sum(point.x for point in own) / len(own), sum(point.y for point in own) / len(own)
-    return (label or "?", str(len(own)), *(f"{place:.2f}" for place in middle))
+    points = [point for point in found.points if (point.case.label or "") == label]
+    middle = sum(point.x for point in points) / len(points), sum(point.y for point in points) / len(points)
+    return (label or "?", str(len(points)), *(f"{place:.2f}" for place in middle))
 
 
 def _format_time(time: float | None, zone: str = "") -> str:

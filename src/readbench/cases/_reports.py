@@ -46,28 +46,28 @@ def report_case(library: Library, case: str, *, method: str = DEFAULT_METHOD, ad
         address: of the service of the library; where it is given, cases and comparisons are links.
     """
     details = library.details(case)
-    own, window = details.case, library.window(case)[0]
+    facts, window = details.case, library.window(case)[0]
     answer = library.search(case, k=HITS, method=method) if len(library) > 1 else None
-    named = [hit.case.id for hit in _from_elsewhere(answer, own)[:EXPLAINED]] if answer else []
+    named = [hit.case.id for hit in _from_elsewhere(answer, facts)[:EXPLAINED]] if answer else []
     evidence = [library.explain(case, name) for name in named]
     body = [
-        f"<h1>{escape(own.label or 'Open case')}</h1>",
+        f"<h1>{escape(facts.label or 'Open case')}</h1>",
         f'<p class="soft">{_describe(details)}</p>',
-        *_answer_parts(answer, own),
+        *_answer_parts(answer, facts),
         "<h2>Signals</h2>",
         make_figure(draw_window(window), _signal_caption(window)),
-        *_hits(answer, address, own),
-        *(part for one in evidence for part in _evidence_parts(one, address, own)),
-        *_notes(own),
+        *_hits(answer, address, facts),
+        *(part for one in evidence for part in _evidence_parts(one, address, facts)),
+        *_notes(facts),
         *_remarks(answer),
     ]
     change = f"change {answer.change}" if answer else "one case"
-    return make_page(f"{own.id}: {own.label or 'open case'}", body, f"{library.store.where}, {change}; {_today()}")
+    return make_page(f"{facts.id}: {facts.label or 'open case'}", body, f"{library.store.where}, {change}; {_today()}")
 
 
-def _from_elsewhere(answer: Answer, own: Case) -> list[Hit]:
+def _from_elsewhere(answer: Answer, case: Case) -> list[Hit]:
     """The hits, those of other recordings first: a case of the same one is no evidence."""
-    same = [hit for hit in answer.hits if own.group and hit.case.group == own.group]
+    same = [hit for hit in answer.hits if case.group and hit.case.group == case.group]
     return [*(hit for hit in answer.hits if hit not in same), *same]
 
 
@@ -82,14 +82,14 @@ def link_case(address: str, case: str, like: str = "") -> str:
 
 
 def _describe(details: CaseDetails) -> str:
-    own = details.case
-    parts = [f"Case {own.id}", f"asset {own.asset}" if own.asset else "", format_time(own.time, own.zone)]
+    case = details.case
+    parts = [f"Case {case.id}", f"asset {case.asset}" if case.asset else "", format_time(case.time, case.zone)]
     parts += [f"{len(details.channels)} channels × {details.steps} steps"]
     parts += [describe_context(details.before, details.rate or math.nan, details.facts)]
     return escape(" · ".join(part for part in parts if part))
 
 
-def _answer_parts(answer: Answer | None, own: Case) -> Iterator[str]:
+def _answer_parts(answer: Answer | None, case: Case) -> Iterator[str]:
     if answer is None or not answer.faults:
         yield '<p class="lead">No other case has a label yet, so nothing can be said of the fault.</p>'
         return
@@ -102,8 +102,8 @@ def _answer_parts(answer: Answer | None, own: Case) -> Iterator[str]:
     else:
         words = f"Most likely {words}"
     yield f'<p class="lead"><b>{escape(words)}</b></p>'
-    if own.label:
-        yield f'<p class="soft">It was resolved as {escape(own.label)}, and the answer knows that.</p>'
+    if case.label:
+        yield f'<p class="soft">It was resolved as {escape(case.label)}, and the answer knows that.</p>'
     rows = [
         f'<tr><td>{escape(one.label)}</td><td class="n">{one.probability:.0%}</td>'
         f'<td style="width:40%"><span class="bar" style="width:{max(1.0, 100 * one.probability):.1f}%"></span></td>'
@@ -113,7 +113,7 @@ def _answer_parts(answer: Answer | None, own: Case) -> Iterator[str]:
     yield "<h2>What it may be</h2><table><tbody>" + "".join(rows) + "</tbody></table>"
 
 
-def _hits(answer: Answer | None, address: str, own: Case) -> Iterator[str]:
+def _hits(answer: Answer | None, address: str, asked: Case) -> Iterator[str]:
     if answer is None:
         return
     yield "<h2>Cases like it</h2>"
@@ -121,7 +121,7 @@ def _hits(answer: Answer | None, address: str, own: Case) -> Iterator[str]:
     for hit in answer.hits:
         case = hit.case
         name = escape(case.id)
-        linked = f'<a href="{escape(link_case(address, own.id, case.id))}">{name}</a>' if address else name
+        linked = f'<a href="{escape(link_case(address, asked.id, case.id))}">{name}</a>' if address else name
         chance = "" if hit.probability is None else f"{hit.probability:.0%}"
         when = format_time(case.time, case.zone)
         cells = [linked, escape(case.label or "open"), escape(case.asset), escape(when)]
@@ -135,7 +135,7 @@ def _hits(answer: Answer | None, address: str, own: Case) -> Iterator[str]:
     yield f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _evidence_parts(evidence: Evidence, address: str, own: Case) -> Iterator[str]:
+def _evidence_parts(evidence: Evidence, address: str, asked: Case) -> Iterator[str]:
     case = evidence.case
     yield f"<h2>Beside {escape(case.id)} ({escape(case.label or 'open')})</h2>"
     alike = [channel.name for channel in evidence.channels if channel.same_way]
@@ -143,15 +143,15 @@ def _evidence_parts(evidence: Evidence, address: str, own: Case) -> Iterator[str
     words = f"Support {evidence.support:+.2f} of -1 to +1. "
     words += f"Departs in the same way: {_list(alike)}. " if alike else "No channel departs in the same way. "
     words += f"Speaks against it: {_list(against)}." if against else ""
-    link = f' <a href="{escape(link_case(address, own.id, case.id))}">Open the comparison</a>' if address else ""
+    link = f' <a href="{escape(link_case(address, asked.id, case.id))}">Open the comparison</a>' if address else ""
     yield f"<p>{escape(words)}{link}</p>"
     yield make_figure(draw_evidence(evidence), "Departures from normal, in its standard deviations.")
 
 
-def _notes(own: Case) -> Iterator[str]:
-    if own.notes:
-        yield f"<h2>Found and done</h2><p>{escape(own.notes)}</p>"
-    links = [link for link in own.links if link.startswith(("http://", "https://"))]
+def _notes(case: Case) -> Iterator[str]:
+    if case.notes:
+        yield f"<h2>Found and done</h2><p>{escape(case.notes)}</p>"
+    links = [link for link in case.links if link.startswith(("http://", "https://"))]
     if links:
         yield "<p>" + " · ".join(f'<a href="{escape(link)}">{escape(link)}</a>' for link in links) + "</p>"
 
@@ -243,49 +243,49 @@ def report_backtest(backtest: Backtest) -> str:
     return make_page("Back-test of the case library", body, f"{backtest.library}; {backtest.method}; {_today()}")
 
 
-def _scope(own: Backtest) -> str:
-    times = [one.case.time for one in own.cases if one.case.time is not None]
-    when = f", {format_time(min(times))[:10]} to {format_time(max(times))[:10]}" if own.by_time and times else ""
-    order = "in the order of their times" if own.by_time else "in the order in which they were entered"
-    return f"{len(own.cases)} resolved cases{when}, {order}, each asked of those before it."
+def _scope(backtest: Backtest) -> str:
+    times = [one.case.time for one in backtest.cases if one.case.time is not None]
+    when = f", {format_time(min(times))[:10]} to {format_time(max(times))[:10]}" if backtest.by_time and times else ""
+    order = "in the order of their times" if backtest.by_time else "in the order in which they were entered"
+    return f"{len(backtest.cases)} resolved cases{when}, {order}, each asked of those before it."
 
 
-def _conclude(own: Backtest) -> str:
-    told = own.told()
+def _conclude(backtest: Backtest) -> str:
+    told = backtest.told()
     if not told:
         return (
             f"It would have named no fault with more than {SPEAKS_FROM:.0%}: the history is too short or too diverse."
         )
     right = sum(one.right for one in told)
-    gap = own.gap
+    gap = backtest.gap
     word = "kept its word" if abs(gap) <= 0.05 else "promised too much" if gap > 0 else "was better than it said"
     return (
-        f"It would have named the fault of {len(told)} of {len(own.cases)} cases and been right in {right}"
-        f" ({own.realised():.0%}). It said {own.stated():.0%} on average, so it {word}."
+        f"It would have named the fault of {len(told)} of {len(backtest.cases)} cases and been right in {right}"
+        f" ({backtest.realised():.0%}). It said {backtest.stated():.0%} on average, so it {word}."
     )
 
 
-def _tiles(own: Backtest) -> Iterator[tuple[str, str]]:
-    yield f"{own.coverage():.0%}", f"of cases get a named fault, above {SPEAKS_FROM:.0%}"
-    yield _percent(own.realised()), f"of these are right; {_percent(own.stated())} was stated"
-    yield _percent(own.found), f"of known faults have a case of theirs among the first {FIRST_HITS}"
-    wrong = len(own.misled) + len(own.reassured)
-    yield f"{wrong} of {len(own.cases)}", f"cases would have misled; called normal: {len(own.reassured)}"
-    yield f"{round(own.minutes_saved / 60):,} h", "saved, by the assumptions below"
+def _tiles(backtest: Backtest) -> Iterator[tuple[str, str]]:
+    yield f"{backtest.coverage():.0%}", f"of cases get a named fault, above {SPEAKS_FROM:.0%}"
+    yield _percent(backtest.realised()), f"of these are right; {_percent(backtest.stated())} was stated"
+    yield _percent(backtest.found), f"of known faults have a case of theirs among the first {FIRST_HITS}"
+    wrong = len(backtest.misled) + len(backtest.reassured)
+    yield f"{wrong} of {len(backtest.cases)}", f"cases would have misled; called normal: {len(backtest.reassured)}"
+    yield f"{round(backtest.minutes_saved / 60):,} h", "saved, by the assumptions below"
 
 
-def _level(own: Backtest, level: float) -> list[str]:
+def _level(backtest: Backtest, level: float) -> list[str]:
     return [
         f"{level:.0%}",
-        f"{len(own.told(level))}",
-        f"{own.coverage(level):.0%}",
-        _percent(own.stated(level)),
-        _percent(own.realised(level)),
+        f"{len(backtest.told(level))}",
+        f"{backtest.coverage(level):.0%}",
+        _percent(backtest.stated(level)),
+        _percent(backtest.realised(level)),
     ]
 
 
-def _novelty(own: Backtest) -> str:
-    new, known = own.new, own.known
+def _novelty(backtest: Backtest) -> str:
+    new, known = backtest.new, backtest.known
     false = sum(one.novel for one in known)
     alarms = f"Of the {len(known)} cases of known faults, {false} were called new ({false / max(1, len(known)):.0%})."
     if not new:
@@ -297,13 +297,13 @@ def _novelty(own: Backtest) -> str:
     )
 
 
-def _misled(own: Backtest) -> Iterator[str]:
-    wrong = own.misled
-    if own.reassured:
-        share = len(own.reassured) / len(own.cases)
+def _misled(backtest: Backtest) -> Iterator[str]:
+    wrong = backtest.misled
+    if backtest.reassured:
+        share = len(backtest.reassured) / len(backtest.cases)
         yield (
-            f"<p>Of {len(own.cases)} faults, {len(own.reassured)} ({share:.0%}) would have been called normal operation"
-            f" with at least {SPEAKS_FROM:.0%}: an engineer might have looked away.</p>"
+            f"<p>Of {len(backtest.cases)} faults, {len(backtest.reassured)} ({share:.0%}) would have been called normal"
+            f" operation with at least {SPEAKS_FROM:.0%}: an engineer might have looked away.</p>"
         )
     if not wrong:
         yield f"<p>No fault that was named with more than {SPEAKS_FROM:.0%} was wrong.</p>"
@@ -328,24 +328,24 @@ def _misled(own: Backtest) -> Iterator[str]:
         yield f'<p class="soft">{len(wrong) - MOST_MISLED} more, with less confidence; all are in the JSON.</p>'
 
 
-def _time(own: Backtest) -> str:
-    costs, told = own.assumptions, own.told()
-    right, wrong = sum(one.right for one in told), len(own.misled) + len(own.reassured)
+def _time(backtest: Backtest) -> str:
+    costs, told = backtest.assumptions, backtest.told()
+    right, wrong = sum(one.right for one in told), len(backtest.misled) + len(backtest.reassured)
     return (
         f"Assumed, not measured: {costs.unaided:g} minutes to find a cause without help, {costs.aided:g} to check"
         f" a right answer, {costs.misled:g} minutes lost to a wrong one. Then right answers, {right}, save"
         f" {right * (costs.unaided - costs.aided) / 60:,.1f} hours, and wrong ones, {wrong}, cost"
-        f" {wrong * costs.misled / 60:,.1f}: {own.minutes_saved / 60:,.1f} hours over these cases."
+        f" {wrong * costs.misled / 60:,.1f}: {backtest.minutes_saved / 60:,.1f} hours over these cases."
     )
 
 
-def _method(own: Backtest) -> str:
+def _method(backtest: Backtest) -> str:
     return (
-        f"The first {own.skipped} resolved cases are history only. Cases of one recording are asked together and are no"
-        " evidence for each other. Windows of normal operation count as known from the beginning. The method learns"
-        " again whenever the history has grown by a twentieth. Labels are taken for true and for known as soon as the"
+        f"The first {backtest.skipped} resolved cases are history only. Cases of one recording are asked together and"
+        " are no evidence for each other. Windows of normal operation count as known from the beginning. The method"
+        " learns again whenever the history has grown by a twentieth. Labels are taken for true and for known as soon as the"
         " next case came. Stated precision is the mean probability of the named faults; over all options that came"
-        f" first, normal operation and “{UNLIKE}” among them, the expected calibration error is {own.error:.3f}."
+        f" first, normal operation and “{UNLIKE}” among them, the expected calibration error is {backtest.error:.3f}."
     )
 
 

@@ -193,8 +193,8 @@ class _Corpus:
         number = np.array([classes.index(name) for name in snapshot.classes], np.int32)
         labels = np.full(len(keys), UNLABELLED, np.int32)
         labels[: len(self.keys)] = np.where(gone[: len(self.keys)], self.knowledge.labels, UNLABELLED)
-        own = snapshot.labels[positions[here]]
-        labels[here] = np.where(own == UNLABELLED, UNLABELLED, number[own])
+        labels_here = snapshot.labels[positions[here]]
+        labels[here] = np.where(labels_here == UNLABELLED, UNLABELLED, number[labels_here])
         rejected = np.zeros((len(keys), len(classes)), np.bool_)
         rejected[np.ix_(here, number)] = snapshot.rejections[positions[here]]
         return _Corpus(keys, positions, classes, Knowledge(labels, rejected))
@@ -358,12 +358,12 @@ class Engine:
         progress: Progress,
     ) -> FittedMethod:
         """The method fitted on cases, and taught by their labels; fitted legs stay where only facts have changed."""
-        own = part(snapshot)
-        if known is not None and _fits_still(known.value, part(known.snapshot), own):
-            fitted = known.value.retell(own.describe(known.value.corpus))
+        corpus_part = part(snapshot)
+        if known is not None and _fits_still(known.value, part(known.snapshot), corpus_part):
+            fitted = known.value.retell(corpus_part.describe(known.value.corpus))
         else:
-            fitted = self._build(spec, progress).fit(own.corpus(), own.normals).prepare()
-        knowledge = know_labels(own, np.arange(len(own)))
+            fitted = self._build(spec, progress).fit(corpus_part.corpus(), corpus_part.normals).prepare()
+        knowledge = know_labels(corpus_part, np.arange(len(corpus_part)))
         if known_before := self._lessons.recall(fitted, knowledge):
             fitted.recall(knowledge, known_before)
             return fitted

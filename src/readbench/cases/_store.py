@@ -237,20 +237,20 @@ class StoredWindows:
             return WindowSet.from_arrays([])
         windows = self._windows()
         new = [digest for digest in dict.fromkeys(wanted) if digest not in sound]
-        for digest, found in zip(new, window_digests(windows[[place[own] for own in new]]), strict=True):
+        for digest, found in zip(new, window_digests(windows[[place[digest] for digest in new]]), strict=True):
             _require_same("window", digest, found, where)
         sound.update(new)
         return windows[np.array([place[digest] for digest in wanted], np.intp)]
 
     def _windows(self) -> WindowSet:
-        sets = {own: number for number, own in enumerate(dict.fromkeys(self.channels))}
+        sets = {channel_set: number for number, channel_set in enumerate(dict.fromkeys(self.channels))}
         count = len(self.digests)
         return WindowSet(
             chunks=self.chunks,
             chunk=self.chunk,
             offset=self.offset,
             lengths=self.lengths,
-            channel_set=np.array([sets[own] for own in self.channels], np.int32),
+            channel_set=np.array([sets[channel_set] for channel_set in self.channels], np.int32),
             channel_sets=tuple(sets),
             labels=np.full(count, UNLABELLED, np.int32),
             classes=(),
@@ -267,13 +267,13 @@ def join_contexts(found: Mapping[str, StoredContext], wanted: Sequence[str], whe
     named = [digest for digest in dict.fromkeys(wanted) if digest]
     _require_all("context", named, found, where)
     known = {"": StoredContext(), **found}
-    own = [known[digest] for digest in wanted]
+    rows = [known[digest] for digest in wanted]
     context = Context.of(
-        len(own),
-        befores=[row.before for row in own],
-        rates=[row.rate for row in own],
-        units=[row.units for row in own],
-        facts=[row.facts for row in own],
+        len(rows),
+        befores=[row.before for row in rows],
+        rates=[row.rate for row in rows],
+        units=[row.units for row in rows],
+        facts=[row.facts for row in rows],
     )
     first = {digest: place for place, digest in reversed(list(enumerate(wanted)))}
     for digest in named:

@@ -255,14 +255,14 @@ def cases_to_label_next(found: list[Suggestion]) -> list[NextCase]:
     """List the open cases whose fault an expert should find out first, at most 20: they tell most about others."""
     return [
         NextCase(
-            id=own.case.id,
-            may_be=own.guess,
-            doubt=round(own.doubt, 3),
-            tells_about=own.tells,
-            asset=own.case.asset,
-            notes=shorten_note(own.case.notes, NOTE),
+            id=suggestion.case.id,
+            may_be=suggestion.guess,
+            doubt=round(suggestion.doubt, 3),
+            tells_about=suggestion.tells,
+            asset=suggestion.case.asset,
+            notes=shorten_note(suggestion.case.notes, NOTE),
         )
-        for own in found
+        for suggestion in found
     ]
 
 
@@ -270,13 +270,13 @@ def doubtful_labels(found: list[Doubt]) -> list[DoubtfulLabel]:
     """List resolved cases, at most 20, whose fault looks wrong to all other recordings; a reason to look again."""
     return [
         DoubtfulLabel(
-            id=own.case.id,
-            fault=own.case.label,
-            fault_probability=round(own.probability, 3),
-            rather=own.rather,
-            rather_probability=round(own.rather_probability, 3),
+            id=doubt.case.id,
+            fault=doubt.case.label,
+            fault_probability=round(doubt.probability, 3),
+            rather=doubt.rather,
+            rather_probability=round(doubt.rather_probability, 3),
         )
-        for own in found
+        for doubt in found
     ]
 
 
@@ -285,7 +285,7 @@ def library_overview(found: LibraryOverview) -> Glance:
     return Glance(
         faults=dict(Counter(point.case.label or "" for point in found.points)),
         near_duplicates=[
-            Twins(first=own.first.id, second=own.second.id, likeness=round(own.likeness, 3)) for own in found.twins
+            Twins(first=twin.first.id, second=twin.second.id, likeness=round(twin.likeness, 3)) for twin in found.twins
         ],
         older_cases_left_out=found.left_out,
     )
@@ -325,7 +325,7 @@ class Tools:
         self.method = method
         self.check = check
         self.roots = tuple(check_folder(root) for root in roots)
-        self.asked = {name: own for name, own in ASKED.items() if roots or name not in FILES}
+        self.asked = {name: parameter for name, parameter in ASKED.items() if roots or name not in FILES}
 
     def reading(self) -> list[Callable[..., Any]]:
         """Tools that change nothing."""
@@ -334,7 +334,7 @@ class Tools:
 
     def writing(self) -> list[tuple[Callable[..., Any], bool]]:
         """Tools that change the library, and whether they replace what is there."""
-        described = {name: own for name, own in self.asked.items() if name != "case"}
+        described = {name: parameter for name, parameter in self.asked.items() if name != "case"}
         add = _sign(self.add_case, self.add_case, _parameters(described | NEW), AddedCase)
         return [(add, False), (self.label_case, True), (self.undo_change, True)]
 
@@ -415,13 +415,15 @@ class Tools:
 
         def ask(**given: Any) -> Any:  # noqa: ANN401 - as the question declares them
             asked: dict[str, Any] = {}
-            for own in question.parameters.values():
-                if own.given_by is GivenBy.WINDOW:
-                    asked[own.name] = self._read({name: given[name] for name in self.asked})
-                elif own.given_by is GivenBy.METHOD:
-                    asked[own.name] = self.method
+            for parameter in question.parameters.values():
+                if parameter.given_by is GivenBy.WINDOW:
+                    asked[parameter.name] = self._read({name: given[name] for name in self.asked})
+                elif parameter.given_by is GivenBy.METHOD:
+                    asked[parameter.name] = self.method
                 else:
-                    asked[own.name] = max(1, min(given[own.name], MOST_HITS)) if own.counts else given[own.name]
+                    asked[parameter.name] = (
+                        max(1, min(given[parameter.name], MOST_HITS)) if parameter.counts else given[parameter.name]
+                    )
             answer = question(self.library, **asked)
             return shorten(answer) if shorten else answer
 
@@ -440,13 +442,13 @@ class Tools:
         """What an agent may say: what is needed first, then the window, then the rest."""
         needed: list[Parameter] = []
         others: list[Parameter] = []
-        for own in question.parameters.values():
-            if own.given_by is GivenBy.WINDOW:
+        for parameter in question.parameters.values():
+            if parameter.given_by is GivenBy.WINDOW:
                 others += _parameters(self.asked)
-            elif own.given_by is None:
-                chosen = needed if own.required else others
-                hint = Place if own.hint is str else own.hint
-                chosen.append(_parameter(own.name, hint, _default(own), own.help))
+            elif parameter.given_by is None:
+                chosen = needed if parameter.required else others
+                hint = Place if parameter.hint is str else parameter.hint
+                chosen.append(_parameter(parameter.name, hint, _default(parameter), parameter.help))
         return [*needed, *others]
 
 
@@ -506,8 +508,8 @@ def _expose(tool: Callable[..., Any], run: Run, *, writes: bool) -> Callable[...
     from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415
     from mcp.types import CallToolResult, TextContent  # noqa: PLC0415
 
-    own = signature(tool, eval_str=True)
-    answers: TypeAdapter[Any] = TypeAdapter(own.return_annotation)
+    signed = signature(tool, eval_str=True)
+    answers: TypeAdapter[Any] = TypeAdapter(signed.return_annotation)
 
     async def call(ctx: Any, **given: Any) -> Any:  # noqa: ANN401
         try:
@@ -524,8 +526,8 @@ def _expose(tool: Callable[..., Any], run: Run, *, writes: bool) -> Callable[...
         )
 
     context = Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=Context)
-    described = [own.replace(kind=Parameter.KEYWORD_ONLY) for own in own.parameters.values()]
-    exposed = _sign(call, tool, [context, *described], own.return_annotation)
+    described = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in signed.parameters.values()]
+    exposed = _sign(call, tool, [context, *described], signed.return_annotation)
     exposed.__annotations__ = {"ctx": Context}
     return exposed
 
@@ -557,11 +559,11 @@ def _parameter(name: str, kind: Any, default: Any, words: str) -> Parameter:  # 
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
-def _default(own: QuestionParameter) -> Any:  # noqa: ANN401 - of any type
-    if own.required:
+def _default(parameter: QuestionParameter) -> Any:  # noqa: ANN401 - of any type
+    if parameter.required:
         return Parameter.empty
-    default: Any = own.declared.default
-    return min(default, FEW) if own.counts else default
+    default: Any = parameter.declared.default
+    return min(default, FEW) if parameter.counts else default
 
 
 def read_asked(given: dict[str, Any], roots: Sequence[Path] = ()) -> ReadRecording | str:
@@ -597,8 +599,8 @@ def _read_values(given: dict[str, Any], channels: tuple[str, ...]) -> ReadRecord
         raise UsageError(f"The onset {given['onset'][:20]!r} is no step within the {rows.shape[1]} of the values.")
     windows = WindowSet.from_arrays([rows[:, onset:]], channels=names)
     before = rows[:, :onset] if onset else None
-    own = attach_context(windows, before=before, rate=given["rate"], facts=given["facts"] or None)
-    return ReadRecording(own, np.full(1, np.nan))
+    converted = attach_context(windows, before=before, rate=given["rate"], facts=given["facts"] or None)
+    return ReadRecording(converted, np.full(1, np.nan))
 
 
 def _check_known(channels: Iterable[str], values: Values) -> None:

@@ -58,8 +58,8 @@ def audit_command(
     if as_json:
         print(json.dumps([audit.facts() for audit in audits], indent=1))  # noqa: T201 - this is the output
     else:
-        for audit, own in zip(audits, pages, strict=True):
-            show_blocks([f"{audit.name}. {tell_verdicts(audit)}"] if every else own, output())
+        for audit, page in zip(audits, pages, strict=True):
+            show_blocks([f"{audit.name}. {tell_verdicts(audit)}"] if every else page, output())
     for path in out or ():
         single = len(pages) == 1 and not every
         write_blocks(pages[0] if single else summary_blocks(audits, absent, f"{command} --out {path}"), path)

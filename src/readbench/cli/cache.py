@@ -34,24 +34,24 @@ def cache_command(
     the cache below five gigabytes. Example: `readbench cache --prune --most 2GB`
     """
     root, entries = cache_root(), list_cache()
-    kinds = sorted({own.kind for own in entries})
+    kinds = sorted({entry.kind for entry in entries})
     if kind and kind not in kinds:
         raise UsageError(f"The cache at {root} has no {kind!r}. It has: {', '.join(kinds) or 'nothing'}.")
-    entries = [own for own in entries if kind in ("", own.kind)]
+    entries = [entry for entry in entries if kind in ("", entry.kind)]
     limit = time.time() - older_than * DAY_S
     chosen = choose_surplus(entries, parse_size(most)) if most else entries
-    chosen = [own for own in chosen if own.used <= limit]
-    for own in chosen if prune else ():
-        own.remove()
+    chosen = [entry for entry in chosen if entry.used <= limit]
+    for entry in chosen if prune else ():
+        entry.remove()
     rows = [
         {
             "kind": name,
-            "entries": sum(own.kind == name for own in entries),
-            "bytes": sum(own.size for own in entries if own.kind == name),
-            "selected": sum(own.kind == name for own in chosen),
-            "selected_bytes": sum(own.size for own in chosen if own.kind == name),
+            "entries": sum(entry.kind == name for entry in entries),
+            "bytes": sum(entry.size for entry in entries if entry.kind == name),
+            "selected": sum(entry.kind == name for entry in chosen),
+            "selected_bytes": sum(entry.size for entry in chosen if entry.kind == name),
         }
-        for name in sorted({own.kind for own in entries})
+        for name in sorted({entry.kind for entry in entries})
     ]
     if as_json:
         print(json.dumps({"root": str(root), "kinds": rows}, indent=1))  # noqa: T201 - this is the output

@@ -66,24 +66,24 @@ def connect_command(
 
     file = sources_beside(where, sources)
     if listed or not name:
-        rows = [(own.name, own.address.shown, own.address.secret or "none") for own in file.all()]
+        rows = [(entry.name, entry.address.shown, entry.address.secret or "none") for entry in file.all()]
         print_shown([Sheet(("Name", "Address", "Secret"), rows)])
         if check:
-            _check([own.name for own in file.all()], where, sources)
+            _check([entry.name for entry in file.all()], where, sources)
         return
     if remove:
         file.remove(name)
         say(f"forgot {name}")
         return
     if address:
-        own = NamedSource(name, SourceAddress.parse(address, secret, _options(option)))
-        open_source(own.address).close()
-        file.put(own)
-        say(f"{name} is {own.address.shown}")
+        named = NamedSource(name, SourceAddress.parse(address, secret, _options(option)))
+        open_source(named.address).close()
+        file.put(named)
+        say(f"{name} is {named.address.shown}")
     if channels:
         source = file.get(name).open()
         found = source.channels()
-        rows = [(clean(own.asset), clean(own.name), clean(own.unit)) for own in found[:MOST_SHOWN]]
+        rows = [(clean(channel.asset), clean(channel.name), clean(channel.unit)) for channel in found[:MOST_SHOWN]]
         more = [f"And {len(found) - MOST_SHOWN} more."] if len(found) > MOST_SHOWN else []
         print_shown([Sheet(("Asset", "Channel", "Unit"), rows), *more])
         source.close()
@@ -111,7 +111,7 @@ def _check(names: list[str], where: str, sources: Path | None) -> None:
         source = sources_beside(where, sources).get(name).open()
         try:
             found = source.channels()
-            assets = {own.asset for own in found}
+            assets = {channel.asset for channel in found}
             say(f"{name} answers: {len(found)} channels of {len(assets)} assets")
         except ReadbenchError as error:
             failed += 1

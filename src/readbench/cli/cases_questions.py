@@ -102,7 +102,7 @@ def review_command(
         if name not in question.parameters:
             raise UsageError(f"{'-k' if name == 'k' else f'--{name}'} does not apply to --what {what}. Leave it out.")
         question.parameters[name].declared.check(what, value)
-    asked = {name: own.declared.default for name, own in question.parameters.items()} | given
+    asked = {name: parameter.declared.default for name, parameter in question.parameters.items()} | given
     with Terminal() as progress:
         answer = question(open_library(where, progress=progress), **asked)
     print_answer(answer, question.show(answer), as_json)
@@ -116,7 +116,7 @@ def build_command(question: Question[Any]) -> Callable[..., None]:
             from readbench.common.plots import check_figure_name, save
 
             check_figure_name(figure)
-        asked = {own.name: _read_parameter(own, given) for own in question.parameters.values()}
+        asked = {parameter.name: _read_parameter(parameter, given) for parameter in question.parameters.values()}
         with Terminal() as progress:
             answer = question(open_library(where, progress=progress), **asked)
         if figure and question.draw:
@@ -142,14 +142,14 @@ def build_check(question: Question[Any]) -> Callable[..., None]:
         ask(where, window=window, as_json=as_json, **given)
 
     command: Any = check
-    own = dict(signature(ask).parameters)
-    own["window"] = own["window"].replace(
+    parameters = dict(signature(ask).parameters)
+    parameters["window"] = parameters["window"].replace(
         annotation=Annotated[str, typer.Argument(help="A file, or the name of a case; none to check the library.")],
         default="",
     )
     repair = Annotated[bool, typer.Option("--repair", help="Of a library: rebuild what can be; stop services first.")]
-    own["repair"] = Parameter("repair", Parameter.KEYWORD_ONLY, annotation=repair, default=False)
-    command.__signature__ = Signature(list(own.values()))
+    parameters["repair"] = Parameter("repair", Parameter.KEYWORD_ONLY, annotation=repair, default=False)
+    command.__signature__ = Signature(list(parameters.values()))
     command.__doc__ = "\n\n".join(
         (
             question.summary,
@@ -166,12 +166,12 @@ def _check_library(where: str, repair: bool, as_json: bool) -> None:
 
     with Terminal() as progress:
         checked = check_library(where, repair=repair, progress=progress)
-    left = [own for own in checked.findings if not own.done]
+    left = [finding for finding in checked.findings if not finding.done]
     if as_json:
         print(json.dumps(asdict(checked), indent=1))  # noqa: T201 - this is the output
     else:
-        for own in checked.findings:
-            say(f"{own.what} {own.done}".strip())
+        for finding in checked.findings:
+            say(f"{finding.what} {finding.done}".strip())
         say(
             f"{checked.changes} rows of the journal, {checked.windows} windows, {checked.contexts} contexts and"
             f" {checked.vectors} vectors were looked at; {len(checked.findings)} are damaged, {len(left)} left so"
@@ -198,7 +198,7 @@ def print_answer(answer: Any, shown: Shown, as_json: bool) -> None:  # noqa: ANN
     if not as_json:
         print_shown(shown)
     elif isinstance(answer, list):
-        print(json.dumps([own.model_dump(mode="json") for own in answer], indent=1))  # noqa: T201 - this is the output
+        print(json.dumps([item.model_dump(mode="json") for item in answer], indent=1))  # noqa: T201 - this is the output
     else:
         print(answer.model_dump_json(indent=1))  # noqa: T201 - this is the output
 
@@ -229,8 +229,8 @@ def show_answer(answer: Answer) -> Shown:
     from readbench.cases import NORMAL_OPERATION, UNLIKE, describe_oddities, format_time, shorten_note
 
     special = UNLIKE, NORMAL_OPERATION
-    listed = [own for place, own in enumerate(answer.faults) if place < MOST_FAULTS or own.label in special]
-    options = [(own.label, f"{own.probability:.0%}", "yes" if own.possible else "") for own in listed]
+    listed = [fault for place, fault in enumerate(answer.faults) if place < MOST_FAULTS or fault.label in special]
+    options = [(fault.label, f"{fault.probability:.0%}", "yes" if fault.possible else "") for fault in listed]
     rows = []
     for group in answer.groups:
         share = "" if group.probability is None else f"{group.probability:.0%}"
@@ -250,37 +250,41 @@ def show_answer(answer: Answer) -> Shown:
 def _command_parameters(question: Question[Any]) -> list[Parameter]:
     hints: dict[str, tuple[Any, Any]] = {"where": (Where, Parameter.empty)}
     parameters = question.parameters.values()
-    for own in sorted(parameters, key=lambda own: (own.given_by is not GivenBy.WINDOW, not own.required)):
-        hints[own.name] = _hint(own), Parameter.empty if own.required else own.declared.default
-        if own.given_by is GivenBy.WINDOW:
+    for parameter in sorted(
+        parameters, key=lambda parameter: (parameter.given_by is not GivenBy.WINDOW, not parameter.required)
+    ):
+        hints[parameter.name] = _hint(parameter), Parameter.empty if parameter.required else parameter.declared.default
+        if parameter.given_by is GivenBy.WINDOW:
             hints |= WINDOW_OPTIONS
     if question.draw:
         hints["figure"] = Annotated[Path | None, typer.Option(help="Draw it: PNG, SVG or PDF.")], None
     hints["as_json"] = Json, False
-    return [Parameter(n, Parameter.KEYWORD_ONLY, annotation=hint, default=own) for n, (hint, own) in hints.items()]
+    return [
+        Parameter(n, Parameter.KEYWORD_ONLY, annotation=hint, default=default) for n, (hint, default) in hints.items()
+    ]
 
 
-def _hint(own: QuestionParameter) -> Any:  # noqa: ANN401 - a type with what typer needs
-    if own.given_by is GivenBy.WINDOW:
+def _hint(parameter: QuestionParameter) -> Any:  # noqa: ANN401 - a type with what typer needs
+    if parameter.given_by is GivenBy.WINDOW:
         return Annotated[str, typer.Argument(help="A file, or the name of a case.", show_default=False)]
-    if own.given_by is GivenBy.METHOD:
+    if parameter.given_by is GivenBy.METHOD:
         return Method
-    interval = own.declared.interval
+    interval = parameter.declared.interval
     ends = (interval.low, interval.high) if interval else (-math.inf, math.inf)
-    least, most = (own.declared.kind(end) if math.isfinite(end) else None for end in ends)
-    if own.required:
-        return Annotated[own.hint, typer.Argument(help=own.help, min=least, max=most, show_default=False)]
-    flags = (f"-{own.name}",) if len(own.name) == 1 else ()
-    return Annotated[own.hint, typer.Option(*flags, help=own.help, min=least, max=most)]
+    least, most = (parameter.declared.kind(end) if math.isfinite(end) else None for end in ends)
+    if parameter.required:
+        return Annotated[parameter.hint, typer.Argument(help=parameter.help, min=least, max=most, show_default=False)]
+    flags = (f"-{parameter.name}",) if len(parameter.name) == 1 else ()
+    return Annotated[parameter.hint, typer.Option(*flags, help=parameter.help, min=least, max=most)]
 
 
-def _read_parameter(own: QuestionParameter, given: dict[str, Any]) -> Any:  # noqa: ANN401 - as the question declares it
-    if own.given_by is not GivenBy.WINDOW:
-        return given[own.name]
+def _read_parameter(parameter: QuestionParameter, given: dict[str, Any]) -> Any:  # noqa: ANN401 - as the question declares it
+    if parameter.given_by is not GivenBy.WINDOW:
+        return given[parameter.name]
     interval = given["first"], given["last"]
     columns = roles(given["time"], "", given["channels"], onset=given["onset_column"], zone=given["zone"])
     told = told_context(given["onset"], given["before"], given["rate"], given["fact"])
-    window = read_window(given[own.name], columns, interval, told)
+    window = read_window(given[parameter.name], columns, interval, told)
     return window if isinstance(window, str) or not given["asset"] else _of_asset(window, given["asset"])
 
 

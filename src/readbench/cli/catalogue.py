@@ -203,7 +203,7 @@ def _composed_facts(name: str) -> dict[str, Any]:
     from readbench.engine.spec import COMPOSED, parse
 
     spec = parse(name)
-    lacking = next((f"{own.name} {reason}" for own in spec.entries() if (reason := own.unavailable())), "")
+    lacking = next((f"{entry.name} {reason}" for entry in spec.entries() if (reason := entry.unavailable())), "")
     return {
         "name": name,
         "kind": "whole method",

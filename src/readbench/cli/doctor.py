@@ -90,26 +90,32 @@ def _packages(told: set[str]) -> list[Fact]:
     """
     declared = list(_declared())
     required = [requirement for extra, requirement in declared if not extra]
-    lacking = [own.name for own in required if _installed(own) is None]
+    lacking = [requirement.name for requirement in required if _installed(requirement) is None]
     state = f"broken: lacks {', '.join(lacking)}" if lacking else f"{len(required)} packages, all here"
     facts: list[Fact] = [(REQUIRED, state, "pip install --force-reinstall readbench" if lacking else "")]
     complete = []
     for extra in dict.fromkeys(extra for extra, _ in declared if extra not in ("", *NOT_OFFERED)):
-        absent = [own.name for name, own in declared if name == extra and _installed(own) is None]
+        absent = [
+            requirement.name for name, requirement in declared if name == extra and _installed(requirement) is None
+        ]
         if not absent:
             complete.append(extra)
         elif extra not in told:
             facts.append((f"extra {extra}", f"lacks {', '.join(absent)}", f"pip install 'readbench[{extra}]'"))
     facts.append(("extras", ", ".join(complete) or "none", ""))
-    return [*facts, *dict.fromkeys(_misfits(own for _, own in declared))]
+    return [*facts, *dict.fromkeys(_misfits(requirement for _, requirement in declared))]
 
 
 def _misfits(requirements: Iterable[Requirement]) -> Iterator[Fact]:
     """Packages that are here in a version that does not fit."""
-    for own in requirements:
-        found = _installed(own)
-        if found is not None and not own.specifier.contains(found, prereleases=True):
-            yield own.name, f"broken: {found}, needs {own.specifier}", f"pip install '{own.name}{own.specifier}'"
+    for requirement in requirements:
+        found = _installed(requirement)
+        if found is not None and not requirement.specifier.contains(found, prereleases=True):
+            yield (
+                requirement.name,
+                f"broken: {found}, needs {requirement.specifier}",
+                f"pip install '{requirement.name}{requirement.specifier}'",
+            )
 
 
 def _declared() -> Iterator[tuple[str, Requirement]]:
@@ -166,11 +172,11 @@ def _methods() -> tuple[list[Fact], set[str]]:
             lacks.setdefault(remedy, {}).update(dict.fromkeys(lacking))
     ready = len(entries) - sum(map(len, names.values()))
     facts: list[Fact] = [("methods", f"{ready} of {len(entries)} ready", "")]
-    facts += [(", ".join(own), f"needs {', '.join(lacks[remedy])}", remedy) for remedy, own in names.items()]
-    for name, own in weighty.items():
-        if own["where"]:
-            revision = f"@{own['revision'][:12]}" if own["revision"] else f" in {own['where']}"
-            facts.append((f"weights of {name}", f"{own['weights']}{revision}, {own['bytes'] / 1e6:.1f} MB", ""))
+    facts += [(", ".join(methods), f"needs {', '.join(lacks[remedy])}", remedy) for remedy, methods in names.items()]
+    for name, weights in weighty.items():
+        if weights["where"]:
+            revision = f"@{weights['revision'][:12]}" if weights["revision"] else f" in {weights['where']}"
+            facts.append((f"weights of {name}", f"{weights['weights']}{revision}, {weights['bytes'] / 1e6:.1f} MB", ""))
     return facts, {entry.extra for entry in entries if entry.missing_modules()}
 
 

@@ -54,7 +54,7 @@ def fetch_command(
 
     entry = ENCODERS.get(encoder)
     if entry not in published():
-        names = ", ".join(own.name for own in published())
+        names = ", ".join(encoder_entry.name for encoder_entry in published())
         raise UsageError(f"{encoder} has no published weights. Encoders that have: {names}.")
     weights = str(entry.parameters["weights"].default)
     weights = f"{weights}@{revision}" if revision else weights

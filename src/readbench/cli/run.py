@@ -184,7 +184,7 @@ def _choose_folder(out: Path | None, suite_name: str, plan: Plan, console: Conso
     if out:
         _line(console, f"{out} holds another run. Its cells stay; its tables are written anew for this one.")
         return out
-    beside = next(own for n in count(2) if free(own := first.with_name(f"{suite_name}-{n}")))
+    beside = next(candidate for n in count(2) if free(candidate := first.with_name(f"{suite_name}-{n}")))
     _line(console, f"{first} holds another run, which stays as it is. This one goes to {beside}.")
     return beside
 
@@ -243,10 +243,10 @@ def _show_costs(forecasts: Sequence[Forecast], models: ModelOptions, console: Co
     from readbench.engine.llm import Spending, describe_spending
 
     for model, group in groupby(forecasts, key=lambda forecast: forecast.model):
-        own = list(group)
-        most = [forecast.most for forecast in own]
+        of_model = list(group)
+        most = [forecast.most for forecast in of_model]
         *told, total, budget = describe_spending(model, [*most, sum(most, Spending())], models)
-        for forecast, cost in zip(own, told, strict=True):
+        for forecast, cost in zip(of_model, told, strict=True):
             _line(console, f"{model} on {forecast.dataset}: {cost}")
         _line(console, f"{model}: {total}; {budget}")
 

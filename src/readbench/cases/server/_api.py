@@ -80,15 +80,15 @@ async def window(service: Served, _caller: Reader, case: Name) -> Stored:
     """The readings of a case, and what its window brought along."""
 
     def read() -> Stored:
-        own = check_size(service.library.window(case), service.settings)[0]
+        found = check_size(service.library.window(case), service.settings)[0]
         return Stored(
             case=service.library.case(case),
-            channels=own.channels,
-            values=own.values.tolist(),
-            before=None if own.before is None else own.before.tolist(),
-            rate=None if math.isnan(own.rate) else own.rate,
-            units=own.units,
-            facts=dict(own.facts),
+            channels=found.channels,
+            values=found.values.tolist(),
+            before=None if found.before is None else found.before.tolist(),
+            rate=None if math.isnan(found.rate) else found.rate,
+            units=found.units,
+            facts=dict(found.facts),
         )
 
     return await service.work.do(read)
@@ -142,9 +142,9 @@ async def search_file(
 
     def find() -> bytes:
         chosen = service.settings.choose_method(method)
-        own = sent.read(service.settings, onset_column=context.onset_column, told=context.told)
-        check_effort(own.windows, service)
-        return service.search(own, k=hits(k, service), method=chosen)
+        read = sent.read(service.settings, onset_column=context.onset_column, told=context.told)
+        check_effort(read.windows, service)
+        return service.search(read, k=hits(k, service), method=chosen)
 
     return Response(await service.work.do(find), media_type=JSON)
 
@@ -161,7 +161,9 @@ def list_cases(service: CaseService, query: ListQuery) -> CasePage:
 
 def _cut_page(cases: list[Case]) -> list[Case]:
     """The first of some cases, so many as have `MAX_PAGE_TEXT` characters together, and at least one."""
-    sizes = accumulate(len(own.notes) + sum(map(len, (*own.tags, *own.links, *own.rejected))) for own in cases)
+    sizes = accumulate(
+        len(entry.notes) + sum(map(len, (*entry.tags, *entry.links, *entry.rejected))) for entry in cases
+    )
     return cases[: max(1, sum(size <= MAX_PAGE_TEXT for size in sizes))]
 
 

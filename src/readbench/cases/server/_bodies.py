@@ -224,12 +224,12 @@ def window_of_file(
     >>> window_of_file("../a.csv", b"t,flow\n0,1\n1,2\n", Settings()).windows.channels(0)
     ('flow',)
     """
-    own = PurePosixPath(name.replace("\\", "/")).name[-MAX_NAME:] or "file"
-    given = (own, content)
+    file_name = PurePosixPath(name.replace("\\", "/")).name[-MAX_NAME:] or "file"
+    given = (file_name, content)
     roles = Roles(time=time, onset=onset_column, zone=zone)
     read = read_recording(given, roles, interval, settings.file_limits, told or ToldContext())
     if len(read.windows) != 1:
-        raise UsageError(f"{own} holds {len(read.windows)} windows. Send one at a time.")
+        raise UsageError(f"{file_name} holds {len(read.windows)} windows. Send one at a time.")
     return replace(read, windows=check_size(_without_facts(read.windows, asset), settings))
 
 
@@ -359,11 +359,13 @@ def _window(body: WindowBody) -> WindowSet:
 
 def begin_at(windows: WindowSet, step: int) -> WindowSet:
     """One window from a step on; the steps before become the time before."""
-    own = windows[0]
-    if not 0 < step < own.values.shape[1]:
-        raise UsageError(f"The onset {step} is not within the {own.values.shape[1]} steps of the window.")
-    late = 0.0 if math.isnan(own.rate) else step / own.rate
-    return WindowSet.of(replace(own, values=own.values[:, step:], before=own.values[:, :step], time=own.time + late))
+    window = windows[0]
+    if not 0 < step < window.values.shape[1]:
+        raise UsageError(f"The onset {step} is not within the {window.values.shape[1]} steps of the window.")
+    late = 0.0 if math.isnan(window.rate) else step / window.rate
+    return WindowSet.of(
+        replace(window, values=window.values[:, step:], before=window.values[:, :step], time=window.time + late)
+    )
 
 
 def _matrix(values: Rows, channels: tuple[str, ...], what: str) -> np.ndarray:

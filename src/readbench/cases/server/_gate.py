@@ -224,7 +224,7 @@ def deed_of(route: object) -> Deed | None:
     if isinstance(deed := getattr(route, "deed", None), Deed):
         return deed
     dependant = getattr(route, "dependant", None)
-    calls = [] if dependant is None else [own.call for own in dependant.dependencies]
+    calls = [] if dependant is None else [dependency.call for dependency in dependant.dependencies]
     return max((call.deed for call in calls if isinstance(call, Needs)), key=ROLES.__getitem__, default=None)
 
 

@@ -89,8 +89,8 @@ class PanelTarget(GrafanaBody):
     @property
     def options(self) -> dict[str, str]:
         """The payload as texts; a choice of several counts by its first."""
-        own = self.payload if isinstance(self.payload, dict) else {}
-        plain = {name: value[0] if isinstance(value, list) and value else value for name, value in own.items()}
+        fields = self.payload if isinstance(self.payload, dict) else {}
+        plain = {name: value[0] if isinstance(value, list) and value else value for name, value in fields.items()}
         return {name: str(value) for name, value in plain.items() if value not in (None, [], "")}
 
 
@@ -287,7 +287,7 @@ async def open_range(_service: Served, _caller: Reader, asked: Annotated[ListedR
 def list_values(service: CaseService, key: str) -> list[str]:
     """The assets, faults or tags of the library, or its sources."""
     if key == "source":
-        return [own.name for own in sources_of(service).all()]
+        return [source.name for source in sources_of(service).all()]
     if key not in KEYS:
         raise UnknownNameError("filter", key, (*KEYS, "source"))
     cases = service.library.cases()
@@ -376,10 +376,12 @@ def answer_target(service: CaseService, target: PanelTarget, body: PanelQuery, a
 
 def read_filter(options: dict[str, str], adhoc: Sequence[AdhocFilter]) -> Filter:
     """Which cases a panel shows, by its options and by the filters of the dashboard."""
-    for own in adhoc:
-        if own.operator != "=" or own.key not in KEYS:
-            raise UsageError(f"Cases are filtered by {', '.join(KEYS)}, with =. Got {own.key!r} {own.operator!r}.")
-    told = options | {own.key: own.value for own in adhoc}
+    for condition in adhoc:
+        if condition.operator != "=" or condition.key not in KEYS:
+            raise UsageError(
+                f"Cases are filtered by {', '.join(KEYS)}, with =. Got {condition.key!r} {condition.operator!r}."
+            )
+    told = options | {condition.key: condition.value for condition in adhoc}
     return Filter(asset=told.get("asset"), label=told.get("label"), tag=told.get("tag"))
 
 
@@ -413,22 +415,22 @@ def annotation_table(cases: Sequence[Case], address: str) -> PanelTable:
     return PanelTable(columns=columns, rows=rows)
 
 
-def similar_table(own: PanelAnswer | None, address: str) -> PanelTable:
+def similar_table(panel: PanelAnswer | None, address: str) -> PanelTable:
     """The cases like what was asked about, best first; empty where there is none in the range."""
     columns = _columns(
         Place="number", Case="string", Fault="string", Probability="number", Asset="string", Time="time",
         Notes="string", Link="string", Asked="string",
     )  # fmt: skip
     rows = []
-    for hit in own.answer.hits if own else ():
+    for hit in panel.answer.hits if panel else ():
         case = hit.case
         known = [case.label or "open", hit.probability, case.asset, _ms(case.time), shorten_note(case.notes, NOTE)]
-        link = link_case(address, own.case, case.id) if own and own.case else link_case(address, case.id)
-        rows.append([hit.place, case.id, *known, link, own.asked if own else ""])
+        link = link_case(address, panel.case, case.id) if panel and panel.case else link_case(address, case.id)
+        rows.append([hit.place, case.id, *known, link, panel.asked if panel else ""])
     return PanelTable(columns=columns, rows=rows)
 
 
-def belief_table(own: PanelAnswer | None, address: str) -> PanelTable:
+def belief_table(panel: PanelAnswer | None, address: str) -> PanelTable:
     """What it may be."""
     columns = _columns(Option="string", Probability="number", Possible="string", Case="string", Link="string")
     rows: list[list[Any]] = [
@@ -436,11 +438,11 @@ def belief_table(own: PanelAnswer | None, address: str) -> PanelTable:
             fault.label,
             fault.probability,
             "yes" if fault.possible else "ruled out",
-            own.asked,
-            address.rstrip("/") + own.link,
+            panel.asked,
+            address.rstrip("/") + panel.link,
         ]
-        for fault in (own.answer.faults if own else ())
-        if own
+        for fault in (panel.answer.faults if panel else ())
+        if panel
     ]
     return PanelTable(columns=columns, rows=rows)
 

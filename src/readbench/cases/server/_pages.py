@@ -98,14 +98,14 @@ async def case(
 
     def look() -> dict[str, Any]:
         library, method = service.library, service.settings.choose_method(page.method)
-        own = library.case(case)
+        record = library.case(case)
         alone = len(library) < 2
         answer = None if alone else library.search(case, k=HITS, method=method, where=page.chosen)
         window, held = _find_window(service, case, "")[0], service.looked_at.get(page.file)
-        signals = draw_signals(library.snapshot(), window, end=own.end, zone=own.zone)
+        signals = draw_signals(library.snapshot(), window, end=record.end, zone=record.zone)
         events = list_events(library, case)
         done = next((event for event in events if event.change == page.done and event.what == "edit"), None)
-        known = {"case": own, "events": events, "done": done, "token": "", "read": held.read.remarks if held else ()}
+        known = {"case": record, "events": events, "done": done, "token": "", "read": held.read.remarks if held else ()}
         return _shown(service, signals, answer, page) | known
 
     return show_page(request, "case.html", caller, **await service.work.do(look))
@@ -125,10 +125,10 @@ async def look_at_file(
     told = ToldContext(facts=parse_facts([text for text in facts.split(",") if text.strip()]) or None)
 
     def read() -> ReadRecording:
-        own = sent.read(service.settings, told=told)
+        read = sent.read(service.settings, told=told)
         begun = onset.strip("0") and onset.isdecimal()
-        own = replace(own, windows=begin_at(own.windows, int(onset))) if begun else own
-        return replace(own, windows=check_effort(own.windows, service))
+        read = replace(read, windows=begin_at(read.windows, int(onset))) if begun else read
+        return replace(read, windows=check_effort(read.windows, service))
 
     held = await service.work.do(lambda: HeldFile(sent.name, sent.asset, read()))
     return await look_at(service, caller, held, keep=bool(keep))
@@ -140,10 +140,10 @@ async def looked(request: Request, service: Served, caller: Reader, token: Name)
     held = _held(service, token)
 
     def look() -> dict[str, Any]:
-        library, own = service.library, held.read
-        answer = library.search(own, k=HITS, method=service.settings.choose_method(""))
+        library, read = service.library, held.read
+        answer = library.search(read, k=HITS, method=service.settings.choose_method(""))
         window, gaps = _find_window(service, "", token)
-        signals = draw_signals(library.snapshot(), window, kept=False, gaps=gaps, end=own.ends[0], zone=own.zone)
+        signals = draw_signals(library.snapshot(), window, kept=False, gaps=gaps, end=read.ends[0], zone=read.zone)
         shown = {"case": None, "asset": held.asset, "name": held.name, "token": token, "done": None, "read": ()}
         return _shown(service, signals, answer, Page()) | shown | {"minutes": round(service.looked_at.seconds / 60)}
 
@@ -185,9 +185,9 @@ async def preview(
     """The whole recording of a file, in which its sender marks when it began; nothing of it is kept."""
 
     def draw() -> DrawnRecording:
-        own = sent.read(service.settings)
-        window, gaps = fill_recording(service, own)
-        return draw_recording(service.library.snapshot(), window, gaps, own.zone)
+        read = sent.read(service.settings)
+        window, gaps = fill_recording(service, read)
+        return draw_recording(service.library.snapshot(), window, gaps, read.zone)
 
     return await service.work.do(draw)
 
@@ -316,7 +316,7 @@ async def ask(request: Request, service: Served, caller: Reader, name: Name) -> 
     """Any declared question, with its parameters in the address."""
     given = dict(request.query_params)
     question, answer = await service.work.do(lambda: ask_in_words(service, name, given))
-    fields = [own for own in question.parameters.values() if own.given_by is not GivenBy.METHOD]
+    fields = [parameter for parameter in question.parameters.values() if parameter.given_by is not GivenBy.METHOD]
     shown = [] if answer is None else question.show(answer)
     return show_page(request, "question.html", caller, question=question, fields=fields, given=given, shown=shown)
 
@@ -438,10 +438,14 @@ async def _write(
 
 async def _show_conflict(request: Request, service: CaseService, caller: KeyHolder, form: WrittenForm) -> Response:
     def look() -> dict[str, Any]:
-        own = service.library.case(form.fields["case"])
-        events = [event for event in list_events(service.library, own.id) if not event.undone]
-        states = [(name, words.format_field(getattr(own, name)), yours) for name, yours in form.yours.items()]
-        return {"case": own, "event": next(iter(events), None), "states": [row for row in states if row[1] != row[2]]}
+        record = service.library.case(form.fields["case"])
+        events = [event for event in list_events(service.library, record.id) if not event.undone]
+        states = [(name, words.format_field(getattr(record, name)), yours) for name, yours in form.yours.items()]
+        return {
+            "case": record,
+            "event": next(iter(events), None),
+            "states": [row for row in states if row[1] != row[2]],
+        }
 
     found = await service.work.do(look)
     fields = form.fields | {"seen": str(found["case"].changed)}

@@ -222,12 +222,12 @@ class LimitedProtocol(H11Protocol):
         self._stop_waiting()
         patience = PAUSE_S + self.transport.get_write_buffer_size() / LEAST_RATE
         self.unsent[self] = self.loop.call_later(patience, self.transport.abort)
-        held = sum(own.transport.get_write_buffer_size() for own in self.unsent)
-        for own in list(self.unsent):
+        held = sum(protocol.transport.get_write_buffer_size() for protocol in self.unsent)
+        for protocol in list(self.unsent):
             if held <= MOST_UNSENT:
                 break
-            held -= own.transport.get_write_buffer_size()
-            own.transport.abort()
+            held -= protocol.transport.get_write_buffer_size()
+            protocol.transport.abort()
 
     def resume_writing(self) -> None:
         """The receiver has caught up."""
@@ -269,5 +269,5 @@ def limit_connections(most_of_one: int, trusted: str) -> type[LimitedProtocol]:
         trusted: addresses that may have more, separated by commas.
     """
     known = frozenset(part.strip() for part in trusted.split(","))
-    own = {"most_of_one": most_of_one, "trusted": known, "unsent": {}}
-    return type("LimitedProtocol", (LimitedProtocol,), own)
+    attributes = {"most_of_one": most_of_one, "trusted": known, "unsent": {}}
+    return type("LimitedProtocol", (LimitedProtocol,), attributes)

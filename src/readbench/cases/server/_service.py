@@ -248,9 +248,9 @@ class HeldFile:
     @property
     def size(self) -> int:
         """Readings, with those of the time before."""
-        own = self.read.windows
-        befores = () if own.context is None else own.context.befores
-        return int((own.channel_counts * own.lengths).sum()) + sum(before.size for before in befores)
+        windows = self.read.windows
+        befores = () if windows.context is None else windows.context.befores
+        return int((windows.channel_counts * windows.lengths).sum()) + sum(before.size for before in befores)
 
 
 class HeldFiles:
@@ -275,7 +275,7 @@ class HeldFiles:
         with self._lock:
             self._files[name] = time.monotonic(), file
             while len(self._files) > 1 and (
-                len(self._files) > self.most or sum(own.size for _, own in self._files.values()) > self.most_readings
+                len(self._files) > self.most or sum(held.size for _, held in self._files.values()) > self.most_readings
             ):
                 del self._files[next(iter(self._files))]
         return name

@@ -226,8 +226,8 @@ def _draw(values: NDArray[np.float32], gaps: Gaps | None) -> list[Drawn]:
     if thin.shape != values.shape:  # two points a stretch, its least and its greatest: both are set where all of it is
         silent = silent.reshape(len(thin), -1, 2).all(axis=2).repeat(2, axis=1)
     return [
-        tuple(None if gap else value for value, gap in zip(_short(row), own, strict=True))
-        for row, own in zip(thin, silent.tolist(), strict=True)
+        tuple(None if gap else value for value, gap in zip(_short(row), gaps, strict=True))
+        for row, gaps in zip(thin, silent.tolist(), strict=True)
     ]
 
 
@@ -321,18 +321,18 @@ def list_events(library: Library, case: str) -> list[CaseEvent]:
     changes = {change.number: change for change in library.history()}
     events, before = [], dict.fromkeys(FIELDS)
     for row in rows:
-        own = changes[row["change"]]
+        entry = changes[row["change"]]
         words = _words(row, before)
-        before = before if own.undone else row
-        if own.takes_back is None:
+        before = before if entry.undone else row
+        if entry.takes_back is None:
             events.append(
                 CaseEvent(
-                    change=own.number,
+                    change=entry.number,
                     time=row["stamp"],
                     words=words,
-                    undone=own.undone,
-                    author=own.author,
-                    what=own.what,
+                    undone=entry.undone,
+                    author=entry.author,
+                    what=entry.what,
                 )
             )
     return events[::-1]
