@@ -341,11 +341,12 @@ def _time(backtest: Backtest) -> str:
 
 def _method(backtest: Backtest) -> str:
     return (
-        f"The first {backtest.skipped} resolved cases are history only. Cases of one recording are asked together and"
-        " are no evidence for each other. Windows of normal operation count as known from the beginning. The method"
-        " learns again whenever the history has grown by a twentieth. Labels are taken for true and for known as soon as the"
-        " next case came. Stated precision is the mean probability of the named faults; over all options that came"
-        f" first, normal operation and “{UNLIKE}” among them, the expected calibration error is {backtest.error:.3f}."
+        f"The first {backtest.skipped} resolved cases serve as history only. Cases of one recording are tested together"
+        " and are no evidence for each other. Windows of normal operation count as known from the beginning. The method"
+        " is fitted again whenever the history has grown by a twentieth. Labels are taken to be correct, and known as"
+        " soon as the next case begins. Stated precision is the mean probability of the named faults; over all"
+        f" first options, normal operation and “{UNLIKE}” included, the expected calibration error is"
+        f" {backtest.error:.3f}."
     )
 
 

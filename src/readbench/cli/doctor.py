@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from readbench.engine.registry import Entry
 
 Fact = tuple[str, str, str]
-"""A part, its state, and what to do about it; nothing where all is well."""
-NOT_OFFERED = ("dev", "all")
-"""Extras that are no part of what a user may lack."""
+"""Part, state, remedy; the remedy is "" where nothing is wrong."""
+INTERNAL_EXTRAS = ("dev", "all")
+"""Extras that are not suggested to users."""
 REQUIRED = "readbench needs"
-"""The part that stands for all required packages."""
+"""Row of all required packages."""
 
 
 def doctor_command(as_json: Json = False) -> None:
-    """Say what is installed, what each method lacks, and the one command that helps.
+    """Check the installation: packages, devices, folders, methods, and what to run for each that is missing.
 
     Example: `readbench doctor`
     """
@@ -65,7 +65,7 @@ def _platform() -> list[Fact]:
 
 
 def _devices(name: str) -> list[Fact]:
-    """The GPU of this name, "" for none, and where what is slow would run.
+    """Rows on the GPU named `name` ("" for none), and the device of each slow computation.
 
     >>> [state for _, state, _ in _devices("NVIDIA H200")][:4]
     ['NVIDIA H200', 'cuda', 'cpu', 'cuda after encoders on cuda, else cpu']
@@ -83,10 +83,10 @@ def _devices(name: str) -> list[Fact]:
 
 
 def _packages(told: set[str]) -> list[Fact]:
-    """All required packages in one line, all installed extras in another; a line for each thing that is wrong.
+    """Rows on packages: one for all required, one for complete extras, one for each that lacks or misfits.
 
     Args:
-        told: extras whose installation a method already asks for.
+        told: extras that rows on methods already ask to install; left out here.
     """
     declared = list(_declared())
     required = [requirement for extra, requirement in declared if not extra]
@@ -94,7 +94,7 @@ def _packages(told: set[str]) -> list[Fact]:
     state = f"broken: lacks {', '.join(lacking)}" if lacking else f"{len(required)} packages, all here"
     facts: list[Fact] = [(REQUIRED, state, "pip install --force-reinstall readbench" if lacking else "")]
     complete = []
-    for extra in dict.fromkeys(extra for extra, _ in declared if extra not in ("", *NOT_OFFERED)):
+    for extra in dict.fromkeys(extra for extra, _ in declared if extra not in ("", *INTERNAL_EXTRAS)):
         absent = [
             requirement.name for name, requirement in declared if name == extra and _installed(requirement) is None
         ]
@@ -107,7 +107,7 @@ def _packages(told: set[str]) -> list[Fact]:
 
 
 def _misfits(requirements: Iterable[Requirement]) -> Iterator[Fact]:
-    """Packages that are here in a version that does not fit."""
+    """Rows on packages installed in a version outside the required range."""
     for requirement in requirements:
         found = _installed(requirement)
         if found is not None and not requirement.specifier.contains(found, prereleases=True):
@@ -119,7 +119,7 @@ def _misfits(requirements: Iterable[Requirement]) -> Iterator[Fact]:
 
 
 def _declared() -> Iterator[tuple[str, Requirement]]:
-    """The extra of each declared requirement, "" where it has none; extras that only name others are left out."""
+    """Declared requirements with their extra, "" for none; references to our other extras are skipped."""
     from packaging.requirements import Requirement
 
     for text in requires("readbench") or []:
@@ -154,9 +154,9 @@ def _cache_state(cache: Path) -> tuple[str, str]:
 
 
 def _methods() -> tuple[list[Fact], set[str]]:
-    """How many methods can run, those that cannot with what helps, weights at hand; and the extras that were named.
+    """Rows on methods and weights, and the extras that they ask to install.
 
-    Methods that the same command helps share a line, so that nothing is told twice.
+    Methods with the same remedy share a row.
     """
     from readbench.cli.catalogue import components
     from readbench.cli.models import describe_weights, published
@@ -181,7 +181,7 @@ def _methods() -> tuple[list[Fact], set[str]]:
 
 
 def _cure(entry: Entry, weights_at: str) -> tuple[list[str], str]:
-    """What a method lacks, and what helps; nothing where it lacks nothing."""
+    """What a method lacks, and the remedy; empty where it is ready."""
     if missing := entry.missing_modules():
         return missing, entry.installation
     reason = entry.unavailable()
@@ -194,7 +194,7 @@ def _cure(entry: Entry, weights_at: str) -> tuple[list[str], str]:
 
 
 def _language_models() -> list[Fact]:
-    """One line a profile, with what it lacks; where there is none, the methods that ask one have said so."""
+    """One row per language-model profile, with what it lacks."""
     from readbench.engine.llm import describe_profiles
 
     facts = []

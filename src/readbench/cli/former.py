@@ -1,4 +1,4 @@
-"""Commands of earlier versions: each answers with the command that does its work now."""
+"""Former command names, answered with the present command, and checks of options that do not apply."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ FORMER = {
     "cases warm": "cases optimise LIBRARY --warm",
     "cases demo": "cases init LIBRARY --demo",
 }
-"""Former name -> what to type."""
+"""Former command -> present command."""
 IN_A_CHECKOUT = {
     "documents": "tools.docs fill RESULTS PAGES",
     "coverage": "research.coverage",
     "scale": "research.scale",
     "cases bench": "research.speed.library",
 }
-"""Former name -> the module that does it in a checkout of the repository."""
+"""Former command -> module to run in a checkout of the repository."""
 
 
 class Group(TyperGroup):
-    """A group of commands that knows the former ones."""
+    """Command group that answers a former command with the present one."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - of the library under typer
-        """The command of a name; a former one is answered with the present one."""
+        """The command of this name; raises for a former one, naming the present one."""
         found = super().get_command(ctx, cmd_name)
         group = self.name if self.name == "cases" else ""
         name = f"{group} {cmd_name}".strip()
@@ -59,12 +59,12 @@ class Group(TyperGroup):
 
 
 def refuse_others(ctx: Any, mode: str, *known: str) -> None:  # noqa: ANN401 - of the library under typer
-    """Refuse the options that were given beside one that makes a command do something else.
+    """Raise if an option was given that does not apply to the chosen mode of a command.
 
     Args:
-        ctx: of the command.
-        mode: that option.
-        known: names of the parameters that go with it.
+        ctx: context of the command.
+        mode: the mode, as the error names it: an option or a phrase.
+        known: names of the parameters that apply.
     """
     for parameter in ctx.command.params:
         if parameter.name not in known and was_given(ctx, parameter.name):
@@ -72,6 +72,6 @@ def refuse_others(ctx: Any, mode: str, *known: str) -> None:  # noqa: ANN401 - o
 
 
 def was_given(ctx: Any, name: str) -> bool:  # noqa: ANN401 - of the library under typer
-    """Whether a parameter stands on the command line, and not its default or a variable."""
+    """True if a parameter was given on the command line, not by default or environment."""
     source = ctx.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

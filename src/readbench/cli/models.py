@@ -1,4 +1,4 @@
-"""`readbench models`: weights of published networks, on this machine and on the hub; and language models."""
+"""`readbench models`: weights of published encoders, and language models."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from readbench.errors import RunError
 if TYPE_CHECKING:
     from readbench.engine.registry import Entry
 
-app = typer.Typer(
-    no_args_is_help=True, help="Weights of published networks and language models: what is here, and how to get it."
-)
+app = typer.Typer(no_args_is_help=True, help="Weights of published encoders, and language models.")
 
 
 @app.command("status")
 def status_command(as_json: Json = False) -> None:
-    """Say which weights are on this machine, from where, how large, and their digest.
+    """List the weights of encoders: revision, size, digest, licence and where they are stored.
 
     Example: `readbench models status`
     """
@@ -42,9 +40,9 @@ def status_command(as_json: Json = False) -> None:
 @app.command("fetch")
 def fetch_command(
     encoder: Annotated[str, typer.Argument(help="Name of an encoder.")],
-    revision: Annotated[str, typer.Option(help="Commit or tag of the hub; the newest where it is left out.")] = "",
+    revision: Annotated[str, typer.Option(help="Commit or tag on the hub.", show_default="newest")] = "",
 ) -> None:
-    """Get the weights of an encoder from the Hugging Face hub, into its cache.
+    """Download the weights of an encoder from the Hugging Face hub into its cache.
 
     Example: `readbench models fetch mantis`
     """
@@ -55,7 +53,7 @@ def fetch_command(
     entry = ENCODERS.get(encoder)
     if entry not in published():
         names = ", ".join(encoder_entry.name for encoder_entry in published())
-        raise UsageError(f"{encoder} has no published weights. Encoders that have: {names}.")
+        raise UsageError(f"{encoder} has no published weights. Encoders with weights: {names}.")
     weights = str(entry.parameters["weights"].default)
     weights = f"{weights}@{revision}" if revision else weights
     place = locate_weights(weights, entry.factory.files, entry.name)[0].parent  # type: ignore[attr-defined]
@@ -64,8 +62,8 @@ def fetch_command(
 
 
 @app.command("check")
-def check_command(name: Annotated[str, typer.Argument(help="A profile, or openai:MODEL@URL.")]) -> None:
-    """Ask a model one small question, and show what it answers and who it says it is.
+def check_command(name: Annotated[str, typer.Argument(help="Profile name, or openai:MODEL@URL.")]) -> None:
+    """Send a language model one test prompt; print its answer and the model it reports.
 
     Example: `readbench models check openai:qwen3@http://localhost:8000/v1`
     """
@@ -82,7 +80,7 @@ def check_command(name: Annotated[str, typer.Argument(help="A profile, or openai
 
 @app.command("list")
 def list_models_command() -> None:
-    """Show the language models that can be asked: provider, model, whether the key is there, and what they have spent.
+    """List language-model profiles: provider, model, whether the key is set, and spending.
 
     Example: `readbench models list`
     """
@@ -95,7 +93,7 @@ def list_models_command() -> None:
 
 
 def published() -> Iterator[Entry]:
-    """Encoders whose default weights are on the hub."""
+    """Encoders whose default weights are published on the hub."""
     from readbench.engine.encoders import FrozenEncoder
     from readbench.engine.registry import ENCODERS
 
@@ -109,7 +107,7 @@ def published() -> Iterator[Entry]:
 
 
 def describe_weights(entry: Entry) -> dict[str, Any]:
-    """The default weights of an encoder: where they come from, and what of them is here."""
+    """Default weights of an encoder: name and licence, and revision, size, digest and folder if downloaded."""
     from readbench.engine.encoders import find_weights
 
     weights = str(entry.parameters["weights"].default)
