@@ -116,7 +116,7 @@ def test_a_first_look_at_a_large_library_says_how_far_it_has_come(tmp_path: Path
 
 
 def test_adding_and_encoding_say_how_far_they_have_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readbench.cases._library.BATCH", 5)
+    monkeypatch.setattr("readbench.cases._library.ADD_BATCH", 5)
     library, told = Library.create(tmp_path / "library"), list[tuple[str, int, int | None]]()
     library.add_normals(normals(3))
     library.add(windows(12), progress=lambda *own: told.append(own))

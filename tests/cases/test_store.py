@@ -192,7 +192,7 @@ import numpy as np
 from readbench.cases import Library, _library as library
 from readbench.engine.context import Context
 from tests.cases.samples import windows
-library.BATCH = 20
+library.ADD_BATCH = 20
 own = Library.open(sys.argv[1])
 start = len(own)
 print("ready", flush=True)

@@ -31,7 +31,14 @@ _EXPORTS = {
     "_backup": ("export_library", "import_library"),
     "_bulk": ("encode_cases", "join_windows", "read_files"),
     "_check": ("LibraryCheck", "check_library"),
-    "_evidence": ("DEPARTS", "FARTHEST", "MOST_STEPS", "NormalReference", "draw_evidence", "reference_for"),
+    "_evidence": (
+        "DEPARTURE_THRESHOLD",
+        "CLIP_SIGMA",
+        "MAX_ALIGNED_STEPS",
+        "NormalReference",
+        "draw_evidence",
+        "reference_for",
+    ),
     "_incidents": ("IncidentReport", "add_incidents"),
     "_intake": (
         "FIRST_DATE",
@@ -99,7 +106,14 @@ if TYPE_CHECKING:
     from readbench.cases._backup import export_library, import_library
     from readbench.cases._bulk import encode_cases, join_windows, read_files
     from readbench.cases._check import LibraryCheck, check_library
-    from readbench.cases._evidence import DEPARTS, FARTHEST, MOST_STEPS, NormalReference, draw_evidence, reference_for
+    from readbench.cases._evidence import (
+        CLIP_SIGMA,
+        DEPARTURE_THRESHOLD,
+        MAX_ALIGNED_STEPS,
+        NormalReference,
+        draw_evidence,
+        reference_for,
+    )
     from readbench.cases._incidents import IncidentReport, add_incidents
     from readbench.cases._intake import (
         FIRST_DATE,
@@ -151,11 +165,11 @@ if TYPE_CHECKING:
     from readbench.cases._reports import link_case, list_backtest, report_backtest, report_case
 
 __all__ = [
+    "CLIP_SIGMA",
     "DEFAULT_METHOD",
-    "DEPARTS",
-    "FARTHEST",
+    "DEPARTURE_THRESHOLD",
     "FIRST_DATE",
-    "MOST_STEPS",
+    "MAX_ALIGNED_STEPS",
     "NORMAL_OPERATION",
     "QUESTIONS",
     "UNLIKE",

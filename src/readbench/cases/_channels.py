@@ -1,7 +1,7 @@
-"""What a site calls its channels: aliases and units, so that windows of different systems meet.
+"""Channel names of a library: aliases and unit conversion, so that windows of different systems can be compared.
 
-A channel that nobody named keeps its name. Names are compared without regard to case and outer blanks; a unit may
-stand behind a name in brackets, `Pressure [kPa]`.
+A channel without an alias keeps its name. Names are compared without case and outer blanks; a unit may follow a name
+in brackets, `Pressure [kPa]`.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _UNITS: dict[str, dict[str, tuple[float, float]]] = {
     "power": {"W": (1.0, 0.0), "kW": (1e3, 0.0), "MW": (1e6, 0.0)},
     "share": {"1": (1.0, 0.0), "%": (1e-2, 0.0), "ppm": (1e-6, 0.0)},
 }
-"""Units by what they measure; the base unit is `value * factor + offset`."""
+"""Units by quantity, as (factor, offset) to the base unit: `value * factor + offset`."""
 
 
 @dataclass(frozen=True)
 class AliasMeaning:
-    """What an alias means: the channel's `name`, and the `unit` that readings under this alias have."""
+    """Channel `name` of an alias, and `unit` of the readings under it."""
 
     name: str
     unit: str
@@ -65,7 +65,7 @@ class AliasMeaning:
 
 @dataclass(frozen=True)
 class ChannelNames:
-    """The site's names, by lower-case alias.
+    """Channel names of a library, by lower-case alias.
 
     >>> stored = {"PT-101": {"name": "pressure", "unit": "kPa"}, "pressure": {"name": "pressure", "unit": "bar"}}
     >>> naming = ChannelNames.of(stored)
@@ -79,15 +79,15 @@ class ChannelNames:
 
     @classmethod
     def of(cls, stored: Mapping[str, Mapping[str, str]]) -> Self:
-        """From what a store keeps."""
+        """Read the stored form: alias -> name and unit."""
         return cls({key_of(alias): AliasMeaning(entry["name"], entry["unit"]) for alias, entry in stored.items()})
 
     def __call__(self, windows: WindowSet) -> WindowSet:
-        """The windows under the site's names and in its units; those that need no change are not copied."""
+        """Rename the channels of windows and convert their units; unchanged windows are not copied."""
         return self._apply(windows, self._resolve_all)
 
     def rename_stored(self, windows: WindowSet) -> WindowSet:
-        """The same for windows that came in before a name was given; those to which it cannot apply stay as they are.
+        """Rename stored windows, which may be older than the names; those that cannot be converted stay unchanged.
 
         >>> late = ChannelNames.of({"PT-101": {"name": "pressure", "unit": "kPa"}})
         >>> late.rename_stored(WindowSet.from_arrays([[[1.0]], [[2.0]]], channels=("PT-101",))).channels(1)
@@ -97,7 +97,7 @@ class ChannelNames:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Differs where names or units do; "" where the site named nothing."""
+        """Text that differs where names or units differ; "" without names."""
         return (
             repr(sorted((alias, known.name, known.unit) for alias, known in self.aliases.items()))
             if self.aliases
@@ -132,11 +132,11 @@ class ChannelNames:
         )
 
     def resolve(self, header: str, unit: str = "") -> ResolvedChannel:
-        """What a channel's header means at this site.
+        """Name and unit conversion of a channel.
 
         Args:
-            header: its name, perhaps with a unit in brackets.
-            unit: of its readings, where it is told beside.
+            header: name of the channel, with or without a unit in brackets.
+            unit: unit of its readings, if known from elsewhere.
         """
         exact = self.aliases.get(key_of(header))
         base, written = split_header(header)
@@ -161,7 +161,7 @@ class ChannelNames:
 
 
 NO_NAMES = ChannelNames({})
-"""Of a site that named nothing."""
+"""A library without aliases."""
 
 
 def _bare(headers: tuple[str, ...], units: tuple[str, ...]) -> list[tuple[str, float, float, str]]:
@@ -170,7 +170,7 @@ def _bare(headers: tuple[str, ...], units: tuple[str, ...]) -> list[tuple[str, f
 
 @dataclass(frozen=True)
 class ResolvedChannel:
-    """A channel's name at this site, how its readings become the site's, `value * factor + offset`, and their unit."""
+    """Name of a channel in the library, conversion of its readings `value * factor + offset`, and resulting unit."""
 
     name: str
     factor: float = 1.0
@@ -178,8 +178,8 @@ class ResolvedChannel:
     unit: str = ""
 
 
-MOST_LISTED = 8
-"""Channels that a sentence names."""
+MAX_LISTED_CHANNELS = 8
+"""Channels named in one sentence."""
 
 
 def compare_channels(given: Sequence[str], named: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -213,16 +213,16 @@ def _count(names: Sequence[str]) -> str:
 
 
 def _list(names: Sequence[str]) -> str:
-    return ", ".join(names[:MOST_LISTED]) + (", ..." if len(names) > MOST_LISTED else "")
+    return ", ".join(names[:MAX_LISTED_CHANNELS]) + (", ..." if len(names) > MAX_LISTED_CHANNELS else "")
 
 
 def key_of(alias: str) -> str:
-    """What aliases are compared by."""
+    """Normal form in which aliases are compared."""
     return alias.strip().casefold()
 
 
 def conversion(given: str, wanted: str, channel: str) -> tuple[float, float]:
-    """Factor and offset from one unit to another; nothing to do where one of them is unknown to the site.
+    """Factor and offset from one unit to another; (1, 0) if one of them is "".
 
     >>> conversion("degC", "K", "T1"), conversion("", "bar", "P1")
     ((1.0, 273.15), (1.0, 0.0))
@@ -233,11 +233,13 @@ def conversion(given: str, wanted: str, channel: str) -> tuple[float, float]:
         if given in units and wanted in units:
             (factor, offset), (factor_wanted, shift) = units[given], units[wanted]
             return factor / factor_wanted, (offset - shift) / factor_wanted
-    raise DataError(f"Channel {channel!r} comes in {given!r}, the library keeps {wanted!r}: no conversion is known.")
+    raise DataError(
+        f"Channel {channel!r} is in {given!r}, which cannot be converted to {wanted!r}, its unit in the library."
+    )
 
 
 def check_unit(unit: str) -> str:
-    """The unit, or an error that lists those that can be converted."""
+    """Return the unit; raise if it is unknown."""
     if unit and not any(unit in units for units in _UNITS.values()):
         known = ", ".join(name for units in _UNITS.values() for name in units)
         raise UsageError(f"Unknown unit {unit!r}. Known: {known}.")
@@ -251,7 +253,7 @@ def _convert(values: np.ndarray, channels: list[ResolvedChannel]) -> np.ndarray:
 
 
 def _convert_context(context: Context, channels: list[list[ResolvedChannel]]) -> Context:
-    """What windows bring along, in the site's units; a time before that windows share is converted once."""
+    """Convert the units of contexts; readings before that several windows share are converted once."""
     befores: dict[tuple[int, int], np.ndarray | None] = {}
     for i, resolved in enumerate(channels):
         before, key = context.before_of(i), (int(context.before[i]), id(resolved))
@@ -267,7 +269,7 @@ def _convert_context(context: Context, channels: list[list[ResolvedChannel]]) ->
 
 
 def _stay(names: tuple[str, ...], units: tuple[str, ...], found: list[ResolvedChannel]) -> bool:
-    """Whether channels have the site's names and units already."""
+    """True if channels already have the library's names and units."""
     converted = any(channel.factor != 1.0 or channel.offset for channel in found)
     same_units = tuple(channel.unit for channel in found) == (units or ("",) * len(names))
     return not converted and same_units and tuple(channel.name for channel in found) == names

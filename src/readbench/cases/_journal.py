@@ -374,7 +374,7 @@ def _changes(journal: pa.Table, undone: set[int]) -> tuple[Change, ...]:
 
 DETAILED_ROWS = 20_000
 """Last rows of a journal in which is looked for what changes did."""
-MOST_DETAILED = 3
+MAX_DETAILED_CHANGES = 3
 """Cases of one change that are told of one by one."""
 DETAILED = ("label", "asset", "group", "notes", "tags", "links", "rejected")
 """What an edit may have changed, in the order in which it is told."""
@@ -402,12 +402,12 @@ def describe_changes(journal: pa.Table, changes: Sequence[Change]) -> list[Chang
     told = []
     for change in changes:
         parts = [(place, before) for place, before in rows.get(change.number, ()) if not targets[place]]
-        asked = sorted({one for pair in parts[:MOST_DETAILED] for one in pair if one is not None})
+        asked = sorted({one for pair in parts[:MAX_DETAILED_CHANGES] for one in pair if one is not None})
         held: dict[int | None, dict[str, Any]] = dict(
             zip(asked, journal.select(columns).take(pa.array(asked, pa.int64())).to_pylist(), strict=True)
         )
-        words = [_describe_row(held[place], held.get(before)) for place, before in parts[:MOST_DETAILED]]
-        more = [f"and {len(parts) - MOST_DETAILED} more"] if len(parts) > MOST_DETAILED else []
+        words = [_describe_row(held[place], held.get(before)) for place, before in parts[:MAX_DETAILED_CHANGES]]
+        more = [f"and {len(parts) - MAX_DETAILED_CHANGES} more"] if len(parts) > MAX_DETAILED_CHANGES else []
         told.append(change.model_copy(update={"detail": "; ".join([*filter(None, words), *more])}))
     return told
 
@@ -434,7 +434,7 @@ def _column(journal: pa.Table, name: str) -> NDArray[np.int64]:
 
 NORMAL_LABEL = "normal"
 """Label of a case that turned out to be normal operation."""
-MOST_NAMED = 20
+MAX_SUGGESTED_CASES = 20
 """Cases among which a mistyped name looks for the right one: the latest."""
 FEW_RESOLVED = 20
 """Resolved cases and normals below which open cases, too, say what windows of a library look like."""
@@ -486,7 +486,7 @@ class Snapshot:
     def position(self, case: str) -> int:
         """Position of a case, or an error that names the nearest ones."""
         if case not in self._places:
-            raise UnknownNameError("case", case, list(self._places)[-MOST_NAMED:])
+            raise UnknownNameError("case", case, list(self._places)[-MAX_SUGGESTED_CASES:])
         return self._places[case]
 
     def case(self, position: int) -> Case:

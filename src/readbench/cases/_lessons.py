@@ -28,11 +28,11 @@ from readbench.engine.rerankers import FittedLabels, LabelModel
 from readbench.engine.vectors import code_key
 
 FOLDER = "lessons"
-KEPT = 3
+KEPT_FILES = 3
 """Lessons of one library that are kept: those of other methods, and of reviews, among them."""
-LEAST = 200
+MIN_CASES = 200
 """Labelled cases from which a lesson is kept; one of fewer is learned in less time than it is found."""
-ROOMS = ("readbench.engine.rerankers.", "readbench.engine.protocols")
+TRUSTED_MODULES = ("readbench.engine.rerankers.", "readbench.engine.protocols")
 """Where the dataclasses of a lesson are."""
 _HASH = 32
 
@@ -78,14 +78,14 @@ class LessonShelf:
                 file.write(hashlib.blake2b(content, digest_size=_HASH).digest())
                 file.write(content)
             by_age = sorted(self.folder.glob("*.lesson"), key=lambda path: path.stat().st_mtime)
-            for old in by_age[:-KEPT]:
+            for old in by_age[:-KEPT_FILES]:
                 old.unlink(missing_ok=True)
 
 
 def _key_of(fitted: FittedMethod, knowledge: Knowledge) -> str | None:
     """Hash of all that a lesson follows from; None where there is none, or where it is learned in no time."""
     former = fitted.method.opinion_former
-    if former is None or (knowledge.labels >= 0).sum() < LEAST:
+    if former is None or (knowledge.labels >= 0).sum() < MIN_CASES:
         return None
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{code_key(type(former.component))} {fitted.method.spec} {fitted.method.opinions_by}".encode())
@@ -167,7 +167,7 @@ class _Packer:
 
     def _object(self, value: object) -> dict[str, Any]:
         kind = type(value)
-        if not is_dataclass(kind) or not kind.__module__.startswith(ROOMS):
+        if not is_dataclass(kind) or not kind.__module__.startswith(TRUSTED_MODULES):
             raise TypeError(f"{kind.__name__} cannot be kept.")
         if id(value) in self._known:
             return {"same": self._known[id(value)]}
@@ -199,7 +199,7 @@ class _Unpacker:
         if kind == "dict":
             return {self.unpack(key): self.unpack(part) for key, part in content}
         module, name = content
-        part = getattr(import_module(module), name) if module.startswith(ROOMS) else None
+        part = getattr(import_module(module), name) if module.startswith(TRUSTED_MODULES) else None
         if not (isinstance(part, type) and is_dataclass(part)):
             raise TypeError(f"{module}.{name} is no part of a lesson.")
         made = part(**{k: self.unpack(v) for k, v in tree["fields"].items()})

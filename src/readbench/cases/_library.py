@@ -37,7 +37,7 @@ from readbench.cases._intake import (
     read_recording,
     to_windows,
 )
-from readbench.cases._journal import MOST_NAMED, JournalEntry, Snapshot, State, What
+from readbench.cases._journal import MAX_SUGGESTED_CASES, JournalEntry, Snapshot, State, What
 from readbench.cases._learning import BackgroundLearner, Kept, Learned, LessonFollower, work_half_time
 from readbench.cases._models import (
     AddedCase,
@@ -74,7 +74,7 @@ R = TypeVar("R")
 Reviewed = TypeVar("Reviewed", Suggestion, Doubt)
 FEW_MORE = 1.05
 """Factor by which a library may have grown before cases on their way in are compared with what it is now."""
-BATCH = 1000
+ADD_BATCH = 1000
 """Cases written in one atomic step; a killed writer loses at most the step in flight."""
 
 
@@ -241,7 +241,7 @@ class Library:
         labels: Sequence[str | None] | None = None,
         progress: Progress | None = None,
     ) -> list[str]:
-        """Add cases, all of them or none; a very long list in steps of `BATCH`.
+        """Add cases, all of them or none; a very long list in steps of `ADD_BATCH`.
 
         Args:
             windows: N windows: a set, whose ids, labels, groups, assets and times count without `facts`; windows; an
@@ -730,10 +730,10 @@ class Library:
                 return [same]
             _require_new([case.id for case in facts], state)
             change, step, stamp = state.change + 1, state.steps, state.next_stamp()
-            for start in range(0, len(facts), BATCH):
+            for start in range(0, len(facts), ADD_BATCH):
                 progress("adding windows", start, len(facts))
-                part = facts[start : start + BATCH]
-                some = prepared[start : start + BATCH]
+                part = facts[start : start + ADD_BATCH]
+                some = prepared[start : start + ADD_BATCH]
                 digests = zip(self.store.file_windows(some), self.store.file_contexts(some), strict=True)
                 entries = [
                     JournalEntry(case, step + start + i, window, normal[start + i], context)
@@ -750,7 +750,7 @@ class Library:
             known = state.cases | state.normals
             for name in names:
                 if name not in known:
-                    raise UnknownNameError("case", name, list(known)[-MOST_NAMED:])
+                    raise UnknownNameError("case", name, list(known)[-MAX_SUGGESTED_CASES:])
             old = {name: known[name].case for name in names}
             entries = [replace(known[name], case=check_case(new(case), case)) for name, case in old.items()]
             self.store.append(journal.journal_rows(entries, what, state.change + 1, state.steps, state.next_stamp()))

@@ -14,7 +14,7 @@ NORMAL_OPERATION = "normal operation"
 """Name of the option that a window shows no fault; it exists where a library knows enough normal windows."""
 
 
-MOST_SHOWN = 80
+MAX_REPR_CHARS = 80
 """Characters of a field in a representation; of a longer one its beginning or its size is shown."""
 
 
@@ -40,13 +40,13 @@ class _Brief:
 
     def __repr__(self) -> str:
         whole = repr(self.value)
-        if len(whole) <= MOST_SHOWN:
+        if len(whole) <= MAX_REPR_CHARS:
             return whole
         if isinstance(self.value, Record):
-            begun = whole[:MOST_SHOWN].rpartition(", ")[0]
+            begun = whole[:MAX_REPR_CHARS].rpartition(", ")[0]
             return f"{begun}, ...)" if begun else f"{type(self.value).__name__}(...)"
         if isinstance(self.value, str) or not isinstance(self.value, Sized):
-            return f"{whole[:MOST_SHOWN]}..."
+            return f"{whole[:MAX_REPR_CHARS]}..."
         return f"<{len(self.value)}>"
 
 

@@ -40,9 +40,9 @@ __all__ = ["QUESTIONS"]
 ChangeCount = Annotated[int, ParameterRange(1), Most(1000)]
 CANNOT_BE_JUDGED = "This window cannot be judged: no fault is to be read off it as it is."
 PairCount = Annotated[int, ParameterRange(1), Most(300)]
-NOTE = 60
+MAX_NOTE_CHARS = 60
 """Characters of a note in a table."""
-MOST_CHANNELS = 8
+MAX_LISTED_CHANNELS = 8
 
 
 @question("stats")
@@ -283,7 +283,7 @@ def show_evidence(evidence: Evidence) -> Shown:
             f"{channel.agreement:+.2f}",
             "for" if channel.same_way else "against" if channel.against else "",
         )
-        for channel in evidence.channels[:MOST_CHANNELS]
+        for channel in evidence.channels[:MAX_LISTED_CHANNELS]
     ]
     lacking = ("the case lacks", evidence.only_window), ("the window lacks", evidence.only_case)
     return [
@@ -343,6 +343,6 @@ def _format_time(time: float | None, zone: str = "") -> str:
     return format_time(time, zone)
 
 
-def shorten_note(note: str, most: int = NOTE) -> str:
+def shorten_note(note: str, most: int = MAX_NOTE_CHARS) -> str:
     """A note as a table shows it."""
     return note if len(note) <= most else f"{note[: most - 3]}..."

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from readbench.engine.windows import Window
 
-HITS = 8
-EXPLAINED = 2
+MAX_HITS = 8
+EXPLAINED_HITS = 2
 """Hits whose evidence is drawn in the report of a case."""
-OPTIONS = 6
-MOST_PANELS = 8
-MOST_POINTS = 1200
-MOST_MISLED = 12
+MAX_OPTIONS = 6
+MAX_PANELS = 8
+MAX_POINTS = 1200
+MAX_MISLED = 12
 RIGHT, WRONG, NEW, CALM, QUIET = "#0072B2", "#D55E00", "#CC79A7", "#7FB8A4", "#D5DAE1"
 
 
@@ -47,8 +47,8 @@ def report_case(library: Library, case: str, *, method: str = DEFAULT_METHOD, ad
     """
     details = library.details(case)
     facts, window = details.case, library.window(case)[0]
-    answer = library.search(case, k=HITS, method=method) if len(library) > 1 else None
-    named = [hit.case.id for hit in _from_elsewhere(answer, facts)[:EXPLAINED]] if answer else []
+    answer = library.search(case, k=MAX_HITS, method=method) if len(library) > 1 else None
+    named = [hit.case.id for hit in _from_elsewhere(answer, facts)[:EXPLAINED_HITS]] if answer else []
     evidence = [library.explain(case, name) for name in named]
     body = [
         f"<h1>{escape(facts.label or 'Open case')}</h1>",
@@ -108,7 +108,7 @@ def _answer_parts(answer: Answer | None, case: Case) -> Iterator[str]:
         f'<tr><td>{escape(one.label)}</td><td class="n">{one.probability:.0%}</td>'
         f'<td style="width:40%"><span class="bar" style="width:{max(1.0, 100 * one.probability):.1f}%"></span></td>'
         f'<td class="soft">{"" if one.possible else "ruled out"}</td></tr>'
-        for one in answer.faults[:OPTIONS]
+        for one in answer.faults[:MAX_OPTIONS]
     ]
     yield "<h2>What it may be</h2><table><tbody>" + "".join(rows) + "</tbody></table>"
 
@@ -175,7 +175,7 @@ def _list(names: list[str], most: int = 5) -> str:
 
 
 def _signal_caption(window: Window) -> str:
-    shown = min(len(window.channels), MOST_PANELS)
+    shown = min(len(window.channels), MAX_PANELS)
     rest = (
         "" if shown == len(window.channels) else f"; {shown} of {len(window.channels)} channels, those that move most"
     )
@@ -191,17 +191,17 @@ def draw_window(window: Window) -> Figure:
     rest = values if earlier is None else earlier
     spread = np.maximum(rest.std(axis=1), 1e-9)
     moved = np.abs(values - np.median(rest, axis=1, keepdims=True)).mean(axis=1) / spread
-    chosen = np.sort(np.argsort(-moved, kind="stable")[:MOST_PANELS])
+    chosen = np.sort(np.argsort(-moved, kind="stable")[:MAX_PANELS])
     columns = 2 if len(chosen) > 1 else 1
     rows = -(-len(chosen) // columns)
     figure = sheet(7.4, 1.15 * rows + 0.35)
     axes = np.atleast_1d(figure.subplots(rows, columns, sharex=True)).ravel()
     for axis, at in zip(axes, chosen.tolist(), strict=False):
         if earlier is not None:
-            steps = np.linspace(-earlier.shape[1], -1, len(thinned := thin_series(earlier[[at]], MOST_POINTS)[0]))
+            steps = np.linspace(-earlier.shape[1], -1, len(thinned := thin_series(earlier[[at]], MAX_POINTS)[0]))
             axis.plot(steps, thinned, color=NORMAL_GREY, linewidth=0.8)
             axis.axvline(0, color=REFERENCE_GREY, linewidth=0.8, linestyle=(0, (2, 2)))
-        thinned = thin_series(values[[at]], MOST_POINTS)[0]
+        thinned = thin_series(values[[at]], MAX_POINTS)[0]
         axis.plot(np.linspace(0, values.shape[1] - 1, len(thinned)), thinned, color=FAULT, linewidth=0.9)
         unit = f" [{window.units[at]}]" if window.units and window.units[at] else ""
         axis.set_title(f"{window.channels[at]}{unit}", fontsize=8)
@@ -320,12 +320,12 @@ def _misled(backtest: Backtest) -> Iterator[str]:
                 one.first,
                 "yes" if one.known else "no, the first",
             ]
-            for one in wrong[:MOST_MISLED]
+            for one in wrong[:MAX_MISLED]
         ],
         numbers=(3,),
     )
-    if len(wrong) > MOST_MISLED:
-        yield f'<p class="soft">{len(wrong) - MOST_MISLED} more, with less confidence; all are in the JSON.</p>'
+    if len(wrong) > MAX_MISLED:
+        yield f'<p class="soft">{len(wrong) - MAX_MISLED} more, with less confidence; all are in the JSON.</p>'
 
 
 def _time(backtest: Backtest) -> str:

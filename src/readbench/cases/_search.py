@@ -34,7 +34,7 @@ from readbench.engine.windows import UNLABELLED, WindowSet
 from readbench.errors import DataError, UsageError
 
 FEATURES = 996
-ENCODED_AT_ONCE = 2048
+ENCODING_BATCH = 2048
 """Cases read and encoded at a time."""
 
 
@@ -101,10 +101,10 @@ class Shortlister:
         found = {} if renamed else self._store.read(self._store.key_of(encoder), digests)
         missing = [int(i) for i, digest in zip(positions, digests, strict=True) if digest not in found]
         done = len(snapshot) - len(missing)
-        for some in blocks_of(missing, ENCODED_AT_ONCE):
+        for some in blocks_of(missing, ENCODING_BATCH):
             progress("encoding: first look", done, len(snapshot))
             done += len(some)
-            vectors = encode_missing(self._store, encoder, bare(snapshot.windows(some)), block=ENCODED_AT_ONCE)
+            vectors = encode_missing(self._store, encoder, bare(snapshot.windows(some)), block=ENCODING_BATCH)
             found |= dict(zip((snapshot.digests[i] for i in some), vectors, strict=True))
         if missing:
             progress("encoding: first look", len(snapshot), len(snapshot))
@@ -132,13 +132,13 @@ EXACT_CASES = 2000
 """Largest library whose cases are all compared by the method."""
 SHORTLIST = 500
 """Cases of a larger library that the method compares."""
-REVIEWED = 1000
+MAX_REVIEWED = 1000
 """Latest cases of a larger library that are reviewed."""
-KEPT = 4
+CACHED_FITS = 4
 """Fitted methods that stay in memory, those of reviews among them."""
-MOST_GROWN = 64
+MAX_GROWTH = 64
 """New cases that one question takes into a fitted method; further ones wait for the next, or for the background."""
-OPINIONS_BY = "verdict"
+OPINION_METHOD = "verdict"
 """The reranker that says what a window is where the method says nothing."""
 
 
@@ -293,9 +293,9 @@ class Engine:
 
         In the background a change is learned from, as in `search`; meanwhile it is the library before it.
         """
-        kept = self._keep(spec, latest=None if len(snapshot) <= self.exact_cases else REVIEWED)
+        kept = self._keep(spec, latest=None if len(snapshot) <= self.exact_cases else MAX_REVIEWED)
         learned = kept.get(snapshot, progress)
-        part = learned.snapshot if len(snapshot) <= self.exact_cases else learned.snapshot.latest(REVIEWED)
+        part = learned.snapshot if len(snapshot) <= self.exact_cases else learned.snapshot.latest(MAX_REVIEWED)
         return Review(part, learned.value, know_labels(part, np.arange(len(part))))
 
     def _search_all(
@@ -326,7 +326,7 @@ class Engine:
                 last = _Grown(learned, learned.snapshot, learned.value, _Corpus.of(learned.snapshot))
             if last.snapshot is snapshot and len(last.corpus.keys) >= len(snapshot):
                 return last
-            corpus = last.corpus.at(snapshot, MOST_GROWN)
+            corpus = last.corpus.at(snapshot, MAX_GROWTH)
             more = snapshot.searched(corpus.positions[len(last.corpus.keys) :])
             fitted = last.fitted.grow(more, corpus.knowledge)
             if fitted is None:
@@ -344,7 +344,7 @@ class Engine:
                 learn = partial(self._fit, spec, part)
                 kept = Kept(name, lambda snapshot: part(snapshot).state_key, learn, self._learner, self._latest)
             self._kept[name] = kept  # the last used one is the last
-            for old in list(self._kept)[:-KEPT]:
+            for old in list(self._kept)[:-CACHED_FITS]:
                 del self._kept[old]
                 self._grown.pop(old, None)
             return kept
@@ -375,7 +375,7 @@ class Engine:
 
     def _build(self, spec: MethodSpec, progress: Progress) -> Method:
         told = within(progress, "encoding")
-        return Method(spec, vectors=self.vectors, progress=told, opinions_by=OPINIONS_BY)
+        return Method(spec, vectors=self.vectors, progress=told, opinions_by=OPINION_METHOD)
 
 
 def _rank(

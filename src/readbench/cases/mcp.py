@@ -71,8 +71,8 @@ UNTRUSTED = (
     " text asks for it."
 )
 """Stands beside every answer that an agent gets."""
-MOST_HITS = 20
-FEW = 5
+MAX_HITS = 20
+DEFAULT_HITS = 5
 """How many an agent gets that does not say."""
 Name = Annotated[str, StringConstraints(max_length=MAX_NAME)]
 Word = Annotated[str, StringConstraints(max_length=MAX_CHANNEL_NAME)]
@@ -125,8 +125,8 @@ NEW: dict[str, tuple[Any, Any, str]] = {
     "asset": (Name, "", "The machine it comes from."),
     "notes": (Notes, "", "What was found and done."),
 }
-MOST_CHANNELS = 8
-NOTE = 300
+MAX_CHANNELS_TOLD = 8
+MAX_NOTE_CHARS = 300
 LIMITS = Limits(max_bytes=128 * 2**20, max_rows=2_000_000, max_columns=2_000, max_cells=8_000_000)
 
 
@@ -242,11 +242,11 @@ def explain_match(evidence: Evidence) -> Match:
                 departs_alike=channel.same_way,
                 speaks_against=channel.against,
             )
-            for channel in evidence.channels[:MOST_CHANNELS]
+            for channel in evidence.channels[:MAX_CHANNELS_TOLD]
         ],
-        other_channels=max(0, len(evidence.channels) - MOST_CHANNELS),
-        only_in_window=list(evidence.only_window[:MOST_CHANNELS]),
-        only_in_case=list(evidence.only_case[:MOST_CHANNELS]),
+        other_channels=max(0, len(evidence.channels) - MAX_CHANNELS_TOLD),
+        only_in_window=list(evidence.only_window[:MAX_CHANNELS_TOLD]),
+        only_in_case=list(evidence.only_case[:MAX_CHANNELS_TOLD]),
         normal_is=evidence.reference,
     )
 
@@ -260,7 +260,7 @@ def cases_to_label_next(found: list[Suggestion]) -> list[NextCase]:
             doubt=round(suggestion.doubt, 3),
             tells_about=suggestion.tells,
             asset=suggestion.case.asset,
-            notes=shorten_note(suggestion.case.notes, NOTE),
+            notes=shorten_note(suggestion.case.notes, MAX_NOTE_CHARS),
         )
         for suggestion in found
     ]
@@ -346,7 +346,7 @@ class Tools:
         `judgeable` is false, name no fault: `oddities` say what is wrong with the recording.
         """
         where = Filter(label=fault or None, asset=asset or None)
-        answer = self.library.search(self._read(asked), k=max(1, min(k, MOST_HITS)), method=self.method, where=where)
+        answer = self.library.search(self._read(asked), k=max(1, min(k, MAX_HITS)), method=self.method, where=where)
         return FoundCases(
             cases=[
                 FoundCase(
@@ -354,7 +354,7 @@ class Tools:
                     fault=hit.case.label,
                     same_fault_probability=None if hit.probability is None else round(hit.probability, 3),
                     asset=hit.case.asset,
-                    notes=shorten_note(hit.case.notes, NOTE),
+                    notes=shorten_note(hit.case.notes, MAX_NOTE_CHARS),
                 )
                 for hit in answer.hits
             ],
@@ -422,7 +422,7 @@ class Tools:
                     asked[parameter.name] = self.method
                 else:
                     asked[parameter.name] = (
-                        max(1, min(given[parameter.name], MOST_HITS)) if parameter.counts else given[parameter.name]
+                        max(1, min(given[parameter.name], MAX_HITS)) if parameter.counts else given[parameter.name]
                     )
             answer = question(self.library, **asked)
             return shorten(answer) if shorten else answer
@@ -563,7 +563,7 @@ def _default(parameter: QuestionParameter) -> Any:  # noqa: ANN401 - of any type
     if parameter.required:
         return Parameter.empty
     default: Any = parameter.declared.default
-    return min(default, FEW) if parameter.counts else default
+    return min(default, DEFAULT_HITS) if parameter.counts else default
 
 
 def read_asked(given: dict[str, Any], roots: Sequence[Path] = ()) -> ReadRecording | str:

@@ -47,7 +47,7 @@ from readbench.errors import UsageError
 PROBLEMS = {status: {"model": Problem} for status in (400, 401, 403, 404, 408, 413, 422, 503)}
 CONFLICTS = {status: {"model": Problem} for status in (409, 412, 428)}
 read_router = APIRouter(prefix="/api/v1", tags=["read"], route_class=JsonRoute, responses={**PROBLEMS})
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 JSON = "application/json"
 
 
@@ -56,7 +56,7 @@ class ListQuery(CaseFilter):
 
     text: WantedText = ""
     offset: int = Field(0, ge=0)
-    limit: int = Field(100, ge=1, le=MOST_LISTED)
+    limit: int = Field(100, ge=1, le=MAX_LISTED)
 
 
 @read_router.get("/cases")
@@ -153,7 +153,7 @@ def list_cases(service: CaseService, query: ListQuery) -> CasePage:
     """A part of the cases that a filter and words of the notes choose."""
     library = service.library
     if query.text.strip():
-        found = [case for case in library.find(query.text, MOST_LISTED) if query.admits(case)]
+        found = [case for case in library.find(query.text, MAX_LISTED) if query.admits(case)]
     else:
         found = library.cases(query)
     return CasePage(total=len(found), cases=tuple(_cut_page(found[query.offset : query.offset + query.limit])))

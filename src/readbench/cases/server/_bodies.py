@@ -44,7 +44,7 @@ from readbench.errors import DataError, UsageError
 
 LONG_CASE = 4096
 """Steps that hardly any case has more of: what is soon compared with such cases needs no closer look."""
-MOST_COMPARED = 2000
+MAX_COMPARED_STEPS = 2000
 """Cases that a method compares at most; of a larger library it gets a shortlist."""
 
 
@@ -331,7 +331,7 @@ def check_effort(windows: WindowSet, service: CaseService) -> WindowSet:
     """The windows, if comparing them with the cases here ends soon: a long one with many may take minutes."""
     snapshot, most = service.library.snapshot(), service.settings.max_comparisons
     readings = int((windows.channel_counts.astype(np.int64) * windows.lengths).sum())
-    each = readings * min(len(snapshot), MOST_COMPARED)
+    each = readings * min(len(snapshot), MAX_COMPARED_STEPS)
     if each * LONG_CASE <= most or each * snapshot.usual_steps <= most:
         return windows
     share = most / (each * snapshot.usual_steps)

@@ -31,19 +31,19 @@ from readbench.cases.server._reception import SmallJsonRoute
 from readbench.cases.server._service import CaseService, Served
 from readbench.errors import UnknownNameError, UsageError
 
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 """Cases of one table; the latest count."""
-MOST_ROWS = 5000
+MAX_ROWS = 5000
 """Cases of all tables of a panel."""
-MOST_VALUES = 10_000
+MAX_VALUES = 10_000
 """Values of one variable."""
-MOST_OPTIONS = 50
+MAX_OPTIONS = 50
 """Options of a query, or fields of an annotation."""
-MOST_ANNOTATION = 4096
+MAX_ANNOTATION_CHARS = 4096
 """Characters of the annotation that is sent back with every case."""
-NOTE = 500
+MAX_NOTE_CHARS = 500
 """Characters of a note in a table."""
-SHOWN_TAGS = 10
+MAX_TAGS = 10
 DEFAULT_HITS = 10
 KEYS = ("asset", "label", "tag")
 """What a dashboard may filter cases by."""
@@ -52,13 +52,13 @@ links_router = APIRouter(include_in_schema=False)
 
 
 def _check_length(annotation: dict[str, Any]) -> dict[str, Any]:
-    if len(str(annotation)) > MOST_ANNOTATION:
-        raise ValueError(f"has more than {MOST_ANNOTATION} characters")
+    if len(str(annotation)) > MAX_ANNOTATION_CHARS:
+        raise ValueError(f"has more than {MAX_ANNOTATION_CHARS} characters")
     return annotation
 
 
-Payload = Annotated[dict[Name, Any], Field(max_length=MOST_OPTIONS)]
-Annotation = Annotated[dict[Name, Any], Field(max_length=MOST_OPTIONS), AfterValidator(_check_length)]
+Payload = Annotated[dict[Name, Any], Field(max_length=MAX_OPTIONS)]
+Annotation = Annotated[dict[Name, Any], Field(max_length=MAX_OPTIONS), AfterValidator(_check_length)]
 
 
 class GrafanaBody(BaseModel):
@@ -213,7 +213,7 @@ async def query(request: Request, service: Served, _caller: Reader, body: PanelQ
 
     def find() -> list[PanelTable]:
         asked = [target for target in body.targets if not target.hide]
-        most = min(MOST_LISTED, MOST_ROWS // max(1, len(asked)))
+        most = min(MAX_LISTED, MAX_ROWS // max(1, len(asked)))
         return [answer_target(service, target, body, address, most) for target in asked]
 
     return await service.work.do(find)
@@ -293,12 +293,10 @@ def list_values(service: CaseService, key: str) -> list[str]:
     cases = service.library.cases()
     found = {"asset": {case.asset for case in cases}, "label": {case.label or "" for case in cases}}
     values = found[key] if key in found else {tag for case in cases for tag in case.tags}
-    return sorted(values - {""})[:MOST_VALUES]
+    return sorted(values - {""})[:MAX_VALUES]
 
 
-def find_cases(
-    service: CaseService, seconds: tuple[float, float], where: Filter, most: int = MOST_LISTED
-) -> list[Case]:
+def find_cases(service: CaseService, seconds: tuple[float, float], where: Filter, most: int = MAX_LISTED) -> list[Case]:
     """The cases that overlap a range, in the order of their times; of very many the latest."""
     begin, end = seconds
     found = [
@@ -395,7 +393,7 @@ def case_table(cases: Sequence[Case], address: str) -> PanelTable:
             case.id,
             case.label or "open",
             case.asset,
-            shorten_note(case.notes, NOTE),
+            shorten_note(case.notes, MAX_NOTE_CHARS),
             link_case(address, case.id),
         ]
         for case in cases
@@ -409,8 +407,10 @@ def annotation_table(cases: Sequence[Case], address: str) -> PanelTable:
     rows = []
     for case in cases:
         link = f'<a href="{link_case(address, case.id)}">{_plain(case.id)}</a>'
-        words = " · ".join(part for part in (_plain(case.asset), _plain(shorten_note(case.notes, NOTE))) if part)
-        tags = [part for part in (case.label or "open", case.asset, *case.tags[:SHOWN_TAGS]) if part]
+        words = " · ".join(
+            part for part in (_plain(case.asset), _plain(shorten_note(case.notes, MAX_NOTE_CHARS))) if part
+        )
+        tags = [part for part in (case.label or "open", case.asset, *case.tags[:MAX_TAGS]) if part]
         rows.append([_ms(case.time), _ms(case.end), case.label or "open case", f"{words} {link}".strip(), tags])
     return PanelTable(columns=columns, rows=rows)
 
@@ -424,7 +424,13 @@ def similar_table(panel: PanelAnswer | None, address: str) -> PanelTable:
     rows = []
     for hit in panel.answer.hits if panel else ():
         case = hit.case
-        known = [case.label or "open", hit.probability, case.asset, _ms(case.time), shorten_note(case.notes, NOTE)]
+        known = [
+            case.label or "open",
+            hit.probability,
+            case.asset,
+            _ms(case.time),
+            shorten_note(case.notes, MAX_NOTE_CHARS),
+        ]
         link = link_case(address, panel.case, case.id) if panel and panel.case else link_case(address, case.id)
         rows.append([hit.place, case.id, *known, link, panel.asked if panel else ""])
     return PanelTable(columns=columns, rows=rows)

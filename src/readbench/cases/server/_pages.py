@@ -50,7 +50,7 @@ OPTIONS = 5
 SHOWN_OF_KIND = 3
 """Hits of one fault type that are shown; the others unfold."""
 LATEST = 8
-MOST_DOUBTS = 12
+MAX_DOUBTS = 12
 PER_PAGE = 50
 WEEK_S = 7 * 24 * 3600
 router = APIRouter(include_in_schema=False)
@@ -301,7 +301,7 @@ async def overview(request: Request, service: Served, caller: Reader) -> Respons
         return {
             "overview": library.overview(),
             "suggestions": library.ask("next", k=LATEST, method=method),
-            "doubts": library.ask("doubtful", k=MOST_DOUBTS, method=method),
+            "doubts": library.ask("doubtful", k=MAX_DOUBTS, method=method),
             "summary": summary,
             "labels": sorted(label for label in summary.labels if label),
             "changes": library.ask("history", limit=LATEST),

@@ -158,7 +158,7 @@ def share_processors() -> None:
     sys.setswitchinterval(SWITCH_S)
 
 
-MOST_PROCESSES = 4
+MAX_PROCESSES = 4
 """Processes that search where nobody says how many: each takes some hundred MB."""
 
 
@@ -169,7 +169,7 @@ def count_search_processes() -> int:
     True
     """
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(processors, MOST_PROCESSES) if processors > 1 else 0
+    return min(processors, MAX_PROCESSES) if processors > 1 else 0
 
 
 class BusyError(Exception):
