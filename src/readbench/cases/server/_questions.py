@@ -1,4 +1,4 @@
-"""Every declared question as a route for programs and as a page for people; a new one needs nothing here."""
+"""Routes and pages of the declared questions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from readbench.errors import UnknownNameError, UsageError
 
 
 def build_routes() -> APIRouter:
-    """`GET /api/v1/NAME` with parameters in the query; `POST`, where the question is about a window."""
+    """`GET /api/v1/NAME` with parameters in the query, or `POST` for a question on a window."""
     router = APIRouter(prefix="/api/v1", tags=["read"], route_class=JsonRoute, responses={**PROBLEMS})
     for question in QUESTIONS.values():
         post = bool(_parameters(question, GivenBy.WINDOW))
@@ -36,12 +36,12 @@ def build_routes() -> APIRouter:
 
 
 def ask_in_words(service: CaseService, name: str, texts: dict[str, str]) -> tuple[Question[Any], Any]:
-    """The question of a page and its answer; None where something is missing that it needs.
+    """Question of a page and its answer; None if a required parameter is missing.
 
     Args:
-        service: that is asked.
-        name: of the question.
-        texts: what the page sends; empty texts count as nothing, and a window is the name of a case.
+        service: the service.
+        name: name of the question.
+        texts: values from the page; empty ones are ignored, and a window is the name of a case.
     """
     if name not in QUESTIONS:
         raise UnknownNameError("question", name, list(QUESTIONS))
@@ -87,7 +87,7 @@ def _ask_with_body(question: Question[Any]) -> Any:  # noqa: ANN401 - a function
 
 
 def _sign(ask: Any, question: Question[Any], *fields: Parameter) -> Any:  # noqa: ANN401
-    """The function under the question's name, with the signature that the framework reads."""
+    """Give a function the question's name and the signature that FastAPI reads."""
     always = _keyword("service", Served, Parameter.empty), _keyword("_caller", Reader, Parameter.empty)
     ask.__signature__ = Signature([*always, *fields])
     ask.__name__ = question.ask.__name__
@@ -103,7 +103,7 @@ def _parameters(question: Question[Any], given_by: GivenBy | None) -> list[Quest
 
 
 def _site_parameters(question: Question[Any], service: CaseService) -> dict[str, Any]:
-    """What the service decides: its own first method."""
+    """Parameters set by the service: its default method."""
     return {parameter.name: service.settings.choose_method("") for parameter in _parameters(question, GivenBy.METHOD)}
 
 
@@ -112,7 +112,7 @@ def _default(parameter: QuestionParameter, needed: Any) -> Any:  # noqa: ANN401
 
 
 def _bounds(parameter: QuestionParameter) -> dict[str, Any]:
-    """Least, most and meaning, in the words of the framework."""
+    """Limits and description of a parameter, as keywords of `Query` and `Field`."""
     interval = parameter.declared.interval
     low, high = (interval.low, interval.high) if interval else (-math.inf, math.inf)
     high = high if parameter.most is None else min(high, parameter.most)
