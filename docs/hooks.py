@@ -152,11 +152,11 @@ def describe_api() -> Iterator[str]:
 
 def describe_methods() -> Iterator[str]:
     """Whole methods and what they stand for; then every part: its kind, parameters and docstring."""
-    from readbench.cli.catalogue import WHOLE, components  # noqa: PLC0415
+    from readbench.cli.catalogue import COMPOSED_SUMMARIES, components  # noqa: PLC0415
     from readbench.engine.spec import COMPOSED  # noqa: PLC0415
 
     yield "\n## Whole methods\n\n| name | stands for | what it is |\n|---|---|---|"
-    for name, summary in WHOLE.items():
+    for name, summary in COMPOSED_SUMMARIES.items():
         yield f"| `{name}` | `{COMPOSED[name].replace('|', chr(92) + '|')}` | {summary} |"
     kinds: dict[str, list[Any]] = {}
     for kind, entry in components():

@@ -139,12 +139,12 @@ def test_options_offer_what_the_rooms_take(ours: object, theirs: object) -> None
 def test_defaults_are_those_of_the_rooms() -> None:
     assert list(options.SUITES) == list(suites.SUITES)
     assert list(options.SWEEPS) == list(suites.SWEEPS)
-    assert list(catalogue.WHOLE) == list(COMPOSED)
+    assert list(catalogue.COMPOSED_SUMMARIES) == list(COMPOSED)
     assert options.LIBRARY_METHOD == cases.DEFAULT_METHOD
     assert options.numbers(options.DEFAULT_SEEDS, "--seeds") == experiment.DEFAULT_SEEDS
-    assert shard.parse_shard(options.WHOLE) == shard.WHOLE
-    assert options.SUFFIX == bundle.SUFFIX
-    assert options.MOST_SEED == data.MOST_SEED
+    assert shard.parse_shard(options.WHOLE_RUN) == shard.WHOLE
+    assert options.SUBMISSION_SUFFIX == bundle.SUFFIX
+    assert options.MAX_SEED == data.MOST_SEED
     assert data.Composition().split_by == get_args(options.SplitUnit)[0]
 
 

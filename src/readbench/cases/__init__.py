@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     )
     from readbench.cases._check import LibraryCheck as LibraryCheck, check_library as check_library
     from readbench.cases._evidence import (
-        DEPARTS as DEPARTS,
-        FARTHEST as FARTHEST,
-        MOST_STEPS as MOST_STEPS,
+        CLIP_SIGMA as CLIP_SIGMA,
+        DEPARTURE_THRESHOLD as DEPARTURE_THRESHOLD,
+        MAX_ALIGNED_STEPS as MAX_ALIGNED_STEPS,
         NormalReference as NormalReference,
         draw_evidence as draw_evidence,
         reference_for as reference_for,

@@ -1,4 +1,4 @@
-"""Commands of earlier versions: each answers with the command that does its work now."""
+"""Former command names, answered with the present command, and checks of options that do not apply."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ FORMER = {
     "cases key revoke": "cases key LIBRARY NAME --remove",
     "models status": "models list",
 }
-"""Former name -> what to type."""
+"""Former command -> present command."""
 IN_A_CHECKOUT = {
     "documents": "tools.docs fill RESULTS PAGES",
     "coverage": "research.coverage",
     "scale": "research.scale",
     "cases bench": "research.speed.library",
 }
-"""Former name -> the module that does it in a checkout of the repository."""
+"""Former command -> module to run in a checkout of the repository."""
 
 
 class Group(TyperGroup):
-    """The commands of readbench, and the former ones."""
+    """Command group that answers a former command with the present one."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - of the library under typer
-        """The command of the first words; a former one, of up to three words, is answered with the present one."""
+        """Find the command; raises for a former one, of up to three words, naming the present one."""
         for name in (" ".join(args[:count]) for count in (3, 2, 1)):
             if name in FORMER:
                 raise UsageError(f"readbench {name} is now: readbench {FORMER[name]}.")
@@ -61,12 +61,12 @@ class Group(TyperGroup):
 
 
 def refuse_others(ctx: Any, mode: str, *known: str) -> None:  # noqa: ANN401 - of the library under typer
-    """Refuse the options that were given beside one that makes a command do something else.
+    """Raise if an option was given that does not apply to the chosen mode of a command.
 
     Args:
-        ctx: of the command.
-        mode: that option.
-        known: names of the parameters that go with it.
+        ctx: context of the command.
+        mode: the mode, as the error names it: an option or a phrase.
+        known: names of the parameters that apply.
     """
     for parameter in ctx.command.params:
         if parameter.name not in known and was_given(ctx, parameter.name):
@@ -74,6 +74,6 @@ def refuse_others(ctx: Any, mode: str, *known: str) -> None:  # noqa: ANN401 - o
 
 
 def was_given(ctx: Any, name: str) -> bool:  # noqa: ANN401 - of the library under typer
-    """Whether a parameter stands on the command line, and not its default or a variable."""
+    """True if a parameter was given on the command line, not by default or environment."""
     source = ctx.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

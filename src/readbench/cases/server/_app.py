@@ -29,7 +29,7 @@ from readbench.cases.server._bodies import Health, Readiness
 from readbench.cases.server._gate import Gate, Reader
 from readbench.cases.server._keys import KeyFile
 from readbench.cases.server._questions import build_routes
-from readbench.cases.server._reception import MOST_CONNECTIONS, limit_connections
+from readbench.cases.server._reception import MAX_CONNECTIONS, limit_connections
 from readbench.cases.server._service import BusyError, CaseService, Served, Settings, WorkerPool
 from readbench.cases.server._telemetry import LibraryMetrics
 from readbench.cases.server._views import find_author
@@ -283,7 +283,7 @@ def serve(
         timeout_graceful_shutdown=round(GRACE_S - CLOSE_S - 1),
         http=limit_connections(settings.max_connections, place.proxies),
         ws="none",
-        backlog=MOST_CONNECTIONS,
+        backlog=MAX_CONNECTIONS,
     )
     try:
         _AnnouncedServer(config, announce).run()

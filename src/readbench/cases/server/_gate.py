@@ -29,7 +29,7 @@ METHODS = frozenset((*SAFE, "POST", "PUT", "PATCH", "DELETE"))
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 """Headers by which a proxy says that a request comes from elsewhere."""
-MOST_LISTED = 20
+MAX_LISTED = 20
 """Changes of one request that its line in the record names."""
 UNRECORDED = ("/static/", "/healthz", "/readyz", "/metrics")
 IMPORT_MAP = web.import_map({web.NAME: "/static/", "#service/": "/static/"})
@@ -144,7 +144,7 @@ class Gate:
                 status=status,
                 ms=round(1000 * seconds, 1),
                 received=received,
-                changes=tuple(changes[:MOST_LISTED]),
+                changes=tuple(changes[:MAX_LISTED]),
             )
             self._keep(event)
 
@@ -224,7 +224,7 @@ def deed_of(route: object) -> Deed | None:
     if isinstance(deed := getattr(route, "deed", None), Deed):
         return deed
     dependant = getattr(route, "dependant", None)
-    calls = [] if dependant is None else [own.call for own in dependant.dependencies]
+    calls = [] if dependant is None else [dependency.call for dependency in dependant.dependencies]
     return max((call.deed for call in calls if isinstance(call, Needs)), key=ROLES.__getitem__, default=None)
 
 
