@@ -22,6 +22,8 @@ def open_room(room: str) -> Callable[[str], Any]:
         module = sys.modules[room]
         if not places:
             places.update(_read_names(Path(str(module.__file__)).read_text(encoding="utf-8")))
+        if name == "__all__":
+            return sorted(places)
         if name not in places:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
         found = getattr(import_module(places[name]), name)

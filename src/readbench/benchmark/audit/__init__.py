@@ -28,31 +28,4 @@ if TYPE_CHECKING:
         share_discounts,
     )
 
-__all__ = [
-    "PROBES",
-    "Contradiction",
-    "Copies",
-    "Copy",
-    "DatasetAudit",
-    "DoubtfulLabels",
-    "Finding",
-    "Leaks",
-    "Probe",
-    "Verdict",
-    "audit_task",
-    "deal_labels",
-    "doubt_labels",
-    "expect_by_chance",
-    "find_copies",
-    "find_leaks",
-    "judge_copies",
-    "judge_labels",
-    "judge_power",
-    "judge_probes",
-    "judge_twins",
-    "measure_gain",
-    "measure_power",
-    "share_discounts",
-]
-
 __getattr__ = open_room(__name__)

@@ -14,31 +14,4 @@ if TYPE_CHECKING:
     from readbench.benchmark.exchange._recordings import ImportedRecordings, read_cases, table_files
     from readbench.benchmark.imported import imported_datasets
 
-
-__all__ = [
-    "OFFICIAL",
-    "Draft",
-    "Extent",
-    "Form",
-    "Imported",
-    "ImportedRecordings",
-    "Official",
-    "ReadyTask",
-    "RemoteFile",
-    "State",
-    "Status",
-    "check_name",
-    "check_unchanged",
-    "draft_dataset",
-    "explain_import",
-    "export_task",
-    "fetch",
-    "imported_datasets",
-    "is_ready_task",
-    "read_cases",
-    "read_ready_task",
-    "status_of",
-    "table_files",
-]
-
 __getattr__ = open_room(__name__)

@@ -22,21 +22,9 @@ if TYPE_CHECKING:
         tell_verdicts,
         write_blocks,
     )
-    from readbench.benchmark.report._bundle import (
-        Declared,
-        read_bundle,
-        write_bundle,
-    )
-    from readbench.benchmark.report._case_figures import (
-        fault_against_shape,
-        fault_strip,
-        fault_types,
-    )
-    from readbench.benchmark.report._checking import (
-        CheckedSubmission,
-        check_submissions,
-        published_bundle,
-    )
+    from readbench.benchmark.report._bundle import Declared, read_bundle, write_bundle
+    from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
+    from readbench.benchmark.report._checking import CheckedSubmission, check_submissions, published_bundle
     from readbench.benchmark.report._compare import (
         as_json,
         case_link,
@@ -65,10 +53,7 @@ if TYPE_CHECKING:
         read_gallery,
         tasks_of,
     )
-    from readbench.benchmark.report._grid import (
-        TableStudy,
-        grid_tables,
-    )
+    from readbench.benchmark.report._grid import TableStudy, grid_tables
     from readbench.benchmark.report._methods import (
         Methods,
         base_name,
@@ -78,13 +63,7 @@ if TYPE_CHECKING:
         mark_dataset,
         marks_of,
     )
-    from readbench.benchmark.report._origins import (
-        MARKS,
-        count_origins,
-        explain_marks,
-        find_origins,
-        find_real,
-    )
+    from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_origins, find_real
     from readbench.benchmark.report._overview import (
         RunOverview,
         comparison_table,
@@ -126,153 +105,12 @@ if TYPE_CHECKING:
         retained_table,
         tell_retained,
     )
-    from readbench.benchmark.report._settings import (
-        PAGES,
-        labelling_table,
-        settings_table,
-        settings_tables,
-    )
-    from readbench.benchmark.report._significance import (
-        ALPHA,
-        bracket,
-        friedman_sentences,
-    )
-    from readbench.benchmark.report._standings import (
-        rank_submissions,
-        rejected_table,
-        standings_table,
-        write_standings,
-    )
-    from readbench.benchmark.report._statements import (
-        LABEL_USES,
-        LABEL_WORDS,
-        LabelUse,
-        MethodStatement,
-        state_method,
-    )
-    from readbench.benchmark.report._table import (
-        Mark,
-        ReportTable,
-        latex,
-    )
-    from readbench.benchmark.report._trec import (
-        write_trec,
-    )
-    from readbench.benchmark.report._write import (
-        write_report,
-    )
-
-__all__ = [
-    "ALPHA",
-    "COARSEST",
-    "DEPTH",
-    "FIGURES",
-    "FINEST",
-    "GRIDS",
-    "LABEL_USES",
-    "LABEL_WORDS",
-    "MARKS",
-    "PAGES",
-    "UNSEEN",
-    "AgainstRow",
-    "CheckedSubmission",
-    "Declared",
-    "DrawnFigure",
-    "Gallery",
-    "GalleryWindow",
-    "LabelUse",
-    "Leaderboard",
-    "Mark",
-    "MethodPlace",
-    "MethodStatement",
-    "Methods",
-    "OwnCell",
-    "Places",
-    "ReportTable",
-    "Results",
-    "RetainedShare",
-    "RunOverview",
-    "TableStudy",
-    "absent_figures",
-    "absent_tables",
-    "against_table",
-    "all_curves",
-    "as_json",
-    "audit_blocks",
-    "base_name",
-    "bracket",
-    "canonical",
-    "case_link",
-    "check_data",
-    "check_published",
-    "check_submissions",
-    "choose_headline",
-    "compare",
-    "compare_with_published",
-    "comparison_table",
-    "composition_table",
-    "count_origins",
-    "dataset_scores",
-    "dataset_table",
-    "describe",
-    "difference_table",
-    "draw_curve",
-    "explain_marks",
-    "fault_against_shape",
-    "fault_strip",
-    "fault_types",
-    "figure_captions",
-    "figures",
-    "find_origins",
-    "find_published",
-    "find_real",
-    "friedman_sentences",
-    "grid_tables",
-    "is_partial",
-    "keep_gallery",
-    "labelling_table",
-    "latex",
-    "leaderboard",
-    "leaderboard_table",
-    "mark_dataset",
-    "markdown",
-    "marks_of",
-    "method_tables",
-    "overview",
-    "own_cells",
-    "pairs_of",
-    "paper_tables",
-    "place_methods",
-    "places_table",
-    "published_bundle",
-    "rank_submissions",
-    "read_beside",
-    "read_bundle",
-    "read_gallery",
-    "read_results",
-    "rejected_table",
-    "remarks",
-    "retained_shares",
-    "retained_table",
-    "settings_table",
-    "settings_tables",
-    "show_blocks",
-    "show_report",
-    "show_table",
-    "standings_table",
-    "state_method",
-    "summary_blocks",
-    "tasks_of",
-    "tell_context",
-    "tell_place",
-    "tell_retained",
-    "tell_untested",
-    "tell_verdicts",
-    "write_blocks",
-    "write_bundle",
-    "write_report",
-    "write_standings",
-    "write_trec",
-]
+    from readbench.benchmark.report._settings import PAGES, labelling_table, settings_table, settings_tables
+    from readbench.benchmark.report._significance import ALPHA, bracket, friedman_sentences
+    from readbench.benchmark.report._standings import rank_submissions, rejected_table, standings_table, write_standings
+    from readbench.benchmark.report._statements import LABEL_USES, LABEL_WORDS, LabelUse, MethodStatement, state_method
+    from readbench.benchmark.report._table import Mark, ReportTable, latex
+    from readbench.benchmark.report._trec import write_trec
+    from readbench.benchmark.report._write import write_report
 
 __getattr__ = open_room(__name__)

@@ -1,8 +1,3 @@
 """A run as a web site in one file: tables, figures and a browser of cases."""
 
 from readbench.benchmark.report.site._write import PAGE, write_site
-
-__all__ = [
-    "PAGE",
-    "write_site",
-]
