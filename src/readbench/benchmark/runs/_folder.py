@@ -70,15 +70,8 @@ from readbench.errors import RunError
 
 FORMAT = 1
 """Raised whenever the same cells make other tables."""
-SCORES, MANIFEST, PER_QUERY, OPINIONS, GALLERY, USAGE = (
-    "scores.csv",
-    "run.json",
-    "per_query.parquet",
-    "opinions.parquet",
-    "gallery.parquet",
-    "usage.csv",
-)
-TRANSCRIPTS = "llm"
+SCORES, MANIFEST, USAGE, TRANSCRIPTS = "scores.csv", "run.json", "usage.csv", "llm"
+PER_QUERY, OPINIONS, GALLERY = "per_query.parquet", "opinions.parquet", "gallery.parquet"
 
 Rows = Callable[[Cell, pa.Table], pa.Table]
 Filters = list[tuple[str, str, Any]]
@@ -165,18 +158,12 @@ class RunFolder:
         with (self.path / name).open(newline="") as file:
             return list(csv.DictReader(file))
 
-    def write_score_rows(self, header: Iterable[str], rows: Iterable[dict[str, str]]) -> None:
-        """Write `scores.csv` from rows that are known."""
-        write_csv(self.path / SCORES, header, rows)
-
     def read_usage(self) -> dict[str, dict[str, float]]:
-        """Method -> what its cells took of language models, added up; empty where none was asked."""
+        """Method -> calls, tokens and cost of its language models, summed over cells; empty without any."""
         found: dict[str, dict[str, float]] = {}
-        if (self.path / USAGE).exists():
-            with (self.path / USAGE).open(newline="") as file:
-                for row in csv.DictReader(file):
-                    own = found.setdefault(row["method"], {})
-                    own[row["what"]] = own.get(row["what"], 0.0) + float(row["value"])
+        for row in self.read_csv(USAGE) if (self.path / USAGE).exists() else ():
+            used = found.setdefault(row["method"], {})
+            used[row["what"]] = used.get(row["what"], 0.0) + float(row["value"])
         return found
 
     def copy_scores(self) -> bytes:
@@ -317,12 +304,6 @@ class RunFolder:
         return digest.hexdigest()
 
 
-def _read_metadata(schema: pa.Schema) -> dict[str, Any]:
-    """What a file says of itself."""
-    content: dict[str, Any] = json.loads((schema.metadata or {}).get(b"readbench", b"{}"))
-    return content
-
-
 def _describe_file(path: Path) -> dict[str, Any]:
     """What a file says of itself, and the columns that it has; nothing where it is not there or damaged.
 
@@ -330,7 +311,7 @@ def _describe_file(path: Path) -> dict[str, Any]:
     """
     try:
         schema = pq.read_schema(path)
-        return _read_metadata(schema) | {"columns": schema.names}
+        return {**json.loads((schema.metadata or {}).get(b"readbench", b"{}")), "columns": schema.names}
     except (OSError, ValueError):  # pyarrow's own errors are of these
         return {}
 

@@ -30,6 +30,11 @@ BESIDE = ("query", "group", "predicted", *LISTS, *OPINION)
 """Columns of a cell's file that are no metric."""
 
 
+def cell_of(row: Mapping[str, Any]) -> Cell:
+    """The cell that a row of any table with the columns of `KEY` belongs to."""
+    return Cell(row["dataset"], int(row["seed"]), int(row["rho"]), row["method"], row["labels"])
+
+
 def score_columns(metrics: Iterable[str], *, asked: bool = False) -> tuple[str, ...]:
     """The header of `scores.csv` for these metrics; `asked`: where language models were asked."""
     return (*BEFORE, *metrics, *([UNANSWERED] if asked else []), *AFTER)
