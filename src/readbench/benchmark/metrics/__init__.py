@@ -21,11 +21,9 @@ from readbench.benchmark.metrics._evaluation import (
 )
 from readbench.benchmark.metrics._metrics import CUTOFFS, hit_rate, macro_f1, ndcg, precision
 from readbench.benchmark.metrics._ranks import (
-    Coverage,
     RankedMethods,
     datasets_to_separate,
     rank_methods,
-    simulate_coverage,
     smallest_adjusted_p,
 )
 from readbench.benchmark.metrics._significance import (
