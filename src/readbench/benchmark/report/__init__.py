@@ -7,12 +7,12 @@ from readbench.common.rooms import open_room
 if TYPE_CHECKING:
     from readbench.benchmark.report._against import (
         AgainstRow,
-        OwnCell,
+        ScoredCell,
         against_table,
         check_published,
         compare_with_published,
         find_published,
-        own_cells,
+        read_scored_cells,
     )
     from readbench.benchmark.report._audit import (
         audit_blocks,

@@ -29,6 +29,7 @@ from readbench.benchmark.runs._published import (
     PublishSummary,
     is_planned,
     open_folder,
+    open_published,
     publish,
 )
 from readbench.benchmark.runs._runner import RunSummary, build_first, run, take_once
@@ -49,6 +50,7 @@ from readbench.benchmark.runs._tables import (
     TIMES,
     UNANSWERED,
     Qrels,
+    cell_of,
     metric_columns,
     score_columns,
     take_tasks_once,

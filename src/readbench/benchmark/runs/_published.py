@@ -85,6 +85,14 @@ def open_folder(path: Path) -> RunFolder:
     return _keep_open(path, manifest.stat().st_mtime_ns if manifest.exists() else 0)
 
 
+def open_published(path: Path) -> PublishedFolder:
+    """Published rows; a `UsageError` for any other folder."""
+    folder = open_folder(path)
+    if not isinstance(folder, PublishedFolder):
+        raise UsageError(f"{path} holds no published rows. Make them: readbench submit runs/... --rows {path}")
+    return folder
+
+
 @lru_cache(maxsize=4)
 def _keep_open(path: Path, changed: int) -> PublishedFolder:  # noqa: ARG001 - what was written anew is opened anew
     """Published rows, whose lists are read once for all who ask."""
