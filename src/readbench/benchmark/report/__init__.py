@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         Gallery,
         GalleryWindow,
         keep_gallery,
+        points_within,
         read_gallery,
         tasks_of,
     )
