@@ -20,12 +20,7 @@ from readbench.benchmark.metrics._evaluation import (
     plugin_metrics,
 )
 from readbench.benchmark.metrics._metrics import CUTOFFS, hit_rate, macro_f1, ndcg, precision
-from readbench.benchmark.metrics._ranks import (
-    RankedMethods,
-    datasets_to_separate,
-    rank_methods,
-    smallest_adjusted_p,
-)
+from readbench.benchmark.metrics._ranks import RankedMethods, datasets_to_separate, rank_methods, smallest_adjusted_p
 from readbench.benchmark.metrics._significance import (
     FriedmanResult,
     NemenyiResult,

@@ -59,11 +59,7 @@ class RankedMethods:
 
 
 def rank_methods(
-    values: Sequence[ArrayLike],
-    clusters: Sequence[Sequence[str]],
-    *,
-    seed: int,
-    resamples: int = RESAMPLES,
+    values: Sequence[ArrayLike], clusters: Sequence[Sequence[str]], *, seed: int, resamples: int = RESAMPLES
 ) -> RankedMethods:
     """Rank methods by their mean over datasets, with the interval of each rank.
 

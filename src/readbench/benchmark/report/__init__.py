@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from readbench.benchmark.report._bundle import Declared, read_bundle, write_bundle
     from readbench.benchmark.report._case_figures import fault_against_shape, fault_strip, fault_types
-    from readbench.benchmark.report._checking import CheckedSubmission, check_submissions, published_bundle
+    from readbench.benchmark.report._checking import check_submissions, published_bundle
     from readbench.benchmark.report._compare import (
         as_json,
         case_link,
@@ -34,17 +34,8 @@ if TYPE_CHECKING:
         markdown,
         pairs_of,
     )
-    from readbench.benchmark.report._figures import (
-        FIGURES,
-        DrawnFigure,
-        absent_figures,
-        all_curves,
-        draw_curve,
-        figure_captions,
-        figures,
-    )
+    from readbench.benchmark.report._figures import FIGURES, draw_curve, figure_captions, figures
     from readbench.benchmark.report._gallery import (
-        COARSEST,
         DEPTH,
         FINEST,
         Gallery,
@@ -65,16 +56,7 @@ if TYPE_CHECKING:
         marks_of,
     )
     from readbench.benchmark.report._origins import MARKS, count_origins, explain_marks, find_origins, find_real
-    from readbench.benchmark.report._overview import (
-        RunOverview,
-        comparison_table,
-        dataset_table,
-        leaderboard_table,
-        overview,
-        remarks,
-        show_report,
-        show_table,
-    )
+    from readbench.benchmark.report._overview import overview, show_report, show_table
     from readbench.benchmark.report._paper_tables import (
         GRIDS,
         absent_tables,
@@ -110,7 +92,7 @@ if TYPE_CHECKING:
     from readbench.benchmark.report._significance import ALPHA, bracket, friedman_sentences
     from readbench.benchmark.report._standings import rank_submissions, rejected_table, standings_table, write_standings
     from readbench.benchmark.report._statements import LABEL_USES, LABEL_WORDS, LabelUse, MethodStatement, state_method
-    from readbench.benchmark.report._table import Mark, ReportTable, latex
+    from readbench.benchmark.report._table import ReportTable, latex
     from readbench.benchmark.report._trec import write_trec
     from readbench.benchmark.report._write import write_report
 

@@ -393,7 +393,5 @@ def _exhibit(row: dict[str, Any]) -> GalleryWindow:
         codes = np.frombuffer(row["codes"], "<u2").reshape(len(channels), -1)
         drawn = Sketch(np.array(row["low"], np.float32), np.array(row["high"], np.float32), codes)
     return GalleryWindow(
-        **{name: row[name] for name in PLAIN} | {"channels": channels},
-        span=(row["start"], row["stop"]),
-        drawn=drawn,
+        **{name: row[name] for name in PLAIN} | {"channels": channels}, span=(row["start"], row["stop"]), drawn=drawn
     )

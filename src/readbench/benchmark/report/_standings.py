@@ -107,10 +107,7 @@ class Standings:
 
 
 def rank_submissions(
-    files: Sequence[Path],
-    reference: Path | None = None,
-    metric: str = DEFAULT_METRIC,
-    published: Results | None = None,
+    files: Sequence[Path], reference: Path | None = None, metric: str = DEFAULT_METRIC, published: Results | None = None
 ) -> Standings:
     """Check all submissions and rank their methods.
 

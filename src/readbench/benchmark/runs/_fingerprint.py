@@ -74,10 +74,7 @@ DOORS = (
         ("aeon", "torch"),
     ),
     Door(("readbench.engine.retrievers._embedding",), lambda part: part.role == "encoder"),
-    Door(
-        ("readbench.engine.rerankers.*", "readbench.benchmark.runs._opinions"),
-        lambda part: part.role == "reranker",
-    ),
+    Door(("readbench.engine.rerankers.*", "readbench.benchmark.runs._opinions"), lambda part: part.role == "reranker"),
     Door(("readbench.engine.llm.*",), lambda part: AsksModel in part.entry.abilities),
 )
 
