@@ -1,28 +1,16 @@
-"""How many labels a method is given, and how many of them are wrong.
-
-The label budget: how many labels of the corpus are known, which is an axis of the experiment.
-
-A case archive is seldom labelled throughout. A budget says what of the labels a method may know:
+"""Label budgets: how many labels of the corpus a method may know, and how many of them are wrong.
 
 * `all`: every label.
-* `20`: for each query the labels of the first 20 items of its base ranking, the one before any reranker: what an expert
-  can look at when the case comes in. Pools grow with it to max(pool, 20).
-* `10%`: the labels of that share of the corpus, the same for all queries: what a site has resolved so far. Sites
-  resolve whole cases, so labels are granted group by group, in an order that the split seed and the group's name fix;
-  the last group is cut off where the share is reached. A larger share contains every smaller one.
-* `all~20%`, `20~20%`, `10%~20%`: the same of an archive in which that share of the faults is mislabelled
-  (`readbench.benchmark.runs`).
+* `20`: per query the labels of the first 20 items of its base ranking, before any reranker: what an expert can look at
+  when the case comes in. Pools grow to max(pool, 20).
+* `10%`: the labels of that share of the corpus, the same for all queries: what a site has resolved so far. Labels are
+  granted by split group, in an order fixed by the split seed and the group's name; the last group is cut off at the
+  share. A larger share contains every smaller one.
+* `all~20%`, `20~20%`, `10%~20%`: the same with that share of the faults mislabelled. A fault in a recording is wrong as
+  a whole, in an order fixed by the split seed and names; the last one is cut off at the share. A larger share contains
+  every smaller one, with the same wrong names. Normals keep their label; wrong names are other fault types.
 
-Evaluation always uses the true labels.
-
-Wrong labels: how many cases of the archive carry the name of another fault type.
-
-Labels are given case by case, so a wrong one is wrong for all windows of a fault in a recording. Cases become wrong in
-an order that the split seed and their names fix, until the share of the corpus's faults is reached; the last case is
-cut off there. A larger share contains every smaller one, and the same case gets the same wrong name under both. Normals
-stay normal, and the wrong names are those of other fault types of the corpus.
-
-Only what methods may know is changed: queries and evaluation keep the true labels.
+Queries and evaluation always use the true labels.
 """
 
 from __future__ import annotations

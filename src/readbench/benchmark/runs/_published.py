@@ -1,4 +1,4 @@
-"""Published rows: the cells of many runs in one folder, small enough to be kept beside the code.
+"""Published rows: the cells of many runs in one folder, small enough to keep beside the code.
 
 ```
 README.md           what is here, what is planned and not computed, and the command that continues
@@ -11,8 +11,8 @@ opinions.parquet    what methods with a calibrated opinion stated of each query
 usage.csv           where language models ran: what they took
 ```
 
-Values of single queries are not stored: they follow from lists and labels, and are computed when they are asked for.
-`open_folder` gives a folder of either kind, and reports do not tell them apart. No values of any series are in it.
+Per-query values are computed from lists and labels on demand. Reports read published rows and run folders alike
+(`open_folder`). The folder contains no values of any series.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ LARGEST_CORPUS = 1 << 16
 
 
 def open_folder(path: Path) -> RunFolder:
-    """A run folder, or one of published rows, by what is in it."""
+    """A run folder or published rows, by the content of a folder."""
     path = Path(path)
     if not (path / LISTS).is_dir():
         return RunFolder(path)
@@ -95,7 +95,7 @@ def open_published(path: Path) -> PublishedFolder:
 
 @lru_cache(maxsize=4)
 def _keep_open(path: Path, changed: int) -> PublishedFolder:  # noqa: ARG001 - what was written anew is opened anew
-    """Published rows, whose lists are read once for all who ask."""
+    """Published rows, cached with their lists."""
     return PublishedFolder(path)
 
 
@@ -114,20 +114,20 @@ class PublishedFolder(RunFolder):
 
     @cached_property
     def plan(self) -> Plan:
-        """All that is to be there once."""
+        """Plan of all cells, computed or not."""
         return plan_of(self.read_manifest())
 
     @cached_property
     def fingerprints(self) -> dict[Cell, str]:
-        """Of each computed cell."""
+        """Fingerprint of each computed cell."""
         return {cell_of(row): row["fingerprint"] for row in self.read_csv(FINGERPRINTS)}
 
     def finished(self, cell: Cell) -> str:
-        """Fingerprint of a cell; empty where it is not computed."""
+        """Fingerprint of a cell; empty if it is not computed."""
         return self.fingerprints.get(cell, "")
 
     def read(self, cell: Cell) -> pa.Table | None:
-        """The rows of a cell, one a query: metrics, first hits and lists; None where it is not computed."""
+        """Rows of a cell, one per query: metrics, first hits and lists; None if it is not computed."""
         judged = self._judge(cell)
         if judged is None:
             return None
@@ -143,7 +143,7 @@ class PublishedFolder(RunFolder):
         return {"query": pa.array(qrels.queries.tolist(), pa.string()), GROUP: pa.array(groups)}
 
     def read_per_query(self, filters: Filters) -> pa.Table:
-        """Long rows of all metrics of some queries, cell after cell, computed from lists and labels."""
+        """Long rows of metrics by query, computed from lists and labels."""
         keys, rest = _part_filters(filters)
         named = [value for column, how, value in rest if (column, how) == ("metric", "=")]
         parts = []
@@ -257,13 +257,13 @@ def _holds(column: pa.ChunkedArray, how: str, value: object) -> pa.ChunkedArray:
 
 @dataclass(frozen=True)
 class PublishSummary:
-    """What was put together.
+    """Result of publishing.
 
     Args:
-        folder: where.
-        computed: cells that are there.
-        planned: cells of the plan.
-        replaced: methods whose earlier rows were left out, because other code, packages or weights computed them.
+        folder: of the published rows.
+        computed: number of computed cells.
+        planned: number of planned cells.
+        replaced: methods whose earlier rows were dropped, because other code, packages or weights computed them.
         size: bytes of all files.
     """
 
@@ -275,19 +275,17 @@ class PublishSummary:
 
 
 PLANNED_ON = "planned_on"
-"""In `run.json`: method -> the datasets, seeds and levels that it is planned on, where these are not all."""
+"""Entry of `run.json`: method -> datasets, seeds and levels that it is planned on, if not all."""
 PARTLY = {"datasets": "dataset", "seeds": "seed", "levels": "rho"}
-"""Axes of a plan that a method may have a part of, and their fields of a cell."""
-
-
+"""Axes of a plan that a method may cover in part, and their fields of a cell."""
 LEFT_OUT = "left_out"
-"""In `run.json`: method -> dataset -> why it is not planned there."""
+"""Entry of `run.json`: method -> dataset -> why it is not planned there."""
 
 
 def is_planned(cell: Cell, manifest: dict[str, Any]) -> bool:
-    """Whether a cell of the plan of published rows is to be there once."""
-    own = manifest.get(PLANNED_ON, {}).get(cell.method)
-    here = own is None or all(getattr(cell, name) in own[axis] for axis, name in PARTLY.items())
+    """True when a cell of published rows is planned."""
+    axes = manifest.get(PLANNED_ON, {}).get(cell.method)
+    here = axes is None or all(getattr(cell, name) in axes[axis] for axis, name in PARTLY.items())
     return here and cell.dataset not in manifest.get(LEFT_OUT, {}).get(cell.method, {})
 
 
@@ -299,18 +297,17 @@ def publish(
     partly: bool = False,
     left_out: Mapping[str, Mapping[str, str]] | None = None,
 ) -> PublishSummary:
-    """Put the finished cells of run folders into one folder of published rows, those that are there already included.
+    """Add the finished cells of run folders to a folder of published rows.
 
-    All must be on the same tasks. The rows of a method come from one state of code, packages and weights: where a later
-    folder has it from another state, its earlier rows are left out, and come back when they are computed anew.
+    All must be on the same tasks. The rows of a method come from one state of code, packages and weights: if a later
+    folder has another state, earlier rows of the method are dropped until they are computed again.
 
     Args:
-        folders: of runs, parts of runs, or published rows; the last goes first.
-        out: is made where it is not there.
-        planned: canonical texts of methods that are to be there too, and are counted as missing until they are.
-        partly: methods that come new with these folders are planned only on the datasets, seeds and levels that the
-            folders plan them on: what else there is of them is not missing.
-        left_out: method -> dataset -> why it is not planned there any more; it is told beside the rows.
+        folders: run folders, parts of runs or published rows; later ones win.
+        out: target folder; created if missing.
+        planned: canonical texts of further methods that count as missing.
+        partly: True to plan new methods only on the datasets, seeds and levels of their folders.
+        left_out: method -> dataset -> why it is not planned there any more.
     """
     is_published = (Path(out) / LISTS).is_dir()
     if RunFolder(out).holds_run and not is_published:
