@@ -110,9 +110,9 @@ def check_submissions(
             continue
         reasons = tuple(_find_reasons(file, bundle, held, taken))
         doubts = tuple(_find_doubts(bundle, held)) if not reasons and bundle.name not in reviewed else ()
-        again = RerunReport() if reasons else rerun_sample(bundle, rerun)
-        reasons += again.differing
-        found.append(CheckedSubmission(file.name, bundle.plan.methods, reasons, doubts, again.missing))
+        differing, missing = ((), ()) if reasons else rerun_sample(bundle, rerun)
+        reasons += differing
+        found.append(CheckedSubmission(file.name, bundle.plan.methods, reasons, doubts, missing))
         if not reasons:
             taken.append((file.name, bundle))
     return found
@@ -346,17 +346,10 @@ CLOSE = 0.01
 """Largest score difference of a task between machines, which may order nearly equal items differently."""
 
 
-@dataclass(frozen=True)
-class RerunReport:
-    """Differences from a second run of a submission, and reasons why methods could not be run again."""
-
-    differing: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-
-
-def rerun_sample(bundle: Bundle, tasks: int) -> RerunReport:
-    """Run each method again at all levels of `tasks` randomly drawn tasks and compare the scores; 0 runs nothing."""
-    differing, missing = [], []
+def rerun_sample(bundle: Bundle, tasks: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Run each method again on `tasks` random tasks at all levels; returns differences, and what could not be run."""
+    differing: list[str] = []
+    missing: list[str] = []
     for method in bundle.plan.methods:
         reason = _explain_missing(bundle, method) if tasks else "no task was run again"
         if reason:
@@ -367,7 +360,7 @@ def rerun_sample(bundle: Bundle, tasks: int) -> RerunReport:
             found, lacking = _compare_task(bundle, plan)
             differing += found
             missing += lacking
-    return RerunReport(tuple(differing), tuple(missing))
+    return tuple(differing), tuple(missing)
 
 
 def _explain_missing(bundle: Bundle, method: str) -> str:

@@ -4,7 +4,7 @@ from readbench.benchmark.runs._budget import ALL, Budget, parse_budget, parse_bu
 from readbench.benchmark.runs._cells import RANKING_DEPTH, Setup, rank_level
 from readbench.benchmark.runs._costs import Forecast, forecasts
 from readbench.benchmark.runs._encode import encode_first
-from readbench.benchmark.runs._execute import CellReport, Setting, load_cell_task
+from readbench.benchmark.runs._execute import Setting, load_cell_task
 from readbench.benchmark.runs._executors import (
     TRIES,
     Executor,
@@ -21,7 +21,7 @@ from readbench.benchmark.runs._fingerprint import fingerprint_of
 from readbench.benchmark.runs._folder import RunFolder
 from readbench.benchmark.runs._merge import merge, plan_of
 from readbench.benchmark.runs._opinions import OPINION, StatedProbabilities, TaskOpinions
-from readbench.benchmark.runs._plan import DEFAULT_LEVELS, DEFAULT_SEEDS, EVERY_LABEL, WHOLE, Cell, Plan, parse_shard
+from readbench.benchmark.runs._plan import DEFAULT_SEEDS, WHOLE, Cell, Plan, parse_shard
 from readbench.benchmark.runs._processor import COSTS, MethodCost, read_costs, write_costs
 from readbench.benchmark.runs._published import (
     LEFT_OUT,
