@@ -139,7 +139,8 @@ class Processes:
         """Numbers and results of the items until all ended or a worker died; adds begun ones to `begun`."""
         context = multiprocessing.get_context("spawn")
         news: SimpleQueue[News] = context.SimpleQueue()
-        prepared: dict[str, Any] = {"initializer": _prepare, "initargs": (self._threads, news)}
+        threads = max(1, (os.cpu_count() or 1) // self.workers)
+        prepared: dict[str, Any] = {"initializer": _prepare, "initargs": (threads, news)}
         with (
             _hear(news, progress, begun),
             ProcessPoolExecutor(min(self.workers, len(items)), mp_context=context, **prepared) as pool,
@@ -151,10 +152,6 @@ class Processes:
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-
-    @property
-    def _threads(self) -> int:
-        return max(1, (os.cpu_count() or 1) // self.workers)
 
 
 def _next(waiting: Mapping[int, Item], deaths: Counter[int]) -> Mapping[int, Item]:
