@@ -81,10 +81,6 @@ def add_checksums(files: tuple[RemoteFile, ...], listed: str) -> tuple[RemoteFil
     )
 
 
-def _read_official() -> dict[str, Official]:
-    return {name: _official(name, **facts) for name, facts in tomllib.loads(read_shipped(__name__, _FACTS)).items()}
-
-
 def _official(
     name: str, *, extents: Facts = (), files: Facts = (), listed_below: str = "", sums: str = "", steps: str = ""
 ) -> Official:
@@ -111,7 +107,7 @@ def _listed(name: str, address: str) -> tuple[RemoteFile, ...]:
     )
 
 
-OFFICIAL = _read_official()
+OFFICIAL = {name: _official(name, **facts) for name, facts in tomllib.loads(read_shipped(__name__, _FACTS)).items()}
 """By the name of the source."""
 
 

@@ -84,7 +84,8 @@ def rank_methods(
     center = means.mean(axis=0)
     starred = _resample(drawn, rng, resamples, datasets=several) - center
     observed = center[:, None] - center
-    units = len(tables) if several else sum(map(_count_units, clusters))
+    groups = [len(set(names)) for names in clusters]  # a dataset of one group is resampled by query
+    units = len(tables) if several else sum(n if n > 1 else len(c) for n, c in zip(groups, clusters, strict=True))
     critical, errors = _max_t(starred)
     reach = _widen(units) * critical[:, None] * errors
     ahead = (observed - reach > 0) & (errors > EQUAL)
@@ -100,12 +101,6 @@ def rank_methods(
         groups=_tie_groups(order, ahead & behind.T),
         over_datasets=several,
     )
-
-
-def _count_units(clusters: Sequence[str]) -> int:
-    """Number of resampled units of a dataset: its groups, or its queries where it has one group."""
-    groups = len(set(clusters))
-    return groups if groups > 1 else len(clusters)
 
 
 def _draw_groups(table: Floats, clusters: Sequence[str], rng: np.random.Generator) -> Floats:

@@ -329,7 +329,9 @@ def _exhibits(task: Task, told: ChannelRelevance, wanted: set[str]) -> Iterator[
     items = task.corpus[np.isin(task.corpus.ids, np.array(sorted(wanted), task.corpus.ids.dtype))]
     windows = concatenate([task.queries.with_stats(None), items.with_stats(None)])
     chosen = _chosen(windows, told)
-    points = _points(task) if task.info.redistributable else None
+    counts = np.concatenate([task.queries.channel_counts, task.corpus.channel_counts])
+    total = int(np.minimum(counts, MAX_CHANNELS).sum())  # of all windows of the task, shown or not
+    points = points_within(MAX_VALUES, [(total, FINEST)]) if task.info.redistributable else None
     for i in range(len(windows)):
         yield _seen(windows, i, query=i < len(task.queries), channels=chosen[windows.channel_set[i]], points=points)
 
@@ -341,12 +343,6 @@ def _chosen(windows: WindowSet, told: ChannelRelevance) -> list[tuple[str, ...]]
         tuple(sorted(names, key=lambda name: order.get(name, len(order)))[:MAX_CHANNELS])
         for names in windows.channel_sets
     ]
-
-
-def _points(task: Task) -> int:
-    """Points per channel at which all windows of a task would stay within the budget."""
-    counts = np.concatenate([task.queries.channel_counts, task.corpus.channel_counts])
-    return points_within(MAX_VALUES, [(int(np.minimum(counts, MAX_CHANNELS).sum()), FINEST)])
 
 
 def _seen(windows: WindowSet, i: int, *, query: bool, channels: tuple[str, ...], points: int | None) -> GalleryWindow:

@@ -124,10 +124,6 @@ def _scaled(study: TableStudy) -> Iterable[str]:
     return dict.fromkeys(stage.name for stage in stages if "norm" in dict(stage.parameters))
 
 
-def _on_both_corpora(study: TableStudy) -> Iterable[str]:
-    return [text for text in study.results.methods if study.full and text in study.full.methods]
-
-
 def dataset_rows(study: TableStudy) -> Sequence[GridRow]:
     """Each dataset, and the mean."""
     names = study.results.datasets
@@ -175,7 +171,9 @@ ROWS: dict[str, MakeRows] = {
     "embedders-and-legs": fusion_rows,
     "fused-embedders": _one_each(lambda study: dict.fromkeys(first for first, _ in study.methods.fused)),
     "language-models": language_rows,
-    "on-both-corpora": _one_each(_on_both_corpora),
+    "on-both-corpora": _one_each(
+        lambda study: [text for text in study.results.methods if study.full and text in study.full.methods]
+    ),
     "residuals": nr_rows,
     "reranked-pools": _one_each(lambda study: study.methods.reranked),
     "scaled": _one_each(_scaled),

@@ -171,7 +171,8 @@ def places_table(results: Results, uses: Sequence[LabelUse] = LABEL_USES) -> Rep
         chosen = row.stated.chosen_on
         cells.append([*line, f"{len(chosen)} ({sets[chosen]})" if chosen else "none"])
     task = next((cost.task for cost in read_costs(results.folder).values()), "")
-    caption = _caption(results, found, needs=needs) + _tell_columns(header, task)
+    caption = _caption(results, found, needs=needs)
+    caption += "".join(f"; {name}: {words.format(task=task)}" for name, words in COLUMNS.items() if name in header)
     shown = {row.stated.chosen_on for row in rows}
     told = [f"({letter}) {_tell_set(names, results)}" for names, letter in sets.items() if names in shown]
     caption += (f": {'; '.join(told)}" if told else "") + under(results)
@@ -202,10 +203,6 @@ COLUMNS = {
     CHOSEN: "how many datasets were in sight when settings were chosen",
 }
 """Explanations of columns in the caption."""
-
-
-def _tell_columns(header: Sequence[str], task: str) -> str:
-    return "".join(f"; {name}: {words.format(task=task)}" for name, words in COLUMNS.items() if name in header)
 
 
 def tell_seconds(seconds: float | None) -> str:

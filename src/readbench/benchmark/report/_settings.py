@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from readbench.benchmark.protocol import read_shipped_rows
 from readbench.benchmark.report._methods import canonical, mark_dataset
@@ -46,7 +45,7 @@ def settings_tables(results: Results) -> list[ReportTable]:
 def settings_table(page: SettingsPage, results: Results) -> ReportTable | None:
     """Table with one row per part of the run or the paper; None without any."""
     used = _used(results.methods)
-    paper = _paper_settings()
+    paper = {row["part"]: row["settings"] for row in read_shipped_rows(__name__, "paper_settings.csv")}
     rows = []
     for registry in page.registries:
         for entry in registry:
@@ -95,11 +94,6 @@ def _tell_reads(page: SettingsPage, registry: Registry, entry: Entry) -> str:
     return ", ".join(filter(None, (labels, "known normals" if stated.normals else ""))) or NONE
 
 
-@lru_cache(maxsize=1)
-def _paper_settings() -> dict[str, str]:
-    return {row["part"]: row["settings"] for row in read_shipped_rows(__name__, "paper_settings.csv")}
-
-
 RULES = {"majority": "window majority", "majority-or-coverage": "majority or coverage", "native": "native label"}
 """Label rules in the paper's words."""
 
@@ -108,10 +102,11 @@ def labelling_table(results: Results) -> ReportTable | None:
     """Table of label sources, label rules and split units by dataset, with the paper's below; None without any."""
     rows: list[list[str]] = []
     rules: list[int] = []
+    labelling = {row["dataset"]: row for row in read_shipped_rows(__name__, "labelling.csv")}
     for dataset in results.datasets:
-        if dataset not in SOURCES or dataset not in _labelling():
+        if dataset not in SOURCES or dataset not in labelling:
             continue
-        info, known = SOURCES.get(dataset).build().info, _labelling()[dataset]
+        info, known = SOURCES.get(dataset).build().info, labelling[dataset]
         unit = info.split_unit + " (native split)" * (info.protocol.native_split and "native" not in info.split_unit)
         rules.append(len(rows))
         here = [known["source"], RULES[info.protocol.label_rule], unit, info.asset_unit or NONE]
@@ -124,8 +119,3 @@ def labelling_table(results: Results) -> ReportTable | None:
     )
     header = ["Dataset", "", "Label source", "Label rule", "Split unit", "Asset"]
     return ReportTable("labelling", caption, header, rows, labels=len(header), rules=tuple(rules[1:])) if rows else None
-
-
-@lru_cache(maxsize=1)
-def _labelling() -> dict[str, dict[str, str]]:
-    return {row["dataset"]: row for row in read_shipped_rows(__name__, "labelling.csv")}

@@ -26,7 +26,8 @@ from readbench.common.plots import save
 
 def write_report(study: TableStudy, folder: Path, suffixes: Sequence[str] = ("svg", "png")) -> list[Path]:
     """Write the files of a report into a folder, figures in each format; returns them, the main page first."""
-    first, beside = overview(study.results), _beside(study)
+    first, known = overview(study.results), {curve.name for curve in curves(study.results)}
+    beside = [budget_table(curve) for curve in all_curves(study) if curve.name not in known]
     tables, single = paper_tables(study), method_tables(study)
     drawings = _write_figures(study, folder / "figures", suffixes)
     absent = absent_tables(tables) | absent_figures(path.stem for path in drawings)
@@ -47,12 +48,6 @@ def write_report(study: TableStudy, folder: Path, suffixes: Sequence[str] = ("sv
     files = [_write(folder / f"{name}.md", "\n".join(parts) + "\n") for name, parts in pages.items()]
     files += _write_tables([*first.tables, *beside, *tables], folder / "tables")
     return files + _write_tables(single, folder / "tables" / "methods") + drawings
-
-
-def _beside(study: TableStudy) -> list[ReportTable]:
-    """Tables of the curves of the other runs; the overview has those of the run itself."""
-    known = {curve.name for curve in curves(study.results)}
-    return [budget_table(curve) for curve in all_curves(study) if curve.name not in known]
 
 
 def _write_tables(tables: Iterable[ReportTable], folder: Path) -> list[Path]:

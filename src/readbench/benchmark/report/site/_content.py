@@ -234,7 +234,7 @@ def content(results: Results, gallery: Gallery | None, measured: MeanErrors) -> 
         "methods": [_method(results, method) for method in results.methods],
         "values": {metric: _rounded(results.values[metric].mean(axis=1)) for metric in results.metrics},
         "errors": {metric: _rounded(errors) for metric, errors in measured.errors.items()},
-        "seconds": _rounded(_seconds(results)),
+        "seconds": _rounded(np.stack([results.values[name].mean(axis=(1, 2, 3)) for name in TIMES])),
         "cost_task": next((cost.task for cost in read_costs(results.folder).values()), ""),
         "places": {
             row.method: {"place": tell_place(row), "low": row.low, "tie": row.tie, "of": row.rivals}
@@ -315,11 +315,6 @@ def _stages(method: str) -> list[dict[str, Any]]:
         }
         for (role, stage), entry in zip(parts, entries, strict=True)
     ]
-
-
-def _seconds(results: Results) -> NDArray[np.float64]:
-    """(stages, datasets, methods) wall time of a cell in seconds, averaged; NaN if one failed."""
-    return np.stack([results.values[name].mean(axis=(1, 2, 3)) for name in TIMES])
 
 
 def _rounded(values: NDArray[np.float64]) -> Any:  # noqa: ANN401 - lists as deep as the array
