@@ -1,6 +1,6 @@
-"""What a dataset can be trusted with: everything that an audit looks at, with a verdict in words for each hazard.
+"""Audit of a dataset: a verdict on each hazard for its use as a benchmark.
 
-Verdicts, and what they rest on:
+Rules of the verdicts:
 
 * A **probe** that sees what cannot be the fault (presence, length, time before, position, session, asset) is a hazard
   where it is above chance by permutation (p <= LEVEL), the lower end of its interval over split groups is above chance,
@@ -61,20 +61,20 @@ from readbench.engine.windows import NORMAL, WindowSet
 Verdict = Literal["clean", "watch", "hazard", "unclear", "-"]
 """A hazard's verdict; a dash where there is nothing to look at."""
 LEVEL = 0.01
-"""Of the permutation test of each probe."""
+"""Level of the permutation test of each probe."""
 WATCH, HAZARD = 0.1, 1 / 3
 """Shares of the best score, chance-corrected."""
 LEAST_GAIN = 0.05
-"""What a best method is taken to gain at least, so that a share of next to nothing is no large share."""
+"""Smallest gain over chance that shares refer to."""
 FEWEST_UNITS = 5
-"""Classes in groups that queries must have for a probe to be judged."""
+"""Fewest units (classes in groups) of the queries for a verdict on a probe."""
 COPIED, MISLABELLED, FEWEST_CONTRADICTED, RECOGNISED = 0.05, 0.05, 2, 0.5
 LARGEST_CLASS, LARGEST_GROUP, COARSE = 0.5, 0.25, 0.05
 UNLABELLED_METHODS = ("stats", "euclidean", "rocket")
-"""Cheap ones. The best of them, and of the last one with labels, is what shortcuts are measured against."""
+"""Cheap methods; shortcuts are compared with the best of them and of the last one with labels."""
 DEEPEST = 20
 POWER = 1.959964 + 0.841621
-"""Standard errors that a difference must have to be found four times out of five at a level of 5 %."""
+"""Standard errors of a difference that is found with 80 % power at a level of 5 %."""
 
 
 @dataclass(frozen=True)
