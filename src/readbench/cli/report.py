@@ -201,15 +201,15 @@ def _compare_with_published(mine: Path, published: Path, metric: str, rho: int |
     from readbench.benchmark.report import (
         against_table,
         compare_with_published,
-        own_cells,
         read_results,
+        read_scored_cells,
         show_table,
         state_method,
     )
 
     results = read_results(mine, metric)
     for method in results.methods:
-        cells = [cell for cell in own_cells(results, method) if rho is None or cell.rho == rho]
+        cells = [cell for cell in read_scored_cells(results, method) if rho is None or cell.rho == rho]
         labels = state_method(method).labels
         if labels == "unknown":
             unknown = f"Which labels {method} uses is unknown, so it is compared with all published methods."

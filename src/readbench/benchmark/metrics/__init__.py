@@ -32,11 +32,9 @@ if TYPE_CHECKING:
         precision as precision,
     )
     from readbench.benchmark.metrics._ranks import (
-        Coverage as Coverage,
         RankedMethods as RankedMethods,
         datasets_to_separate as datasets_to_separate,
         rank_methods as rank_methods,
-        simulate_coverage as simulate_coverage,
         smallest_adjusted_p as smallest_adjusted_p,
     )
     from readbench.benchmark.metrics._significance import (

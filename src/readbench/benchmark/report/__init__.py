@@ -7,12 +7,12 @@ from readbench.common.rooms import open_room
 if TYPE_CHECKING:
     from readbench.benchmark.report._against import (
         AgainstRow as AgainstRow,
-        OwnCell as OwnCell,
+        ScoredCell as ScoredCell,
         against_table as against_table,
         check_published as check_published,
         compare_with_published as compare_with_published,
         find_published as find_published,
-        own_cells as own_cells,
+        read_scored_cells as read_scored_cells,
     )
     from readbench.benchmark.report._audit import (
         audit_blocks as audit_blocks,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         fault_types as fault_types,
     )
     from readbench.benchmark.report._checking import (
-        CheckedSubmission as CheckedSubmission,
         check_submissions as check_submissions,
         published_bundle as published_bundle,
     )
@@ -48,20 +47,17 @@ if TYPE_CHECKING:
     )
     from readbench.benchmark.report._figures import (
         FIGURES as FIGURES,
-        DrawnFigure as DrawnFigure,
-        absent_figures as absent_figures,
-        all_curves as all_curves,
         draw_curve as draw_curve,
         figure_captions as figure_captions,
         figures as figures,
     )
     from readbench.benchmark.report._gallery import (
-        COARSEST as COARSEST,
         DEPTH as DEPTH,
         FINEST as FINEST,
         Gallery as Gallery,
         GalleryWindow as GalleryWindow,
         keep_gallery as keep_gallery,
+        points_within as points_within,
         read_gallery as read_gallery,
         tasks_of as tasks_of,
     )
@@ -83,12 +79,7 @@ if TYPE_CHECKING:
         find_real as find_real,
     )
     from readbench.benchmark.report._overview import (
-        RunOverview as RunOverview,
-        comparison_table as comparison_table,
-        dataset_table as dataset_table,
-        leaderboard_table as leaderboard_table,
         overview as overview,
-        remarks as remarks,
         show_report as show_report,
         show_table as show_table,
     )
@@ -147,7 +138,7 @@ if TYPE_CHECKING:
         MethodStatement as MethodStatement,
         state_method as state_method,
     )
-    from readbench.benchmark.report._table import Mark as Mark, ReportTable as ReportTable, latex as latex
+    from readbench.benchmark.report._table import ReportTable as ReportTable, latex as latex
     from readbench.benchmark.report._trec import write_trec as write_trec
     from readbench.benchmark.report._write import write_report as write_report
 

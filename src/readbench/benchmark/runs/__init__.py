@@ -15,11 +15,7 @@ if TYPE_CHECKING:
     from readbench.benchmark.runs._cells import RANKING_DEPTH as RANKING_DEPTH, Setup as Setup, rank_level as rank_level
     from readbench.benchmark.runs._costs import Forecast as Forecast, forecasts as forecasts
     from readbench.benchmark.runs._encode import encode_first as encode_first
-    from readbench.benchmark.runs._execute import (
-        CellReport as CellReport,
-        Setting as Setting,
-        load_cell_task as load_cell_task,
-    )
+    from readbench.benchmark.runs._execute import Setting as Setting, load_cell_task as load_cell_task
     from readbench.benchmark.runs._executors import (
         TRIES as TRIES,
         Executor as Executor,
@@ -41,9 +37,7 @@ if TYPE_CHECKING:
         TaskOpinions as TaskOpinions,
     )
     from readbench.benchmark.runs._plan import (
-        DEFAULT_LEVELS as DEFAULT_LEVELS,
         DEFAULT_SEEDS as DEFAULT_SEEDS,
-        EVERY_LABEL as EVERY_LABEL,
         WHOLE as WHOLE,
         Cell as Cell,
         Plan as Plan,
@@ -61,6 +55,7 @@ if TYPE_CHECKING:
         PublishSummary as PublishSummary,
         is_planned as is_planned,
         open_folder as open_folder,
+        open_published as open_published,
         publish as publish,
     )
     from readbench.benchmark.runs._runner import (
@@ -86,6 +81,7 @@ if TYPE_CHECKING:
         TIMES as TIMES,
         UNANSWERED as UNANSWERED,
         Qrels as Qrels,
+        cell_of as cell_of,
         metric_columns as metric_columns,
         score_columns as score_columns,
         take_tasks_once as take_tasks_once,
