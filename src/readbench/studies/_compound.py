@@ -11,19 +11,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readbench.benchmark.protocol import build
 from readbench.benchmark.report import ReportTable
-from readbench.common.progress import Progress, within
-from readbench.engine.method import Method
-from readbench.engine.vectors import VectorFolder
+from readbench.common.progress import Progress
 from readbench.engine.windows import WindowSet
 from readbench.errors import DataError
-from readbench.studies._study import STUDIES, Grid, Row, Study, StudyCell
+from readbench.studies._study import STUDIES, Grid, Measured, Row, Study, StudyCell, tell
 
 COMPOUND_DEPTH = 10
 JOINT = " + "
@@ -34,27 +31,20 @@ METHODS = (
 
 
 @dataclass(frozen=True)
-class CompoundResult:
+class CompoundResult(Measured):
     """Means over the queries of one source.
 
     Args:
-        cell: the method and the source.
         queries: how many windows have several causes.
         precision: share of the first ten hits that have one of the query's causes.
         shown: share of a query's causes that are among the first ten hits.
         whole: share of the queries all of whose causes are.
     """
 
-    cell: StudyCell
     queries: int
     precision: float
     shown: float
     whole: float
-
-    @classmethod
-    def of(cls, cell: StudyCell, row: Row) -> Self:
-        """From a row."""
-        return cls(cell, **row)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,17 +109,14 @@ def depends_on(cell: StudyCell, grid: Grid) -> object:
 def measure_cell(cell: StudyCell, progress: Progress, grid: Grid) -> list[Row]:
     """One row."""
     task = _pose(cell.dataset, grid)
-    method = Method(cell.method, vectors=VectorFolder(grid.setting().cache), progress=within(progress, "encoding"))
-    order = method.fit(task.corpus, task.normals).rank(task.queries, COMPOUND_DEPTH).order
+    fitted = grid.method(cell, progress).fit(task.corpus, task.normals)
+    order = fitted.rank(task.queries, COMPOUND_DEPTH).order
     return [judge_compound(task.queries, task.corpus, order)]
 
 
 def compound_table(measured: Sequence[CompoundResult]) -> ReportTable:
     """One row a source and method: what ten hits show of the causes of a query that has several."""
-    rows = [
-        [one.cell.dataset, one.cell.method, *(f"{value:.3f}" for value in (one.precision, one.shown, one.whole))]
-        for one in measured
-    ]
+    rows = [[one.cell.dataset, one.cell.method, *tell([one.precision, one.shown, one.whole])] for one in measured]
     queries = ", ".join(f"{n} of {name}" for name, n in {one.cell.dataset: one.queries for one in measured}.items())
     caption = (
         f"Faults of several causes among cases of single ones, first ten hits; queries: {queries}. of a cause: share of"
@@ -140,11 +127,6 @@ def compound_table(measured: Sequence[CompoundResult]) -> ReportTable:
     return ReportTable("compound", caption, header, rows)
 
 
-def show_tables(measured: Sequence[CompoundResult]) -> list[ReportTable]:
-    """The only one."""
-    return [compound_table(measured)]
-
-
 STUDIES.register(
     Study(
         name="compound",
@@ -152,8 +134,8 @@ STUDIES.register(
         measure=measure_cell,
         depends=depends_on,
         cells=cells_of_causes,
-        read=CompoundResult.of,
-        tables=show_tables,
+        result=CompoundResult,
+        tables=(compound_table,),
         datasets=("dbsherlock(compound=true)",),
         methods=METHODS,
         axes=("datasets", "methods"),

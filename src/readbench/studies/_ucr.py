@@ -20,7 +20,7 @@ from readbench.common.progress import SILENT, Progress, within
 from readbench.engine.method import Method
 from readbench.engine.vectors import VectorFolder
 from readbench.engine.windows import WindowSet
-from readbench.studies._study import STUDIES, Grid, Row, Study, StudyCell, once
+from readbench.studies._study import STUDIES, Grid, Measured, Row, Study, StudyCell, group_by, once
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +33,9 @@ class ArchiveSet:
 
 
 @dataclass(frozen=True)
-class ArchiveResult:
+class ArchiveResult(Measured):
     """Accuracy of a method on the set that is the part of a cell."""
 
-    cell: StudyCell
     accuracy: float
 
 
@@ -55,11 +54,6 @@ def measure_cell(cell: StudyCell, progress: Progress, grid: Grid) -> list[Row]:
     setting = grid.setting()
     archive = read_archive_set(cell.part, setting.root)
     return [{"accuracy": accuracy(cell.method, archive, setting.cache, within(progress, "encoding"))}]
-
-
-def read_result(cell: StudyCell, row: Row) -> ArchiveResult:
-    """From a row."""
-    return ArchiveResult(cell, row["accuracy"])
 
 
 @lru_cache(maxsize=1)
@@ -93,10 +87,8 @@ def _side(recording: Recording) -> str:
 
 def mean_table(measured: Sequence[ArchiveResult]) -> ReportTable:
     """One row a method."""
-    rows = []
-    for method in once(one.cell.method for one in measured):
-        own = [one.accuracy for one in measured if one.cell.method == method]
-        rows.append([method, f"{np.mean(own):.3f}", str(len(own))])
+    by_method = group_by(lambda one: one.cell.method, measured).items()
+    rows = [[method, f"{np.mean([one.accuracy for one in own]):.3f}", str(len(own))] for method, own in by_method]
     return ReportTable("ucr-mean", "1-NN accuracy, UCR archive", ["Method", "Mean", "Datasets"], rows, labels=1)
 
 
@@ -104,20 +96,9 @@ def set_table(measured: Sequence[ArchiveResult]) -> ReportTable:
     """One row a set of the archive, one column a method."""
     methods = once(one.cell.method for one in measured)
     values = {(one.cell.part, one.cell.method): f"{one.accuracy:.6f}" for one in measured}
-    rows = [
-        [name, *(values.get((name, own), "") for own in methods)] for name in once(one.cell.part for one in measured)
-    ]
+    sets = once(one.cell.part for one in measured)
+    rows = [[name, *(values.get((name, own), "") for own in methods)] for name in sets]
     return ReportTable("ucr", "1-NN accuracy on each set of the UCR archive", ["dataset", *methods], rows, labels=1)
-
-
-def show_tables(measured: Sequence[ArchiveResult]) -> list[ReportTable]:
-    """Means, and each set."""
-    return [mean_table(measured), set_table(measured)]
-
-
-def show_briefly(measured: Sequence[ArchiveResult]) -> list[ReportTable]:
-    """Means."""
-    return [mean_table(measured)]
 
 
 STUDIES.register(
@@ -127,9 +108,9 @@ STUDIES.register(
         measure=measure_cell,
         depends=depends_on,
         cells=cells_of_archive,
-        read=read_result,
-        tables=show_tables,
-        shown=show_briefly,
+        result=ArchiveResult,
+        tables=(mean_table, set_table),
+        shown=(mean_table,),
         datasets=("ctsr",),
         axes=("methods",),
         builds=False,
