@@ -42,6 +42,7 @@ _EXPORTS = {
     "register_reranker": "readbench.engine.registry:RERANKERS.register",
     "register_retriever": "readbench.engine.registry:RETRIEVERS.register",
     "register_source": "readbench.engine.registry:SOURCES.register",
+    "register_study": "readbench.studies:STUDIES.register",
     "run": "readbench.benchmark.evaluation:run",
 }
 _MODULES = {
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from readbench.engine.parameters import ParameterRange
     from readbench.engine.registry import ENCODERS, FUSIONS, METRICS, RERANKERS, RETRIEVERS, SOURCES
     from readbench.engine.windows import Window, WindowSet
+    from readbench.studies import STUDIES
 
     register_encoder = ENCODERS.register
     register_fusion = FUSIONS.register
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     register_reranker = RERANKERS.register
     register_retriever = RETRIEVERS.register
     register_source = SOURCES.register
+    register_study = STUDIES.register
 
 __all__ = [
     "Channel",
@@ -97,6 +100,7 @@ __all__ = [
     "register_reranker",
     "register_retriever",
     "register_source",
+    "register_study",
     "run",
     "testing",
 ]

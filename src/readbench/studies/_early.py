@@ -25,6 +25,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import cycle, product
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -388,7 +389,7 @@ def draw_early(measured: Sequence[EarlyResult]) -> Figure:
         for method, block in own.items():
             _draw(axis, _find_course(block)[0], styles[method], size=2.5)
         first = next(iter(own.values()))
-        axis.set_title(f"{first[0].marked}, {_count_onsets(first)} onsets", fontsize=8)
+        axis.set_title(fill(f"{first[0].marked}, {_count_onsets(first)} onsets", 24), fontsize=8)
     left.set_title(f"NDCG@10, mean of {len(whole)} datasets" if len(whole) > 1 else "NDCG@10")
     right.set_title(f"Rightly and firmly named so far (false notices {FALSE_NOTICES:.0%})")
     for axis in (left, right, *small):

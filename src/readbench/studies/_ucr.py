@@ -16,20 +16,10 @@ import numpy as np
 from readbench.benchmark.protocol import Recording
 from readbench.benchmark.report import ReportTable
 from readbench.benchmark.sources import Ctsr
-from readbench.common.progress import SILENT, Progress, within
+from readbench.common.progress import Progress
 from readbench.engine.method import Method
-from readbench.engine.vectors import VectorFolder
 from readbench.engine.windows import WindowSet
 from readbench.studies._study import STUDIES, Grid, Measured, Row, Study, StudyCell, group_by, once
-
-
-@dataclass(frozen=True, eq=False)
-class ArchiveSet:
-    """One dataset of the archive: its series, labelled, as the archive divides them."""
-
-    name: str
-    train: WindowSet
-    test: WindowSet
 
 
 @dataclass(frozen=True)
@@ -51,25 +41,20 @@ def depends_on(cell: StudyCell, grid: Grid) -> object:
 
 def measure_cell(cell: StudyCell, progress: Progress, grid: Grid) -> list[Row]:
     """One row with the accuracy."""
-    setting = grid.setting()
-    archive = read_archive_set(cell.part, setting.root)
-    return [{"accuracy": accuracy(cell.method, archive, setting.cache, within(progress, "encoding"))}]
+    return [{"accuracy": accuracy(grid.method(cell, progress), *read_archive_set(cell.part, grid.setting().root))}]
 
 
 @lru_cache(maxsize=1)
-def read_archive_set(name: str, root: Path | None) -> ArchiveSet:
-    """One dataset below `root`; the last one stays in memory, for the other methods."""
-    sides: dict[str, list[Recording]] = {"TRAIN": [], "TEST": []}
-    for recording in Ctsr().only(name).recordings(root):
-        sides[_side(recording)].append(recording)
-    return ArchiveSet(name, _windows(sides["TRAIN"]), _windows(sides["TEST"]))
+def read_archive_set(name: str, root: Path | None) -> tuple[WindowSet, WindowSet]:
+    """The train and test series of a dataset below `root`; the last one stays in memory, for the other methods."""
+    sides = group_by(_side, Ctsr().only(name).recordings(root))
+    return _windows(sides["TRAIN"]), _windows(sides["TEST"])
 
 
-def accuracy(method: str, dataset: ArchiveSet, cache: Path | None, progress: Progress = SILENT) -> float:
+def accuracy(method: Method, train: WindowSet, test: WindowSet) -> float:
     """Share of the test series whose best-scored train series has their label."""
-    own = Method(method, vectors=VectorFolder(cache) if cache else None, progress=progress)
-    best = own.fit(dataset.train).score(dataset.test).argmax(axis=1)
-    return float(np.mean(dataset.train.labels[best] == dataset.test.labels))
+    best = method.fit(train).score(test).argmax(axis=1)
+    return float(np.mean(train.labels[best] == test.labels))
 
 
 def _windows(recordings: list[Recording]) -> WindowSet:
