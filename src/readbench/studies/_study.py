@@ -254,8 +254,8 @@ class Study(Generic[Result]):
 
     def show(self, results: Sequence[Result], *, briefly: bool = False) -> list[ReportTable]:
         """All tables of the results, or those that a terminal has room for."""
-        made = [table(results) for table in (briefly and self.shown) or self.tables]
-        return [one for own in made for one in ([own] if isinstance(own, ReportTable) else own or ())]
+        made = [make(results) for make in (briefly and self.shown) or self.tables]
+        return list(chain.from_iterable([one] if isinstance(one, ReportTable) else one or () for one in made))
 
     def grid(
         self,
@@ -377,8 +377,8 @@ def run_study(
             cells += study.cells(dataset, method, grid)
         except (DataError, OSError) as error:
             failures.append(Failure(f"{dataset} {method}", str(error)))
-    own, work = partial(identify, study=study, grid=grid), partial(measure_cell, study=study, grid=grid)
-    ended = measure_cells(cells, own, work, grid.out, executor, progress)
+    told, work = partial(identify, study=study, grid=grid), partial(measure_cell, study=study, grid=grid)
+    ended = measure_cells(cells, told, work, grid.out, executor, progress)
     failures += [Failure(str(cell), one.failure) for cell, one in ended.items() if one.failure]
     results = [study.result.of(cell, row) for cell, one in ended.items() for row in one.rows]
     return StudyResult(results, tuple(failures), sum(one.reused for one in ended.values()))
@@ -458,7 +458,8 @@ def identify(cell: StudyCell, study: Study[Any], grid: Grid) -> str:
     judges = [part for one in metrics for part in (one.factory, one.chance) if part]
     method = None if cell.method in study.probes else Method(cell.method)
     also = (used.digest, str(cell), study.depends(cell, grid), *(method.content_keys if method else ()))
-    return fingerprint_of(*used.roots, *judges, spec=method.spec if method else None, also=also)
+    roots = dict.fromkeys((load_cell_task, Method, *used.roots, *judges))  # the first two are behind a grid
+    return fingerprint_of(*roots, spec=method.spec if method else None, also=also)
 
 
 def name_file(text: str) -> str:
