@@ -42,7 +42,8 @@ API = {
     ),
     "Your own parts": (
         *("engine.registry.Registry.register", "ParameterRange", "protocols", "abilities"),
-        *("Source", "SourceInfo", "Recording", "Channel", "Protocol", "benchmark.metrics.Judgement", "testing"),
+        *("Source", "SourceInfo", "Recording", "Channel", "Protocol", "benchmark.metrics.Judgement"),
+        *("studies.Study", "studies.Grid", "studies.Measured", "testing"),
     ),
     "Language models": ("engine.llm._settings.Profile",),
     "Errors": ("errors",),

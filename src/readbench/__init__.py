@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from readbench.engine.parameters import ParameterRange as ParameterRange
     from readbench.engine.registry import ENCODERS, FUSIONS, METRICS, RERANKERS, RETRIEVERS, SOURCES
     from readbench.engine.windows import Window as Window, WindowSet as WindowSet
+    from readbench.studies import STUDIES
     from readbench.version import __version__ as __version__
 
     register_encoder = ENCODERS.register
@@ -46,5 +47,6 @@ if TYPE_CHECKING:
     register_reranker = RERANKERS.register
     register_retriever = RETRIEVERS.register
     register_source = SOURCES.register
+    register_study = STUDIES.register
 
 open_room(__name__)

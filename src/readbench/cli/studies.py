@@ -56,7 +56,7 @@ def study_command(  # noqa: PLR0917 - typer reads options from the signature
     with resumable(console, grid.out) as progress:
         found = run_study(study, grid, executor_of(workers=jobs), progress)
     if found.results:
-        for table in (study.shown or study.tables)(found.results):
+        for table in study.show(found.results, briefly=True):
             show_table(table, output())
         files = write_study(study, found.results, grid)
         console.print(f"wrote {', '.join(files)} into {grid.out}", highlight=False)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         EndedCell as EndedCell,
         Failure as Failure,
         Grid as Grid,
+        Measured as Measured,
         Row as Row,
         Study as Study,
         StudyCell as StudyCell,
