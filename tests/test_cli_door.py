@@ -77,19 +77,24 @@ def peer_s() -> float:
 def test_what_needs_no_work_is_answered_at_once(
     tmp_path: Path, peer_s: float, arguments: tuple[str, ...], code: int
 ) -> None:
-    tries = [opened(tmp_path, *arguments) for _ in range(3)]
-    assert [found for found, _ in tries] == [code] * 3
-    assert not {name for name in tries[0][1]["modules"] if name in SLOW}
-    assert min(facts["cpu"] for _, facts in tries) < MOST_TIMES * peer_s
+    for _ in range(3):  # on a busy machine the same work takes longer at times
+        found, facts = opened(tmp_path, *arguments)
+        assert found == code
+        assert not {name for name in facts["modules"] if name in SLOW}
+        if facts["cpu"] < MOST_TIMES * peer_s:
+            break
+    assert facts["cpu"] < MOST_TIMES * peer_s
 
 
 EVERY = """
 import sys
-from typer.testing import CliRunner
+from functools import cache
+from typer import testing
 from readbench.cli import app
+vars(testing)["_get_command"] = cache(vars(testing)["_get_command"])  # all commands are built at each call otherwise
 for line in sys.stdin.read().splitlines():
     for option, code in (("--help", 0), ("--no-such-option", 2)):
-        done = CliRunner().invoke(app, [*line.split(), option])
+        done = testing.CliRunner().invoke(app, [*line.split(), option])
         assert done.exit_code == code, (line, option, done.output)
 found = {name for name in sys.modules if name in %r}
 assert not found, found

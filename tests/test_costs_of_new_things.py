@@ -174,6 +174,7 @@ def test_the_report_has_the_figure_and_the_page_shows_it(house: House) -> None:
     assert "pollution-cost" not in (report / "tables.md").read_text()
 
 
+@pytest.mark.parametrize("house", [add_as_plugins], ids=["plug-in"], indirect=True)
 def test_a_run_without_what_the_figure_needs_says_so(house: House) -> None:
     plan = ("--datasets", "pumps", "--root", "data", "--methods", "peak", "--rho", "0", "--seed", "0", "--out", "one")
     passed(house.readbench("run", *plan))

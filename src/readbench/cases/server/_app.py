@@ -92,7 +92,7 @@ def create_app(
     library.heard = app.state.telemetry.hear
     app.add_middleware(Gate, service=service)
     for router in (build_routes(), *ROUTERS):
-        app.include_router(router)
+        app.router.routes.extend(router.routes)  # `include_router` would build each of them again
     app.mount("/static", StaticFiles(directory=STATIC, packages=[(web.PACKAGE, web.FOLDER)]), name="static")
     if find_spec("mcp") is not None:
         from readbench.cases.server._agents import AgentDoor  # noqa: PLC0415 - optional package
