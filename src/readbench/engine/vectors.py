@@ -1,11 +1,10 @@
-"""Where vectors are kept: in a folder by the content of their windows, or in one file for a large corpus.
+"""Stores of vectors: a folder keyed by window content, and one file for a corpus larger than memory.
 
-Vectors that were computed once are never computed again. In a `VectorFolder` a vector is filed under the hash of its
-window (values, shape, channel names, and the context that its encoder may see) and its encoder's fingerprint, so that
-datasets and runs share it.
-`encode_missing` is the one loop that computes what a store does not hold.
+A `VectorFolder` keys a vector by the hash of its window (values, shape, channel names, and the context that the encoder
+sees) and by the fingerprint of its encoder, so datasets and runs share it. `encode_missing` computes the vectors that a
+store lacks.
 
-`StoredVectors` serves a corpus that is too large for memory: one file, written block by block and used in place.
+`StoredVectors` is one file, written block by block and memory-mapped.
 """
 
 from __future__ import annotations
@@ -39,34 +38,33 @@ from readbench.engine.windows import WindowSet
 BLOCK = 256
 """Windows encoded, and saved, at a time."""
 Role = Literal["corpus", "queries"]
-"""Whether windows are what is searched or what is asked about."""
+"""Role of windows: the corpus that is searched, or queries."""
 
 
 class VectorStore(Protocol):
-    """Where vectors are kept, by encoder and window."""
+    """Vectors by encoder and window."""
 
     def keeps(self, encoder: Encoder, role: Role) -> bool:
-        """Whether the vectors of these windows are looked up and kept at all."""
+        """True when vectors of windows with this role are stored."""
         ...
 
     def key_of(self, encoder: Encoder) -> str:
-        """What the vectors of a fitted encoder are filed under."""
+        """Storage key of a fitted encoder."""
         ...
 
     def read(self, encoder: str, digests: Sequence[str]) -> dict[str, Vectors]:
-        """The vectors that are known of these windows, under an encoder's key; nothing else is read."""
+        """Stored vectors (D,) of windows by digest, under the key of an encoder."""
         ...
 
     def write(self, encoder: str, digests: Sequence[str], vectors: Vectors) -> None:
-        """Keep vectors (N, D)."""
+        """Store vectors (N, D) under the key of an encoder."""
         ...
 
 
 class VectorFolder:
-    """A folder of vectors: one file a block of new ones, written whole or not at all.
+    """A folder of vectors: one file per block, written atomically, so a killed run keeps every finished block.
 
-    A killed run keeps every finished block. The files' digests are read once and when files are added; of their
-    vectors only those that are asked for.
+    The digests of a file are read once; its vectors are read when they are needed.
 
     Args:
         root: cache root.
@@ -78,15 +76,15 @@ class VectorFolder:
         self._seen: dict[Path, set[Path]] = {}
 
     def keeps(self, encoder: Encoder, role: Role) -> bool:  # noqa: ARG002 - it keeps all
-        """Always: a fingerprint says what an encoder was fitted on, and a run asks the same queries again."""
+        """True for both roles: runs repeat their queries, and the key tells what an encoder was fitted on."""
         return True
 
     def key_of(self, encoder: Encoder) -> str:
-        """Its fingerprint and that of its code: an edited encoder never finds the vectors that it gave before."""
+        """Fingerprints of the encoder and of its code: an edited encoder finds none of its earlier vectors."""
         return f"{encoder.fingerprint()}-{type(encoder).__name__}-{code_key(type(encoder))}"
 
     def read(self, encoder: str, digests: Sequence[str]) -> dict[str, Vectors]:
-        """Known vectors of these windows."""
+        """Stored vectors of these windows by digest."""
         places = self._index(self.root / encoder)
         wanted: dict[Path, list[tuple[str, int]]] = {}
         for digest in dict.fromkeys(digests):
@@ -106,7 +104,7 @@ class VectorFolder:
         return known
 
     def write(self, encoder: str, digests: Sequence[str], vectors: Vectors) -> None:
-        """Keep a block."""
+        """Store a block."""
         raw = [bytes.fromhex(digest) for digest in digests]
         name = hashlib.blake2b(b"".join(raw), digest_size=12).hexdigest()
         table = np.frombuffer(b"".join(raw), np.uint8).reshape(len(raw), -1)
@@ -114,7 +112,7 @@ class VectorFolder:
             np.savez(file, digests=table, vectors=np.asarray(vectors, np.float32))
 
     def _index(self, folder: Path) -> dict[str, tuple[Path, int]]:
-        """Where each vector of a folder is; files that came since the last look are added."""
+        """File and row of each vector of a folder, by digest; reads the files that were added."""
         places, seen = self._places.setdefault(folder, {}), self._seen.setdefault(folder, set())
         for path in sorted(set(folder.glob("*.npz")) - seen):
             try:
@@ -128,7 +126,7 @@ class VectorFolder:
         return places
 
     def _forget(self, folder: Path, path: Path) -> None:
-        """Lose a file that cannot be read, and what was known to be in it."""
+        """Remove an unreadable file and its entries."""
         path.unlink(missing_ok=True)
         self._seen[folder].discard(path)
         self._places[folder] = {key: place for key, place in self._places[folder].items() if place[0] != path}
@@ -143,14 +141,14 @@ def encode_missing(
     what: str = "encoding",
     block: int = BLOCK,
 ) -> Vectors:
-    """(N, D) vectors of windows: known ones are read, the others computed and filed block by block.
+    """(N, D) vectors of windows: stored ones are read, the others computed and stored block by block.
 
     Args:
-        store: where vectors are kept.
+        store: of the vectors.
         encoder: fitted.
         windows: N windows.
-        progress: told before the first block that must be computed, and after each.
-        what: what it is told is done.
+        progress: called before the first block that is computed, and after each.
+        what: the work named to `progress`.
         block: windows encoded at a time.
     """
     if not len(windows):
@@ -171,9 +169,9 @@ def encode_missing(
 
 @cache
 def code_key(encoder: type) -> str:
-    """Hash of the code of an encoder and of the packages that compute in it, which what it leaves on disk is kept by.
+    """Hash of the code of an encoder and of the versions of the packages that it computes with.
 
-    A GPU gives the same vectors up to rounding, so the code for it does not count.
+    Code for GPUs is excluded: it gives the same vectors up to rounding.
     """
     code = trace_code((encoder,), ("*_cuda", "readbench.engine.encoders.sonde_network", "readbench.engine.registry"))
     entry = ENCODERS.entry_of(encoder)
@@ -183,7 +181,7 @@ def code_key(encoder: type) -> str:
 
 
 def missing_places(digests: Sequence[str], known: dict[str, Vectors] | set[str]) -> list[int]:
-    """Places of the windows that have no vector yet, one for windows that are the same.
+    """Positions of the windows without a vector; one position for equal windows.
 
     >>> missing_places(["a", "b", "b", "c"], {"a"})
     [2, 3]
@@ -192,12 +190,12 @@ def missing_places(digests: Sequence[str], known: dict[str, Vectors] | set[str])
 
 
 def blocks_of(places: list[int], size: int) -> Iterator[list[int]]:
-    """Consecutive pieces of at most `size` places."""
+    """Consecutive pieces of at most `size` positions."""
     return (places[start : start + size] for start in range(0, len(places), size))
 
 
 def window_digests(windows: WindowSet) -> list[str]:
-    """Hash of values, shape, channel names and context of each window: what an encoder can see of it."""
+    """Hash of all that an encoder sees of each window: values, shape, channel names, context."""
     names = [repr(own).encode() for own in windows.channel_sets]
     digests = []
     for i in range(len(windows)):
@@ -211,20 +209,20 @@ def window_digests(windows: WindowSet) -> list[str]:
 STORED_BLOCK = 2048
 """Windows encoded, and saved, at a time."""
 AHEAD = 2
-"""Blocks that wait for each process."""
+"""Blocks queued for each process."""
 Represent = Callable[[WindowSet], Vectors]
 """(B, D) vectors of B windows."""
 
 
 @dataclass(eq=False)
 class StoredVectors:
-    """A folder for the vectors of one corpus; an interrupted writer goes on where it was.
+    """The vectors of one corpus in a folder; an interrupted writer resumes.
 
     Args:
-        folder: where they are; its own, removed by `clear`.
-        key: what the vectors depend on. Vectors that were stored under another are made again.
-        jobs: processes that encode side by side; with more than one, the encoder must survive pickling.
-        progress: told after each block.
+        folder: used for nothing else; removed by `clear`.
+        key: what the vectors depend on; vectors stored under another key are computed again.
+        jobs: processes that encode; with more than one, the encoder must be picklable.
+        progress: called after each block.
 
     Attributes:
         seconds: time spent on the vectors, interrupted runs included.
@@ -269,7 +267,7 @@ class StoredVectors:
         return self.folder / "vectors.npy"
 
     def _journal(self, count: int) -> tuple[int, float]:
-        """Windows that have their vectors, and the seconds it took; nothing where those are of something else."""
+        """Number of encoded windows and the seconds they took; zeros where the stored vectors do not fit."""
         try:
             state = json.loads((self.folder / "journal.json").read_text())
             shape = np.load(self._file, mmap_mode="r").shape
@@ -283,7 +281,7 @@ class StoredVectors:
         return done
 
     def _begin(self, windows: WindowSet, represent: Represent) -> int:
-        """Make the file, as wide as the vectors of the first block are."""
+        """Create the file with the width of the first block's vectors."""
         (self.folder / "journal.json").unlink(missing_ok=True)
         began = time.perf_counter()
         first = represent(windows[:STORED_BLOCK])
@@ -295,7 +293,7 @@ class StoredVectors:
         return self._note(len(first))
 
     def _rest(self, windows: WindowSet, represent: Represent, first: int) -> Iterator[int]:
-        """Store what is left; gives how far it has come."""
+        """Encode the remaining windows; yields the number done after each block."""
         starts = range(first, len(windows), STORED_BLOCK)
         began = time.perf_counter()
         for done in self._stored(windows, represent, starts):
@@ -322,7 +320,7 @@ class StoredVectors:
 
 
 def _prepare(threads: int) -> None:
-    """In a new process: its share of the threads, one for each product of matrices."""
+    """Initialise a worker process: its share of the threads, and one thread per matrix product."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - slow to import
 
     end_with_parent()
@@ -331,7 +329,7 @@ def _prepare(threads: int) -> None:
 
 
 def _store(file: Path, start: int, represent: Represent, windows: WindowSet) -> int:
-    """Encode a block into its place; returns where it ends."""
+    """Encode a block into the file; returns the position after it."""
     vectors = np.load(file, mmap_mode="r+")
     vectors[start : start + len(windows)] = represent(windows)
     vectors.flush()
