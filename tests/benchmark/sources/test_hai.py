@@ -141,7 +141,7 @@ def test_missing_files_are_named_with_where_to_get_them(tmp_path: Path) -> None:
     folder = write(tmp_path)
     (folder / "test3.csv").unlink()
     (folder / "train1.csv").unlink()
-    with pytest.raises(SourceMissingError, match=r"test3\.csv, train1\.csv not beside .*github\.com/icsdataset"):
+    with pytest.raises(SourceMissingError, match=r"no test3\.csv, train1\.csv in .*github\.com/icsdataset"):
         read(tmp_path)
 
 
