@@ -39,7 +39,7 @@ class AgentDoor:
         self._manager: Any = None
 
     def _make_manager(self) -> Any:  # noqa: ANN401 - of an optional package
-        """Sessions of the tools; they can be opened once."""
+        """Session manager of the tools; can be opened once."""
         service = self.service
         server = agent_server(
             service.library,
@@ -52,7 +52,7 @@ class AgentDoor:
             stateless_http=True,
             json_response=True,
             max_request_body_size=min(MAX_BYTES, service.settings.max_bytes),
-            # The gate looks at Host and Origin.
+            # The gate checks Host and Origin.
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
         return server.session_manager
@@ -65,7 +65,7 @@ class AgentDoor:
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One message."""
+        """Handle one message."""
         scope["route"] = self
         check_caller(caller_of(Request(scope), self.service), self.deed)
         if self._manager is None:
