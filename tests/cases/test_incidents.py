@@ -85,7 +85,7 @@ def test_lists_and_recordings_that_cannot_be_used_are_refused(folder: Path) -> N
         add_incidents(library, folder / "list.csv", [])
     (folder / "list.csv").write_text("start,end\n1,2\n")
     (folder / "bare.csv").write_text("x,y\n1,2\n3,4\n")
-    with pytest.raises(DataError, match="no column was taken as the time"):
+    with pytest.raises(DataError, match="no time column was found"):
         add_incidents(library, folder / "list.csv", [folder / "bare.csv"])
 
 

@@ -66,7 +66,7 @@ def test_a_run_without_a_folder_never_writes_over_another(here: Path) -> None:
     assert "runs/quick holds another run. This run is written to runs/quick-2." in other.stderr
     assert (here / "runs" / "quick" / "scores.csv").read_bytes() == kept
     again = typed("run", *SMALL, "--methods", "random")
-    assert "goes to runs/quick-2" in again.stderr
+    assert "is written to runs/quick-2" in again.stderr
     assert "0 cells computed, 1 already there" in again.stderr
     same = typed("run", *SMALL, "--methods", "random", "--methods", "stats")
     assert "0 cells computed, 2 already there" in same.stderr

@@ -64,6 +64,6 @@ def _read_exports(tree: ast.Module) -> Iterator[tuple[str, Place]]:
 
 def _import(module: str, path: str) -> Any:  # noqa: ANN401 - any exported object
     home = import_module(module)
-    if hasattr(home, "__path__") and find_spec(f"{module}.{path}"):
+    if hasattr(home, "__path__") and "." not in path and find_spec(f"{module}.{path}"):
         return import_module(f"{module}.{path}")
     return attrgetter(path)(home)

@@ -75,7 +75,7 @@ def test_an_honest_submission_is_taken_and_stands_beside_the_published(base: Pat
         app, ["leaderboard", "--check", str(tmp_path / "in"), "--published", str(base / "results")]
     )
     assert done.exit_code == 0
-    assert "mine.readbench.zip: taken: euclidean" in done.output
+    assert "mine.readbench.zip: accepted: euclidean" in done.output
 
 
 def test_our_own_rows_pass_as_a_submission(base: Path) -> None:
@@ -308,7 +308,7 @@ def test_a_cheat_that_errs_is_held_with_what_was_found(base: Path, tmp_path: Pat
     assert f"{path.name}: held for review: memo: NDCG@20" in done.output
     done = CliRunner().invoke(app, [*command, "--reviewed", "mine"])
     assert done.exit_code == 0
-    assert "taken: memo; not reproduced: memo: it cannot be built here" in done.output
+    assert "accepted: memo; not reproduced: memo: it cannot be built here" in done.output
 
 
 def test_a_cheat_on_real_data_is_held(real_data: Path, private_cache: Path, tmp_path: Path) -> None:

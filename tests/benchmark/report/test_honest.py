@@ -195,7 +195,7 @@ def test_a_method_of_a_file_that_was_not_named_stands_beside_all_and_is_told(
     monkeypatch.setattr("readbench.benchmark.report.state_method", lambda _: state_method("no-such-method"))
     done = CliRunner().invoke(app, ["compare", str(base / "mine"), str(base / "results")])
     assert done.exit_code == 0
-    assert "Which labels euclidean reads is not known here" in done.stderr
+    assert "Which labels euclidean uses is unknown" in done.stderr
     assert "Majority" in done.output
 
 

@@ -148,7 +148,7 @@ def test_the_command_says_how_much_is_there(base: Path, tmp_path: Path) -> None:
     out = tmp_path / "results"
     done = CliRunner().invoke(app, ["submit", str(base / "two"), "--rows", str(out)])
     assert done.exit_code == 0
-    assert "are planned and not computed" in done.output
+    assert "planned cells are not computed" in done.output
     assert isinstance(open_folder(out), PublishedFolder)
     cell = Cell("sim_tanks", 0, 0, "euclidean")
     assert open_folder(out).finished(cell) == RunFolder(base / "two").finished(cell)

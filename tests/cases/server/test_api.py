@@ -157,7 +157,7 @@ def test_watching(client: TestClient) -> None:
         ("search", {"case": "w00"}, 404, "Did you mean"),
         ("search", {}, 400, "either a window or the name"),
         ("search", {"case": "w0", "k": 0}, 422, "body.k"),
-        ("search", {"case": "w0", "k": 1000}, 400, "At most 100 hits"),
+        ("search", {"case": "w0", "k": 1000}, 400, "k is at most 100"),
         ("search", {"case": "w0", "method": "llm(claude)"}, 400, "does not run the method"),
         ("search", {"window": {"channels": ["a"], "values": [[1], [2]]}}, 400, "1 channel names, but 2 rows"),
         ("search", {"window": {"channels": ["a", "a"], "values": [[1], [2]]}}, 400, "the same name"),
