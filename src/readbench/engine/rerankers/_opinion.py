@@ -38,6 +38,8 @@ ALPHA = 0.1
 FALSE_ALARMS = 0.05
 EXPONENTS = 2.0 ** np.arange(-3, 3.01, 1 / 16)
 """Exponents of the posterior that are tried; 1 leaves it as it is."""
+ASSUMED_GROUPS, ASSUMED_RIGHT = 4, 0.65
+"""How often the likeliest class is right, before held-out cases tell; what this counts, in groups."""
 DECIMALS = 12
 """p-values are sums of shares: after rounding, equal ones are equal."""
 
@@ -134,9 +136,13 @@ class Calibration:
         cases = judgement.cases
         labels, groups = judgement.labels[cases], judgement.groups[cases]
         codes = np.searchsorted(judgement.classes, labels)
-        exponent = best_exponent(judgement.held_out, codes, groups)
-        held_out = sharpen(judgement.held_out, exponent)
         use = informative_cases(codes, groups)
+        if judgement.incidents is None:
+            exponent = best_exponent(judgement.held_out, codes, groups)
+        else:
+            told = ~find_single_group_cases(codes, groups)
+            exponent = best_exponent(judgement.held_out, codes, groups, informative=told)
+        held_out = sharpen(judgement.held_out, exponent)
         strangeness = Strangeness.of(judgement, sharpen(judgement.from_elsewhere, exponent), use)
         return cls(
             exponent=exponent,
@@ -183,20 +189,36 @@ def give_opinions(
     ]
 
 
-def best_exponent(held_out: Array, codes: NDArray[np.intp], groups: NDArray[np.integer]) -> float:
+def best_exponent(
+    held_out: Array,
+    codes: NDArray[np.intp],
+    groups: NDArray[np.integer],
+    *,
+    informative: NDArray[np.bool_] | None = None,
+) -> float:
     """The exponent of posteriors under which held-out cases are most likely, each group having one vote.
 
     Args:
         held_out: (L, K) posteriors of cases by cases of other groups.
         codes: (L,) columns of their true classes.
         groups: (L,) of the cases.
+        informative: (L,) cases whose class has several groups. Where they are given, others do not vote, and
+            `ASSUMED_GROUPS` more groups do, of which the likeliest class is right as often as `ASSUMED_RIGHT`.
     """
     _, own, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    rows = np.arange(len(codes))
-    losses = [
-        np.average(-np.log(np.maximum(sharpen(held_out, a)[rows, codes], TINY)), weights=1.0 / counts[own])
-        for a in EXPONENTS
-    ]
+    rows, votes = np.arange(len(codes)), 1.0 / counts[own]
+    losses = []
+    for exponent in EXPONENTS:
+        sharp = sharpen(held_out, exponent)
+        loss = -np.log(np.maximum(sharp[rows, codes], TINY))
+        if informative is None:
+            losses.append(np.average(loss, weights=votes))
+            continue
+        first = sharp.max(axis=1)
+        wrong = np.maximum((1.0 - first) / max(sharp.shape[1] - 1, 1), TINY)
+        assumed = -ASSUMED_RIGHT * np.log(first) - (1.0 - ASSUMED_RIGHT) * np.log(wrong)
+        known = (votes * loss)[informative].sum() + ASSUMED_GROUPS * np.average(assumed, weights=votes)
+        losses.append(known / (votes[informative].sum() + ASSUMED_GROUPS))
     return float(EXPONENTS[int(np.argmin(losses))])
 
 

@@ -23,6 +23,10 @@ has seen, and which views carry over to it cannot be told from a few machines (d
 instead of choosing: the ridges of all combinations of views, at three penalties, are averaged (the mean of their
 logits), each as certain as *held-out assets* let it be. One that fails on them hardly counts.
 
+A few cases say more by being near than by a hyperplane between them. Where `fit_verdict` is asked to, the posterior
+becomes p(c | q)^v exp(w n_c(q)) / sum, where n_c is how near the nearest incident of class c is; v and w follow from the
+number of incidents per class (`_nearest`).
+
 `estimate_unseen_share` says how likely the next recording is of a type that no label names yet: the one estimate of
 unseen types, for Verdict's order and for a library's "unlike anything here".
 """
@@ -39,6 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readbench.engine.protocols import Vectors, View
+from readbench.engine.rerankers._nearest import Incidents, count_incidents
 from readbench.engine.windows import UNLABELLED
 
 Array = NDArray[np.float64]
@@ -354,6 +359,7 @@ class FittedVerdict:
         from_elsewhere: (L, K) the same by cases of other assets, where views are pooled; else as `held_out`.
         apart: (L,) what each case is held out with for it: its asset where views are pooled, else its group.
         alone: the best ridge on each single view, by which it is judged whether the views tell a known story.
+        incidents: how near the cases of each class are; None where ridges alone decide.
     """
 
     views: tuple[View, ...]
@@ -366,6 +372,7 @@ class FittedVerdict:
     from_elsewhere: Array
     apart: NDArray[np.integer]
     alone: tuple[Expert, ...]
+    incidents: Incidents | None = None
 
     @property
     def classes(self) -> NDArray[np.int32]:
@@ -449,7 +456,14 @@ class FittedVerdict:
             some = beside.rows(rows)
             experts = compress(self.experts, shown.tolist())
             logits[rows] = np.mean([e.ridge.logits(some.mean(e.views)) for e in experts], axis=0)
-        return _softmax(self.temperature * logits)
+        logits *= self.temperature
+        if self.incidents:
+            logits = self.incidents.ridge_weight * logits + self.incidents.nearness(beside.mean(self._every_view))
+        return _softmax(logits)
+
+    @property
+    def _every_view(self) -> tuple[int, ...]:
+        return tuple(expert.views[0] for expert in self.alone)
 
     def _able(self, sees: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(M, E) the experts that each window is shown to: those whose views all see something of it, else all."""
@@ -477,6 +491,11 @@ class FittedVerdict:
         """The same judgement on a corpus with more items behind those that taught it, or with other labels of them."""
         views = tuple(View(own[:0], own) for own in items)
         return self._alike(replace(self, views=views, labels=labels, groups=groups))
+
+    @property
+    def incidents_per_class(self) -> float:
+        """Labelled incidents (a class in a recording) per class."""
+        return count_incidents(self.labels[self.cases], self.groups[self.cases]) / len(self.classes)
 
     def _alike(self, other: FittedVerdict) -> FittedVerdict:
         other.__dict__["_taught"] = self._taught  # what taught it stays
@@ -512,6 +531,8 @@ def fit_verdict(
     labels: NDArray[np.int32],
     groups: NDArray[np.int64],
     assets: NDArray[np.int64] | None = None,
+    *,
+    nearest: bool = False,
 ) -> FittedVerdict:
     """Learn from labelled cases: on the views that explain held-out groups best, or on all that see half of the cases.
 
@@ -521,7 +542,34 @@ def fit_verdict(
         labels: (N,) of the corpus, -1 where unknown.
         groups: (N,) of the corpus.
         assets: (N,) of the corpus, to pool views where there are several; None chooses views.
+        nearest: whether the nearest cases count beside the ridges.
     """
+    fitted = _fit_ridges(views, cases, labels, groups, assets)
+    if not nearest or len(fitted.classes) == 1:
+        return fitted
+    kernel = np.mean([fitted._taught[v].astype(np.float64) @ fitted._taught[v].T for v in fitted._every_view], axis=0)
+    taught = labels[fitted.cases]
+    incidents = Incidents.of(kernel, taught, groups[fitted.cases])
+
+    def count_nearest(posterior: Array, apart: NDArray[np.integer]) -> Array:
+        logs = incidents.ridge_weight * np.log(np.maximum(posterior, TINY))
+        return _softmax(logs + incidents.held_out(kernel, apart))
+
+    return replace(
+        fitted,
+        incidents=incidents,
+        held_out=count_nearest(fitted.held_out, groups[fitted.cases]),
+        from_elsewhere=count_nearest(fitted.from_elsewhere, fitted.apart),
+    )
+
+
+def _fit_ridges(
+    views: tuple[View, ...],
+    cases: NDArray[np.intp],
+    labels: NDArray[np.int32],
+    groups: NDArray[np.int64],
+    assets: NDArray[np.int64] | None,
+) -> FittedVerdict:
     pooling = assets is not None and len(np.unique(assets[cases])) > 1 and len(np.unique(labels[cases])) > 1
     cases = subsample_cases(cases, labels, MOST_POOLED if pooling else MOST_CASES)
     seeing = [v for v, view in enumerate(views) if 2 * view.items[cases].any(axis=1).sum() >= len(cases)]

@@ -46,19 +46,19 @@ def mix_belief(posterior: Array, guesses: Array, candidates: NDArray[np.int64]) 
     return belief
 
 
-def choose_spread(scores: Array, types: NDArray[np.intp], belief: Array, spread: float) -> NDArray[np.bool_]:
+def choose_spread(scores: Array, types: NDArray[np.intp], belief: Array, spread: Array) -> NDArray[np.bool_]:
     """(M, K) the items of the first places.
 
     Args:
         scores: (M, K) of the candidates; larger is better, equal ones keep their order.
         types: (M, K) columns of their most likely fault types; -1 for those of none.
         belief: (M, C) in the fault types.
-        spread: what the expected hit rate is worth beside the expected NDCG.
+        spread: (M,) what the expected hit rate is worth beside the expected NDCG.
     """
     listed = np.zeros(scores.shape, bool)
     order = np.argsort(-scores, axis=1, kind="stable")
-    for row, own, kinds, shares in zip(listed, order, types, belief, strict=True):
-        row[own[_choose(kinds[own], shares, spread)]] = True
+    for row, own, kinds, shares, worth in zip(listed, order, types, belief, spread, strict=True):
+        row[own[_choose(kinds[own], shares, worth)]] = True
     return listed
 
 

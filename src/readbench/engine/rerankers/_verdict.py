@@ -16,6 +16,15 @@ have no label; with many labels it is nothing.
 Where the cases are of several assets and views are pooled, the order of the retrieval counts a little in any case: it
 decides where labels leave the fault type open, as on a machine that nobody has seen.
 
+With `order=odds` labels correct the order of the retrieval instead of replacing it, so that few of them cannot spoil it:
+
+    score(x) = z(x) + STEP sqrt(n) log(K (1 - u') sum over c of p(c | q) p(c | x) + u')
+
+where z(x) is the retrieval's score in standard deviations of the query's scores, n the labelled incidents per class and
+K the classes. The sum over its expectation, 1 / K, is how much more likely x shares the fault type of the query than
+any other item does; u' is u for an item without a label and 0 for others. The nearest incidents count in p
+(`_nearest`).
+
 With `spread` the last of the first ten places go to the fault types that are next likely (`_spread`).
 """
 
@@ -33,7 +42,8 @@ from readbench.engine.protocols import Pool, Scores, Vectors, View, unit_vectors
 from readbench.engine.registry import RERANKERS
 from readbench.engine.rerankers._opinion import LabelModel
 from readbench.engine.rerankers._ridge import Array, FittedVerdict, fit_verdict
-from readbench.engine.rerankers._spread import choose_spread, mix_belief
+from readbench.engine.rerankers._spread import LISTED, choose_spread, mix_belief
+from readbench.engine.retrievers import standardise_rows
 from readbench.engine.windows import NORMAL, UNLABELLED
 
 NEAREST = 5
@@ -43,6 +53,10 @@ HALF_AT = 10
 NEARNESS = 0.4
 """What the first place of the retrieval is worth beside a certain fault type, where views are pooled: labels learned on
 some machines mislead on others, nearest cases do not. On the simulators it costs nothing up to here."""
+STEP = 0.3
+"""What the log-odds of one incident per class count beside standard deviations of the retrieval's scores."""
+LEAST_RATIO = 1e-3
+"""Added to the odds before their logarithm is taken."""
 
 
 @RERANKERS.register("verdict", title="Verdict", tags=["normals-last"], abilities=(GivesOpinion,))
@@ -55,6 +69,8 @@ class Verdict:
         views: `chosen`: the combination that explains held-out recordings best. `pooled`: where the cases are of
             several assets, all, each as certain as held-out assets let it be: the query's machine may be a new one.
         spread: what the expected hit rate at ten is worth beside the expected NDCG@10; 0 orders by probability alone.
+        order: by the `probability` of sharing the fault type, or by the retrieval's scores with what labels add to
+            their `odds`.
     """
 
     uses_labels = True
@@ -66,11 +82,13 @@ class Verdict:
         drop_normals: bool = True,
         views: Literal["chosen", "pooled"] = "chosen",
         spread: Annotated[float, ParameterRange(0)] = 0.0,
+        order: Literal["probability", "odds"] = "probability",
     ) -> None:
         self.pool = pool
         self.drop_normals = drop_normals
         self.views = views
         self.spread = spread
+        self.order = order
 
     @property
     def depth(self) -> int | None:
@@ -87,13 +105,13 @@ class Verdict:
         for rows, labels in self._lessons(pool):
             cases = self.cases(labels)
             if len(cases):
-                judgement = fit_verdict(views, cases, labels, pool.groups, self._pooled_over(pool.assets))
+                judgement = self._judge(views, cases, labels, pool.groups, pool.assets)
                 shared = judgement.shared(rows, pool.candidates[rows])
-                own = self.weigh(shared, judgement, pool.labels[rows])
+                own = self.weigh(shared, judgement, pool.labels[rows], pool.scores[rows])
                 if self.spread:
                     used, places = np.unique(pool.candidates[rows], return_inverse=True)
-                    places = places.reshape(shared.shape)
-                    own = self.spread_out(own, judgement.query_posterior(rows), judgement.opinion(used), places)
+                    guesses, places = judgement.opinion(used), places.reshape(shared.shape)
+                    own = self.spread_out(own, judgement.query_posterior(rows), guesses, places, pool.labels[rows])
                 scores[rows] = own
             elif self.drop_normals:
                 scores[rows] = np.where(pool.labels[rows] == NORMAL, np.float32(-1), scores[rows])
@@ -112,24 +130,31 @@ class Verdict:
         if not len(cases):
             return None
         views = tuple(View(own[:0], own) for own in items)
-        return LabelModel.of(fit_verdict(views, cases, labels, groups, self._pooled_over(assets)), rejected)
+        return LabelModel.of(self._judge(views, cases, labels, groups, assets), rejected)
 
     def rerank_by(self, lesson: LabelModel, pool: Pool, ruled_out: NDArray[np.bool_] | None = None) -> Scores:
         """(Q, K) as `rerank`, by a lesson at the pool's queries that was learned ahead."""
         shared = np.take_along_axis(lesson.shared(ruled_out), pool.candidates, axis=1)
-        scores = self.weigh(shared, lesson.judgement, pool.labels)
+        scores = self.weigh(shared, lesson.judgement, pool.labels, pool.scores)
         if self.spread:
-            scores = self.spread_out(scores, lesson.posterior(ruled_out), lesson.guesses, pool.candidates)
+            posterior = lesson.posterior(ruled_out)
+            scores = self.spread_out(scores, posterior, lesson.guesses, pool.candidates, pool.labels)
         return scores.astype(np.float32)
 
-    def weigh(self, shared: Array, judgement: FittedVerdict, labels: NDArray[np.int32]) -> Array:
+    def weigh(
+        self, shared: Array, judgement: FittedVerdict, labels: NDArray[np.int32], retrieved_by: Scores
+    ) -> Array:
         """(M, K) scores of candidates, in the order of the retrieval.
 
         Args:
             shared: (M, K) probabilities that they share the query's fault type.
             judgement: what gave them.
             labels: (M, K) of the candidates, -1 where unknown.
+            retrieved_by: (M, K) their scores in the retrieval.
         """
+        if self.order == "odds":
+            scores = self._correct(shared, judgement, labels, retrieved_by)
+            return np.where(labels == NORMAL, -1.0, scores) if self.drop_normals else scores
         silent = (labels[:, :NEAREST] == UNLABELLED).mean(axis=1, keepdims=True)
         doubt = silent * judgement.unseen_share**0.5
         retrieved = 1 / (1 + np.arange(shared.shape[1]) / HALF_AT)
@@ -138,7 +163,25 @@ class Verdict:
             scores = (scores + NEARNESS * retrieved) / (1 + NEARNESS)
         return np.where(labels == NORMAL, -1.0, scores) if self.drop_normals else scores
 
-    def spread_out(self, scores: Array, posterior: Array, guesses: Array, candidates: NDArray[np.int64]) -> Array:
+    def _correct(
+        self, shared: Array, judgement: FittedVerdict, labels: NDArray[np.int32], retrieved_by: Scores
+    ) -> Array:
+        """(M, K) the retrieval's scores with the log-odds that labels add, brought into (0, 1)."""
+        unknown = np.where(labels == UNLABELLED, judgement.unseen_share, 0.0)
+        odds = len(judgement.classes) * (1 - unknown) * shared + unknown
+        weight = STEP * judgement.incidents_per_class**0.5
+        total = standardise_rows(retrieved_by) + weight * np.log(odds + LEAST_RATIO)
+        scores: Array = (1 + total / (1 + np.abs(total))) / 2
+        return scores
+
+    def spread_out(
+        self,
+        scores: Array,
+        posterior: Array,
+        guesses: Array,
+        candidates: NDArray[np.int64],
+        labels: NDArray[np.int32],
+    ) -> Array:
         """(M, K) scores by which the first places follow the belief; below 0 they stay as they are.
 
         Args:
@@ -146,14 +189,28 @@ class Verdict:
             posterior: (M, C) probabilities of the queries' fault types.
             guesses: (N, C) probabilities of the items' fault types.
             candidates: (M, K) rows of `guesses`.
+            labels: (M, K) of the candidates, -1 where unknown.
         """
         types = np.where(guesses.any(axis=1), guesses.argmax(axis=1), -1)[candidates]
-        listed = choose_spread(scores, types, mix_belief(posterior, guesses, candidates), self.spread)
+        spread = np.full(len(scores), self.spread)
+        if self.order == "odds":  # types of unlabelled candidates are guesses: few labels spread nothing
+            spread *= (labels[:, :LISTED] != UNLABELLED).mean(axis=1)
+        listed = choose_spread(scores, types, mix_belief(posterior, guesses, candidates), spread)
         return np.where(scores < 0, scores, (scores + listed) / 2)
 
     def cases(self, labels: NDArray[np.int32]) -> NDArray[np.intp]:
         """Positions of the items that teach something, by the labels (N,) of the corpus, -1 where unknown."""
         return np.flatnonzero(labels > NORMAL if self.drop_normals else labels != UNLABELLED)
+
+    def _judge(
+        self,
+        views: tuple[View, ...],
+        cases: NDArray[np.intp],
+        labels: NDArray[np.int32],
+        groups: NDArray[np.int64],
+        assets: NDArray[np.int64] | None,
+    ) -> FittedVerdict:
+        return fit_verdict(views, cases, labels, groups, self._pooled_over(assets), nearest=self.order == "odds")
 
     def _pooled_over(self, assets: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         return assets if self.views == "pooled" else None

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from readbench.engine.retrievers._dtw import DtwDependent, DtwIndependent, kernel_in_use
     from readbench.engine.retrievers._embedding import EmbeddingRetriever, NormalResidual
     from readbench.engine.retrievers._euclidean import Euclidean
-    from readbench.engine.retrievers._fusion import Cascade, Fusion, ReciprocalRank, WeightedSum
+    from readbench.engine.retrievers._fusion import Cascade, Fusion, ReciprocalRank, WeightedSum, standardise_rows
     from readbench.engine.retrievers._sbd import DependentShapeBased, IndependentShapeBased
     from readbench.engine.retrievers._search import top
     from readbench.engine.retrievers._vector_search import top_k
@@ -36,6 +36,7 @@ __all__ = [
     "Stats",
     "WeightedSum",
     "kernel_in_use",
+    "standardise_rows",
     "top",
     "top_k",
 ]
